@@ -1,0 +1,461 @@
+//! The buffer of one epoch: source bytes in one arena, events as spans into it. No allocation per event.
+
+use hapax_model::field::FieldValue;
+use hapax_model::key::KeyHash;
+use hapax_model::letter::{Cause, Letter, LetterBytes};
+use hapax_model::position::Position;
+
+/// How much of an oversized input a letter keeps.
+pub const LETTER_HEAD_BYTES: usize = 64 * 1024;
+
+/// A span of an arena. Arenas are bounded far below 4 GiB (`epoch.maxBytes`, `maxLine`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+struct Span {
+    start: u32,
+    length: u32,
+}
+
+impl Span {
+    fn new(start: usize, length: usize) -> Self {
+        let narrow = |n| u32::try_from(n).expect("arenas are bounded below 4 GiB");
+        Self { start: narrow(start), length: narrow(length) }
+    }
+
+    const fn range(self) -> std::ops::Range<usize> {
+        self.start as usize..self.start as usize + self.length as usize
+    }
+}
+
+/// One input as the source gave it.
+#[derive(Debug, Clone)]
+struct InputEntry {
+    position: Position,
+    span: Span,
+    oversized: Option<Box<Oversized>>,
+}
+
+#[derive(Debug, Clone)]
+struct Oversized {
+    length: u64,
+    sha256: [u8; 32],
+}
+
+/// What a source fills: inputs with their positions, in lane order.
+#[derive(Debug, Default)]
+pub struct Inputs {
+    bytes: Vec<u8>,
+    entries: Vec<InputEntry>,
+}
+
+impl Inputs {
+    /// Adds one input.
+    pub fn push(&mut self, position: Position, bytes: &[u8]) {
+        let span = Span::new(self.bytes.len(), bytes.len());
+        self.bytes.extend_from_slice(bytes);
+        self.entries.push(InputEntry { position, span, oversized: None });
+    }
+
+    /// Adds one input that `write` appends to the arena: for sources that make their bytes.
+    pub fn push_with(&mut self, position: Position, write: impl FnOnce(&mut Vec<u8>)) {
+        let start = self.bytes.len();
+        write(&mut self.bytes);
+        let span = Span::new(start, self.bytes.len() - start);
+        self.entries.push(InputEntry { position, span, oversized: None });
+    }
+
+    /// Adds an input that is longer than `maxLine`: it becomes a dead letter with what is known of it.
+    pub fn push_oversized(&mut self, position: Position, head: &[u8], length: u64, sha256: [u8; 32]) {
+        self.push(position, &head[..head.len().min(LETTER_HEAD_BYTES)]);
+        if let Some(entry) = self.entries.last_mut() {
+            entry.oversized = Some(Box::new(Oversized { length, sha256 }));
+        }
+    }
+
+    /// How many inputs there are.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// Whether there are none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    /// How many bytes the inputs have.
+    #[must_use]
+    pub fn byte_len(&self) -> usize {
+        self.bytes.len()
+    }
+
+    /// Where input `index` was.
+    #[must_use]
+    pub fn position(&self, index: usize) -> Position {
+        self.entries[index].position
+    }
+
+    /// The bytes of input `index` (the beginning, if it was oversized).
+    #[must_use]
+    pub fn bytes(&self, index: usize) -> &[u8] {
+        &self.bytes[self.entries[index].span.range()]
+    }
+
+    /// The full length of input `index`, if it was longer than `maxLine`.
+    #[must_use]
+    pub fn oversized_length(&self, index: usize) -> Option<u64> {
+        self.entries[index].oversized.as_ref().map(|o| o.length)
+    }
+
+    /// The bytes of input `index` as a letter keeps them.
+    #[must_use]
+    pub fn letter_bytes(&self, index: usize) -> LetterBytes {
+        let bytes = self.bytes(index).to_vec();
+        match &self.entries[index].oversized {
+            None => LetterBytes::Whole(bytes),
+            Some(cut) => LetterBytes::Cut { head: bytes, length: cut.length, sha256: cut.sha256 },
+        }
+    }
+}
+
+/// What an event asks of its row.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Operation {
+    /// Write it.
+    Upsert,
+    /// Remove it (`deleteWhen` matched).
+    Delete,
+}
+
+/// A field of an event, as spans.
+#[derive(Debug, Clone, Copy)]
+enum Cell {
+    Absent,
+    Null,
+    Bool(bool),
+    Number(Span),
+    /// A string without escapes, in the input's own bytes.
+    Text(Span),
+    /// A string that had escapes, in the side arena.
+    Unescaped(Span),
+    Json(Span),
+}
+
+#[derive(Debug, Clone, Copy)]
+struct EventEntry {
+    input: u32,
+    emit: u16,
+    operation: Operation,
+    entity_key: Option<KeyHash>,
+    event_key: Option<KeyHash>,
+}
+
+/// The buffer of one epoch.
+#[derive(Debug, Default)]
+pub struct Batch {
+    /// The inputs, in lane order.
+    pub inputs: Inputs,
+    unescaped: String,
+    events: Vec<EventEntry>,
+    cells: Vec<Cell>,
+    width: usize,
+    letters: Vec<(usize, Letter)>,
+    filtered: u64,
+}
+
+/// One event of a batch, borrowed.
+#[derive(Debug, Clone, Copy)]
+pub struct OutputEvent<'a> {
+    batch: &'a Batch,
+    index: usize,
+}
+
+impl Batch {
+    /// An empty buffer for events of `width` fields.
+    #[must_use]
+    pub fn new(width: usize) -> Self {
+        Self { width, ..Self::default() }
+    }
+
+    /// How many events there are.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.events.len()
+    }
+
+    /// Whether there are no events (there may be inputs and letters).
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.events.is_empty()
+    }
+
+    /// Event `index`, in lane order.
+    #[must_use]
+    pub fn event(&self, index: usize) -> OutputEvent<'_> {
+        assert!(index < self.events.len(), "event index is within the batch");
+        OutputEvent { batch: self, index }
+    }
+
+    /// All events, in lane order.
+    pub fn events(&self) -> impl ExactSizeIterator<Item = OutputEvent<'_>> {
+        (0..self.events.len()).map(|index| OutputEvent { batch: self, index })
+    }
+
+    /// Inputs that died before they reached the sink, by their index; ascending.
+    #[must_use]
+    pub fn letters(&self) -> &[(usize, Letter)] {
+        &self.letters
+    }
+
+    /// Inputs that had no output and are no letters.
+    #[must_use]
+    pub const fn filtered(&self) -> u64 {
+        self.filtered
+    }
+
+    /// A letter for input `input`, with its bytes.
+    #[must_use]
+    pub fn letter(&self, input: usize, cause: Cause, event_key: Option<String>) -> Letter {
+        Letter { position: self.inputs.position(input), cause, bytes: self.inputs.letter_bytes(input), event_key }
+    }
+
+    /// What the buffer holds in memory, allocations included.
+    #[must_use]
+    pub fn memory_bytes(&self) -> usize {
+        self.inputs.bytes.capacity()
+            + self.unescaped.capacity()
+            + self.inputs.entries.capacity() * size_of::<InputEntry>()
+            + self.events.capacity() * size_of::<EventEntry>()
+            + self.cells.capacity() * size_of::<Cell>()
+            + self.letters.iter().map(|(_, l)| size_of::<(usize, Letter)>() + letter_bytes(l)).sum::<usize>()
+    }
+
+    /// Adds a letter for an input that died in the fill.
+    pub fn push_letter(&mut self, input: usize, cause: Cause, event_key: Option<String>) {
+        let letter = self.letter(input, cause, event_key);
+        self.letters.push((input, letter));
+    }
+
+    /// Counts an input that has no output.
+    pub const fn push_filtered(&mut self) {
+        self.filtered += 1;
+    }
+
+    /// Opens an event of `input`; its fields follow by [`EventWriter::set`].
+    pub fn push_event(&mut self, input: usize, emit: u16, operation: Operation) -> EventWriter<'_> {
+        let input = u32::try_from(input).expect("an epoch has fewer than 2^32 inputs");
+        self.events.push(EventEntry { input, emit, operation, entity_key: None, event_key: None });
+        self.cells.resize(self.events.len() * self.width, Cell::Absent);
+        EventWriter { batch: self }
+    }
+
+    /// Takes the last event back: its input died or was filtered after all.
+    pub fn pop_event(&mut self) {
+        self.events.pop();
+        self.cells.truncate(self.events.len() * self.width);
+    }
+
+    /// Forgets everything and keeps the allocations.
+    pub fn clear(&mut self) {
+        self.inputs.bytes.clear();
+        self.inputs.entries.clear();
+        self.unescaped.clear();
+        self.events.clear();
+        self.cells.clear();
+        self.letters.clear();
+        self.filtered = 0;
+    }
+
+    fn value(&self, cell: Cell) -> FieldValue<'_> {
+        match cell {
+            Cell::Absent => FieldValue::Absent,
+            Cell::Null => FieldValue::Null,
+            Cell::Bool(value) => FieldValue::Bool(value),
+            Cell::Number(span) => FieldValue::Number(self.text(span)),
+            Cell::Text(span) => FieldValue::Text(self.text(span)),
+            Cell::Json(span) => FieldValue::Json(self.text(span)),
+            Cell::Unescaped(span) => FieldValue::Text(&self.unescaped[span.range()]),
+        }
+    }
+
+    fn text(&self, span: Span) -> &str {
+        std::str::from_utf8(&self.inputs.bytes[span.range()]).expect("the decoder found this input to be UTF-8")
+    }
+}
+
+fn letter_bytes(letter: &Letter) -> usize {
+    match &letter.bytes {
+        LetterBytes::Whole(bytes) | LetterBytes::Cut { head: bytes, .. } => bytes.capacity(),
+    }
+}
+
+/// Fills in the event that was pushed last.
+#[derive(Debug)]
+pub struct EventWriter<'a> {
+    batch: &'a mut Batch,
+}
+
+/// A field on its way into a batch: spans are byte ranges within the event's own input.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum FieldSpan {
+    /// `null`.
+    Null,
+    /// `true` or `false`.
+    Bool(bool),
+    /// A number's text.
+    Number(std::ops::Range<usize>),
+    /// A string without escapes.
+    Text(std::ops::Range<usize>),
+    /// A string that had escapes.
+    Unescaped(String),
+    /// An array or object.
+    Json(std::ops::Range<usize>),
+}
+
+impl EventWriter<'_> {
+    /// Sets field `slot`.
+    pub fn set(&mut self, slot: usize, field: &FieldSpan) {
+        let event = self.batch.events.len() - 1;
+        let base = self.batch.inputs.entries[self.batch.events[event].input as usize].span.start as usize;
+        let shift = |range: &std::ops::Range<usize>| Span::new(base + range.start, range.len());
+        let cell = match field {
+            FieldSpan::Null => Cell::Null,
+            FieldSpan::Bool(value) => Cell::Bool(*value),
+            FieldSpan::Number(range) => Cell::Number(shift(range)),
+            FieldSpan::Text(range) => Cell::Text(shift(range)),
+            FieldSpan::Json(range) => Cell::Json(shift(range)),
+            FieldSpan::Unescaped(text) => {
+                let start = self.batch.unescaped.len();
+                self.batch.unescaped.push_str(text);
+                Cell::Unescaped(Span::new(start, text.len()))
+            }
+        };
+        self.batch.cells[event * self.batch.width + slot] = cell;
+    }
+
+    /// The event as it stands.
+    #[must_use]
+    pub fn view(&self) -> OutputEvent<'_> {
+        OutputEvent { batch: self.batch, index: self.batch.events.len() - 1 }
+    }
+
+    /// Sets what the event asks of its row.
+    pub fn set_operation(&mut self, operation: Operation) {
+        if let Some(entry) = self.batch.events.last_mut() {
+            entry.operation = operation;
+        }
+    }
+
+    /// Sets the event's keys.
+    pub fn set_keys(&mut self, entity: Option<KeyHash>, event: Option<KeyHash>) {
+        if let Some(entry) = self.batch.events.last_mut() {
+            entry.entity_key = entity;
+            entry.event_key = event;
+        }
+    }
+}
+
+impl<'a> OutputEvent<'a> {
+    /// Its index in the batch: lane order.
+    #[must_use]
+    pub const fn index(&self) -> usize {
+        self.index
+    }
+
+    /// The index of the input that it came from.
+    #[must_use]
+    pub fn input(&self) -> usize {
+        self.entry().input as usize
+    }
+
+    /// Which of its input's events it is.
+    #[must_use]
+    pub fn emit(&self) -> u32 {
+        u32::from(self.entry().emit)
+    }
+
+    /// Where its input was.
+    #[must_use]
+    pub fn position(&self) -> Position {
+        self.batch.inputs.position(self.input())
+    }
+
+    /// What it asks of its row.
+    #[must_use]
+    pub fn operation(&self) -> Operation {
+        self.entry().operation
+    }
+
+    /// Names the thing: the row to overwrite.
+    #[must_use]
+    pub fn entity_key(&self) -> Option<KeyHash> {
+        self.entry().entity_key
+    }
+
+    /// Names this one event: what is dropped as a duplicate.
+    #[must_use]
+    pub fn event_key(&self) -> Option<KeyHash> {
+        self.entry().event_key
+    }
+
+    /// Field `slot`, counted as in the target's `fields`.
+    #[must_use]
+    pub fn field(&self, slot: usize) -> FieldValue<'a> {
+        self.batch.value(self.batch.cells[self.index * self.batch.width + slot])
+    }
+
+    /// The whole event as JSON text.
+    #[must_use]
+    pub fn payload(&self) -> &'a str {
+        self.batch.text(self.batch.inputs.entries[self.input()].span)
+    }
+
+    fn entry(&self) -> &'a EventEntry {
+        &self.batch.events[self.index]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Goal: what a decoder put in comes out, for every kind of field. Method: one event with all of them.
+    #[test]
+    fn an_event_reads_back_as_it_was_written() {
+        let mut batch = Batch::new(7);
+        batch.inputs.push(Position::at(3), b"skipped");
+        batch.inputs.push(Position::at(9), br#"{"n":12.50,"t":"x","j":[1]}"#);
+        let mut event = batch.push_event(1, 0, Operation::Upsert);
+        event.set(0, &FieldSpan::Number(5..10));
+        event.set(1, &FieldSpan::Text(16..17));
+        event.set(2, &FieldSpan::Json(23..26));
+        event.set(3, &FieldSpan::Unescaped("a\nb".into()));
+        event.set(4, &FieldSpan::Null);
+        event.set(5, &FieldSpan::Bool(true));
+        let event = batch.event(0);
+        let fields: Vec<_> = (0..7).map(|slot| event.field(slot)).collect();
+        let expected = [
+            FieldValue::Number("12.50"),
+            FieldValue::Text("x"),
+            FieldValue::Json("[1]"),
+            FieldValue::Text("a\nb"),
+            FieldValue::Null,
+            FieldValue::Bool(true),
+            FieldValue::Absent,
+        ];
+        assert_eq!(fields, expected);
+        assert_eq!(event.position(), Position::at(9));
+        assert_eq!(event.payload(), r#"{"n":12.50,"t":"x","j":[1]}"#);
+    }
+
+    /// Goal: a buffered event stays far below a kilobyte beyond its payload. Method: count the buffer's memory.
+    #[test]
+    fn a_buffered_event_costs_less_than_a_kilobyte_beyond_its_payload() {
+        let (mut batch, events) = (Batch::new(8), 10_000);
+        for n in 0..events {
+            batch.inputs.push(Position::at(n as u64), &[b' '; 100]);
+            batch.push_event(n, 0, Operation::Upsert);
+        }
+        assert!((batch.memory_bytes() - 100 * events) / events < 1024, "{}", batch.memory_bytes() / events);
+    }
+}

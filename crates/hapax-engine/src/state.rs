@@ -1,0 +1,132 @@
+//! What a worker keeps outside its targets: leases, the witness, and progress where a target may not hold it.
+
+use std::future::Future;
+use std::time::Duration;
+
+use hapax_model::epoch::Epoch;
+use hapax_model::letter::Letter;
+use hapax_model::position::{Bookmark, DeliveryId};
+use hapax_model::progress::{Progress, Witness};
+
+use crate::sink::{Claim, EpochRecord, SinkError};
+
+/// Who holds a delivery's lease.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Lease {
+    /// We do.
+    Ours,
+    /// Another worker does.
+    Held {
+        /// Who, for people.
+        by: String,
+        /// For how much longer, as far as its last heartbeat tells.
+        remaining: Duration,
+    },
+}
+
+/// How a live delivery stands, for `status`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DeliveryNote {
+    /// One word: `running`, `standby`, `waiting`, `stopped`, `finished`.
+    pub state: String,
+    /// The exit code that stopped it, if one did.
+    pub exit_code: Option<u8>,
+    /// The error's code, such as `HX4002`, if there is one.
+    pub code: Option<String>,
+    /// A sentence for people; empty if there is nothing to say.
+    pub message: String,
+}
+
+/// Leases, witnesses and notes. Manners and memory: safety never rests on any of them.
+///
+/// All calls are short transactions of their own. A lease is time-bound: whoever does not renew it loses it.
+pub trait StateStore: Send + 'static {
+    /// Takes or renews the lease for `ttl` if it is free, expired or ours; `take_over` takes it in any case.
+    fn lease(
+        &mut self,
+        id: &DeliveryId,
+        ttl: Duration,
+        take_over: TakeOver,
+    ) -> impl Future<Output = Result<Lease, StateError>> + Send;
+
+    /// Gives the lease back, if it is ours.
+    fn release(&mut self, id: &DeliveryId) -> impl Future<Output = Result<(), StateError>> + Send;
+
+    /// The last progress seen.
+    fn load_witness(&mut self, id: &DeliveryId) -> impl Future<Output = Result<Option<Witness>, StateError>> + Send;
+
+    /// Remembers progress; never lowers the epoch unless `reset` says so.
+    fn save_witness(
+        &mut self,
+        id: &DeliveryId,
+        witness: &Witness,
+    ) -> impl Future<Output = Result<(), StateError>> + Send;
+
+    /// Notes how the delivery stands.
+    fn note(&mut self, id: &DeliveryId, note: &DeliveryNote) -> impl Future<Output = Result<(), StateError>> + Send;
+}
+
+/// Whether a lease held by another is respected.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TakeOver {
+    /// Wait for it to end.
+    Never,
+    /// Take it now: a person said so.
+    Now,
+}
+
+/// What was about to be sent to a target that holds no progress, saved before it was sent.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Intent {
+    /// The saved position from which sending goes on.
+    pub from: Bookmark,
+    /// The end of what was sent, or was about to be.
+    pub to: Bookmark,
+    /// Rolling digest of the keys of all events between them.
+    pub digest: [u8; 32],
+}
+
+/// Progress beside the target instead of inside it (`progress: state`): the same row, claim and compare-and-swap.
+pub trait ProgressStore: Send + 'static {
+    /// Reads progress without fencing.
+    fn look(&mut self, id: &DeliveryId) -> impl Future<Output = Result<Option<Progress>, SinkError>> + Send;
+
+    /// Ids of other deliveries, with their progress: to notice a renamed workflow.
+    fn others(
+        &mut self,
+        id: &DeliveryId,
+    ) -> impl Future<Output = Result<Vec<(DeliveryId, Progress)>, SinkError>> + Send;
+
+    /// Raises the generation, *then* reads progress.
+    fn claim(&mut self, id: &DeliveryId, claim: &Claim) -> impl Future<Output = Result<Progress, SinkError>> + Send;
+
+    /// Compare-and-swap on (generation, epoch, position), dead letters, epoch log: one transaction.
+    fn save(
+        &mut self,
+        id: &DeliveryId,
+        was: &Progress,
+        record: &EpochRecord,
+        letters: &[Letter],
+    ) -> impl Future<Output = Result<Progress, SinkError>> + Send;
+
+    /// What was about to be sent when a worker last wrote it down.
+    fn load_intent(&mut self, id: &DeliveryId) -> impl Future<Output = Result<Option<Intent>, SinkError>> + Send;
+
+    /// Writes down what is about to be sent; `epoch` is only for people.
+    fn save_intent(
+        &mut self,
+        id: &DeliveryId,
+        epoch: Epoch,
+        intent: &Intent,
+    ) -> impl Future<Output = Result<(), SinkError>> + Send;
+}
+
+/// What can go wrong at a state store; a delivery goes on without its witness for a while, and says so.
+#[derive(Debug, thiserror::Error)]
+#[error("state store {store}: {message}")]
+pub struct StateError {
+    /// Which store.
+    pub store: String,
+    /// What it said.
+    pub message: String,
+}

@@ -1,0 +1,19 @@
+//! Nouns and pure rules of delivery.
+//!
+//! Everything here is a function of its arguments: no clock, no randomness, no file, no network. What the rules
+//! decide, the engine carries out. The only exception is [`fault`], which is empty unless the `fault` feature is on.
+#![deny(missing_docs)]
+
+pub mod contract;
+pub mod epoch;
+pub mod fault;
+pub mod field;
+pub mod key;
+pub mod ledger;
+pub mod letter;
+pub mod outcome;
+pub mod position;
+pub mod progress;
+pub mod rejects;
+pub mod tracker;
+pub mod transaction;
