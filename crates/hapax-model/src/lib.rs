@@ -4,6 +4,7 @@
 //! decide, the engine carries out. The only exception is [`fault`], which is empty unless the `fault` feature is on.
 #![deny(missing_docs)]
 
+pub mod condition;
 pub mod contract;
 pub mod epoch;
 pub mod fault;
@@ -11,6 +12,7 @@ pub mod field;
 pub mod key;
 pub mod ledger;
 pub mod letter;
+pub mod mode;
 pub mod outcome;
 pub mod position;
 pub mod progress;

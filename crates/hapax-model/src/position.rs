@@ -47,21 +47,49 @@ impl FromStr for Position {
     }
 }
 
-/// Which topic, timeline or file a position belongs to; compared as text, never parsed.
+/// Which topic, timeline or file a position belongs to.
+///
+/// `text` is the source's own description, compared and never parsed. `number` counts the incarnations that this
+/// delivery has lived through, so that versions made from positions keep their order across a rotation or a reset.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct Incarnation(pub Arc<str>);
+pub struct Incarnation {
+    /// Counted from 1, by the delivery.
+    pub number: u32,
+    /// The source's own description.
+    pub text: Arc<str>,
+}
 
 impl Incarnation {
-    /// Wraps the source's own description of itself.
+    /// The `number`th incarnation, which describes itself as `text`.
     #[must_use]
-    pub fn new(text: &str) -> Self {
-        Self(text.into())
+    pub fn new(number: u32, text: &str) -> Self {
+        Self { number, text: text.into() }
+    }
+
+    /// The incarnation that follows this one and describes itself as `text`.
+    #[must_use]
+    pub fn next(&self, text: &str) -> Self {
+        Self::new(self.number + 1, text)
     }
 }
 
 impl fmt::Display for Incarnation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
+        write!(f, "{}:{}", self.number, self.text)
+    }
+}
+
+/// A text that is no incarnation.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("\"{0}\" is no incarnation: it begins with a number and a colon")]
+pub struct NoIncarnation(pub String);
+
+impl FromStr for Incarnation {
+    type Err = NoIncarnation;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let parts = text.split_once(':').and_then(|(number, rest)| Some((number.parse().ok()?, rest)));
+        parts.map(|(number, rest)| Self::new(number, rest)).ok_or_else(|| NoIncarnation(text.to_owned()))
     }
 }
 
@@ -75,10 +103,10 @@ pub struct Bookmark {
 }
 
 impl Bookmark {
-    /// A bookmark at `offset` of `incarnation`.
+    /// A bookmark at `offset` of the first incarnation, which describes itself as `text`.
     #[must_use]
-    pub fn at(incarnation: &str, offset: u64) -> Self {
-        Self { incarnation: Incarnation::new(incarnation), position: Position::at(offset) }
+    pub fn at(text: &str, offset: u64) -> Self {
+        Self { incarnation: Incarnation::new(1, text), position: Position::at(offset) }
     }
 }
 
@@ -118,5 +146,13 @@ mod tests {
         for text in ["", "x", "1.", ".1", "-1", "1.2.3"] {
             assert_eq!(text.parse::<Position>(), Err(NoPosition(text.to_owned())));
         }
+    }
+
+    /// Goal: the incarnation's own text may contain anything. Method: a colon in it.
+    #[test]
+    fn an_incarnation_survives_its_text() {
+        let incarnation = Incarnation::new(3, "inode 7: first line x");
+        assert_eq!(incarnation.to_string().parse(), Ok(incarnation));
+        assert_eq!("x:y".parse::<Incarnation>(), Err(NoIncarnation("x:y".to_owned())));
     }
 }
