@@ -6,6 +6,7 @@
 
 pub mod condition;
 pub mod contract;
+pub mod delivery;
 pub mod epoch;
 pub mod fault;
 pub mod field;
@@ -19,3 +20,4 @@ pub mod progress;
 pub mod rejects;
 pub mod tracker;
 pub mod transaction;
+pub mod units;
