@@ -4,8 +4,14 @@
 //! Knows no database, no file, no flag: those are in `hapax-connect` and in the binary.
 #![deny(missing_docs)]
 
+pub mod backoff;
 pub mod batch;
+pub mod decode;
 pub mod letters;
+pub mod memory;
+pub mod pipeline;
+pub mod runtime;
 pub mod sink;
 pub mod source;
 pub mod state;
+pub mod state_progress;
