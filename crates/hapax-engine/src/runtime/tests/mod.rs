@@ -55,8 +55,11 @@ struct Run {
 
 fn control() -> Run {
     let stop = watch::Sender::new(false);
-    let control =
-        Control { stop: stop.subscribe(), memory: MemoryBudget::new(64 * 1024 * 1024), meter: Arc::new(Meter::default()) };
+    let control = Control {
+        stop: stop.subscribe(),
+        memory: MemoryBudget::new(64 * 1024 * 1024),
+        meter: Arc::new(Meter::default()),
+    };
     Run { stop, control }
 }
 
@@ -203,7 +206,8 @@ async fn a_renamed_workflow_stops_and_names_the_old_one() {
     assert_eq!(exit_code(&end), 5);
     assert!(message(&end).contains("hapax reset sales --adopt orders"), "{}", message(&end));
     let both = [("sales".into(), "memory".into()), ("orders".into(), "memory".into())].into();
-    let (end, _) = run(Settings { configured: both, ..renamed }, Lines::new(&THREE), &world, &MemoryState::new("b")).await;
+    let (end, _) =
+        run(Settings { configured: both, ..renamed }, Lines::new(&THREE), &world, &MemoryState::new("b")).await;
     assert_eq!(end, DeliveryEnd::Finished);
 }
 
@@ -294,7 +298,8 @@ async fn bounds_and_memory_close_an_epoch_early() {
     let texts: Vec<&str> = lines.iter().map(String::as_str).collect();
     let world = Shared::default();
     let two = EpochBounds { max_events: 2, interval: Duration::from_secs(3600), ..settings().epoch };
-    let (end, reading) = run(Settings { epoch: two, ..settings() }, Lines::new(&texts), &world, &MemoryState::new("a")).await;
+    let (end, reading) =
+        run(Settings { epoch: two, ..settings() }, Lines::new(&texts), &world, &MemoryState::new("a")).await;
     assert_eq!(end, DeliveryEnd::Finished);
     assert_eq!(world.lock().rows, lines);
     assert_eq!(world.lock().epochs.len(), 250);

@@ -151,7 +151,14 @@ pub(super) struct MemorySink {
 impl MemorySink {
     pub(super) fn new(id: &DeliveryId, world: &Shared) -> Self {
         let fields = vec![FieldPath::of_name("id")];
-        Self { id: id.clone(), world: world.clone(), fields, state: TransactionState::Idle, staged: None, progress: None }
+        Self {
+            id: id.clone(),
+            world: world.clone(),
+            fields,
+            state: TransactionState::Idle,
+            staged: None,
+            progress: None,
+        }
     }
 
     fn in_doubt(&self, epoch: Epoch) -> SinkError {
