@@ -5,6 +5,8 @@
 #![deny(missing_docs)]
 
 pub mod batch;
+#[cfg(feature = "contract")]
+pub mod contract;
 pub mod letters;
 pub mod sink;
 pub mod source;
