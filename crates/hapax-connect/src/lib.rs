@@ -1,1 +1,7 @@
-//! placeholder
+//! Sources, sinks and state stores: one folder per foreign system, the same file names in each.
+//!
+//! Knows the engine's traits and one system each; nothing here knows the configuration file or the command line.
+#![deny(missing_docs)]
+
+pub mod file;
+pub mod generate;

@@ -7,6 +7,8 @@
 pub mod backoff;
 pub mod batch;
 pub mod decode;
+#[cfg(feature = "contract")]
+pub mod contract;
 pub mod letters;
 pub mod memory;
 pub mod pipeline;

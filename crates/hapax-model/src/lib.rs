@@ -6,9 +6,9 @@
 
 pub mod condition;
 pub mod contract;
-pub mod delivery;
 pub mod counter;
 pub mod dedup;
+pub mod delivery;
 pub mod epoch;
 pub mod fault;
 pub mod field;
