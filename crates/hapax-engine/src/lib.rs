@@ -6,9 +6,9 @@
 
 pub mod backoff;
 pub mod batch;
-pub mod decode;
 #[cfg(feature = "contract")]
 pub mod contract;
+pub mod decode;
 pub mod letters;
 pub mod memory;
 pub mod pipeline;
