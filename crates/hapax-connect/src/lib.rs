@@ -5,3 +5,5 @@
 
 pub mod file;
 pub mod generate;
+#[cfg(feature = "sqlite")]
+pub mod sqlite;

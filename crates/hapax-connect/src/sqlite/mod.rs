@@ -1,0 +1,21 @@
+//! SQLite as a target, as the keeper of progress beside the data, and as a state store.
+
+use std::time::{SystemTime, UNIX_EPOCH};
+
+// pub mod admin;
+pub mod error;
+// pub mod letters;
+pub mod progress;
+// pub mod state;
+pub mod tables;
+
+/// The wall clock, in milliseconds since 1970: for people, for leases, never for safety.
+pub(crate) fn now_ms() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
+}
+
+/// A counter as SQLite stores it. Counters grow by one per event or epoch and never come near the limit.
+pub(crate) fn stored(count: u64) -> i64 {
+    i64::try_from(count).unwrap_or(i64::MAX)
+}

@@ -1,0 +1,11 @@
+//! SQLite: a session on a thread of its own, quoting, the checked COMMIT, and who holds the lock.
+
+mod commit;
+mod holder;
+mod quote;
+mod session;
+
+pub use commit::{CommitEnd, checked_commit};
+pub use holder::holder;
+pub use quote::{QuoteError, quote_identifier};
+pub use session::{Open, OpenError, Session, SessionLost};

@@ -1,0 +1,138 @@
+use std::sync::mpsc;
+
+use super::*;
+
+const WAIT: Duration = Duration::from_millis(200);
+
+fn count(connection: &mut Connection) -> i64 {
+    connection.query_row("SELECT count(*) FROM t", [], |row| row.get(0)).unwrap()
+}
+
+async fn with_table(path: &Path) -> Session {
+    let mut session = Session::open(path, Open::OrCreate, WAIT).await.unwrap();
+    session.run(|c| c.execute_batch("CREATE TABLE t (a)").unwrap()).await.unwrap();
+    session
+}
+
+/// Goal: a commit that was answered is on the disk. Method: ask the connection for its settings.
+#[tokio::test]
+async fn a_session_is_durable_and_strict() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut session = Session::open(&folder.path().join("a.db"), Open::OrCreate, WAIT).await.unwrap();
+    let ask = |c: &mut Connection, what: &str| {
+        c.query_row(&format!("PRAGMA {what}"), [], |row| row.get::<_, rusqlite::types::Value>(0)).unwrap()
+    };
+    let found = session
+        .run(move |c| ["journal_mode", "synchronous", "foreign_keys", "busy_timeout"].map(|what| ask(c, what)))
+        .await
+        .unwrap();
+    let expected: [rusqlite::types::Value; 4] = ["wal".to_owned().into(), 2.into(), 1.into(), 200.into()];
+    assert_eq!(found, expected);
+}
+
+/// Goal: each bad path has its own message. Method: every kind of bad path that a user can write.
+#[tokio::test]
+async fn a_bad_path_is_named_with_its_cure() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name);
+    let text = "this is a text of more than one hundred bytes, so that SQLite reads all of its header and sees that it is none";
+    fs::write(path("text.db"), text).unwrap();
+    let open = async |name: &str, open| Session::open(&path(name), open, WAIT).await.err();
+    assert!(matches!(open("no/a.db", Open::OrCreate).await, Some(OpenError::MissingFolder { .. })));
+    assert!(matches!(open("a.db", Open::Existing).await, Some(OpenError::Missing { .. })));
+    assert!(matches!(open("", Open::OrCreate).await, Some(OpenError::Folder { .. })));
+    let error = open("text.db", Open::Existing).await.unwrap();
+    assert!(matches!(error, OpenError::NotADatabase { .. }), "{error}");
+    assert!(error.to_string().contains("restore it from a backup"), "{error}");
+    assert_eq!(fs::read_to_string(path("text.db")).unwrap(), text);
+    assert!(!path("a.db").exists());
+}
+
+/// Goal: a file whose rights forbid it is refused with the right error. Method: the pure classification.
+#[test]
+fn a_read_only_database_is_denied() {
+    let failure = |code| Error::SqliteFailure(rusqlite::ffi::Error::new(code), None);
+    for code in [rusqlite::ffi::SQLITE_PERM, rusqlite::ffi::SQLITE_READONLY, rusqlite::ffi::SQLITE_AUTH] {
+        assert!(matches!(open_error(Path::new("/a.db"), &failure(code)), OpenError::Denied { .. }));
+    }
+    let error = open_error(Path::new("/a.db"), &failure(rusqlite::ffi::SQLITE_BUSY));
+    assert!(matches!(error, OpenError::Busy { .. }));
+}
+
+/// Goal: many processes may create one database at once. Method: eight sessions on one new file.
+#[tokio::test]
+async fn sessions_that_create_one_file_at_once_all_open() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a.db");
+    let all: Vec<_> = (0..8)
+        .map(|_| {
+            let path = path.clone();
+            tokio::spawn(async move { Session::open(&path, Open::OrCreate, Duration::from_secs(20)).await })
+        })
+        .collect();
+    for one in all {
+        one.await.unwrap().unwrap();
+    }
+}
+
+/// Goal: dropped work never leaks into the next transaction. Method: drop the future while the work holds an open
+/// transaction; the work ends on its own, without COMMIT.
+#[tokio::test]
+async fn work_whose_future_was_dropped_leaves_no_connection_behind() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a.db");
+    let mut session = with_table(&path).await;
+    let (begun, has_begun) = mpsc::channel();
+    let (go_on, may_go_on) = mpsc::channel::<()>();
+    let work = session.run(move |c| {
+        c.execute_batch("BEGIN IMMEDIATE; INSERT INTO t VALUES (1)").unwrap();
+        begun.send(()).unwrap();
+        may_go_on.recv().ok();
+    });
+    tokio::time::timeout(Duration::from_millis(50), work).await.unwrap_err();
+    has_begun.recv().unwrap();
+    let locked = session.run(|c| c.execute_batch("BEGIN IMMEDIATE").is_err()).await.unwrap();
+    assert!(locked, "the dropped work still holds the lock");
+    drop(go_on);
+    let free = session.run(|c| {
+        c.busy_timeout(Duration::from_secs(20)).unwrap();
+        c.execute_batch("BEGIN IMMEDIATE; COMMIT").unwrap();
+        count(c)
+    });
+    assert_eq!(free.await, Ok(0));
+}
+
+/// Goal: a panic, an open transaction and a discard each cost only the connection. Method: all three, then count.
+#[tokio::test]
+async fn a_lost_connection_is_opened_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a.db");
+    let mut session = with_table(&path).await;
+    let lost = session
+        .run(|c| {
+            c.execute_batch("BEGIN; INSERT INTO t VALUES (1)").unwrap();
+            assert!(c.is_autocommit(), "planned panic");
+        })
+        .await;
+    assert!(matches!(lost, Err(SessionLost::Panicked { .. })));
+    assert_eq!(session.run(count).await, Ok(0));
+    session.run(|c| c.execute_batch("BEGIN; INSERT INTO t VALUES (1)").unwrap()).await.unwrap();
+    assert_eq!(session.run(count).await, Ok(0));
+    session.discard();
+    assert_eq!(session.run(count).await, Ok(0));
+}
+
+/// Goal: rows never go into a file that no longer has a name. Method: delete the file, then replace it.
+#[tokio::test]
+async fn a_file_that_vanished_is_noticed() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a.db");
+    let mut session = with_table(&path).await;
+    fs::rename(&path, folder.path().join("b.db")).unwrap();
+    let lost = session.run(count).await;
+    assert_eq!(lost, Err(SessionLost::Reopen(OpenError::Missing { path: path.clone() })));
+    assert!(!path.exists(), "a vanished file is not made anew");
+    let mut other = with_table(&path).await;
+    other.run(|c| c.execute_batch("INSERT INTO t VALUES (1)").unwrap()).await.unwrap();
+    assert_eq!(session.run(count).await, Ok(1));
+}
