@@ -4,7 +4,6 @@
 //! one whole JSON object. Not here: what the fields mean (`pipeline`).
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
 use std::fmt;
 
 use hapax_model::field::FieldPath;
@@ -69,9 +68,35 @@ impl Level {
 pub struct Decoder {
     root: Level,
     unknown_fields: UnknownFields,
-    unknown: BTreeMap<String, u64>,
+    unknown: Unknown,
     found: Vec<(usize, FieldSpan)>,
-    first_unknown: Option<String>,
+}
+
+/// Fields that nothing takes, with how often each was seen.
+#[derive(Debug, Default)]
+struct Unknown {
+    names: Vec<(String, u64)>,
+    hint: usize,
+    /// Of the event that is being decoded, an index into `names`.
+    first: Option<usize>,
+}
+
+impl Unknown {
+    /// Counts `name`; fields come in one order, so the next one is most likely where the last one ended.
+    fn note(&mut self, name: &str) {
+        let hinted = self.names.get(self.hint).is_some_and(|(known, _)| known == name).then_some(self.hint);
+        let at = hinted.or_else(|| self.names.iter().position(|(known, _)| known == name)).or_else(|| {
+            self.names.push((name.to_owned(), 0));
+            Some(self.names.len() - 1).filter(|_| self.names.len() <= UNKNOWN_NAMES_MAX)
+        });
+        let Some(at) = at else {
+            self.names.pop();
+            return;
+        };
+        self.names[at].1 += 1;
+        self.hint = at + 1;
+        self.first.get_or_insert(at);
+    }
 }
 
 impl Decoder {
@@ -82,13 +107,13 @@ impl Decoder {
         for (slot, path) in paths.iter().enumerate() {
             root.insert(path.names(), slot);
         }
-        Self { root, unknown_fields, unknown: BTreeMap::new(), found: Vec::new(), first_unknown: None }
+        Self { root, unknown_fields, unknown: Unknown::default(), found: Vec::new() }
     }
 
     /// Names of fields that nothing takes, with how often each was seen.
     #[must_use]
-    pub const fn unknown(&self) -> &BTreeMap<String, u64> {
-        &self.unknown
+    pub fn unknown(&self) -> &[(String, u64)] {
+        &self.unknown.names
     }
 
     /// The wanted fields of one input: slot and span, in the order of the text.
@@ -97,7 +122,7 @@ impl Decoder {
     /// The cause for which the input becomes a dead letter.
     pub fn decode(&mut self, bytes: &[u8]) -> Result<&[(usize, FieldSpan)], Cause> {
         self.found.clear();
-        self.first_unknown = None;
+        (self.unknown.hint, self.unknown.first) = (0, None);
         let text = std::str::from_utf8(bytes).map_err(|e| not_utf8(&e))?;
         let mut json = serde_json::Deserializer::from_str(text);
         let mut pass =
@@ -106,8 +131,8 @@ impl Decoder {
             .deserialize(&mut json)
             .and_then(|()| json.end())
             .map_err(|e| not_json(&e, text))?;
-        match (self.unknown_fields, self.first_unknown.take()) {
-            (UnknownFields::Rejected, Some(name)) => Err(unknown_field(&name)),
+        match (self.unknown_fields, self.unknown.first) {
+            (UnknownFields::Rejected, Some(at)) => Err(unknown_field(&self.unknown.names[at].0)),
             (UnknownFields::Rejected | UnknownFields::Counted, _) => Ok(&self.found),
         }
     }
@@ -116,22 +141,10 @@ impl Decoder {
 struct Pass<'t, 'd> {
     text: &'t str,
     found: &'d mut Vec<(usize, FieldSpan)>,
-    unknown: &'d mut BTreeMap<String, u64>,
-    first_unknown: &'d mut Option<String>,
+    unknown: &'d mut Unknown,
 }
 
 impl<'t> Pass<'t, '_> {
-    fn note_unknown(&mut self, name: &str) {
-        if self.first_unknown.is_none() {
-            *self.first_unknown = Some(name.to_owned());
-        }
-        if let Some(count) = self.unknown.get_mut(name) {
-            *count += 1;
-        } else if self.unknown.len() < UNKNOWN_NAMES_MAX {
-            self.unknown.insert(name.to_owned(), 1);
-        }
-    }
-
     fn take<E: serde::de::Error>(&mut self, wanted: &Wanted, raw: &'t str) -> Result<(), E> {
         if let Some(slot) = wanted.slot {
             let span = self.classify(raw).map_err(E::custom)?;
@@ -200,7 +213,7 @@ impl<'t> Visitor<'t> for ObjectSeed<'_, '_, 't, '_> {
             } else {
                 map.next_value::<IgnoredAny>()?;
                 if self.depth == Depth::Top {
-                    self.pass.note_unknown(&name);
+                    self.pass.unknown.note(&name);
                 }
             }
         }
@@ -284,7 +297,7 @@ mod tests {
     fn wanted_fields_are_found_whatever_their_order() {
         let mut decoder = decoder(&["a", ".b.c", "d", "e", "f", "g", "b"]);
         let text = r#"{"x":[1,{"a":2}], "g":null,"f":true,"e":"q\"\u00e9","d":"plain","b":{"z":1,"c":-1.50e3},"a":12345678901234567890}"#;
-        let found: BTreeMap<usize, FieldSpan> =
+        let found: std::collections::BTreeMap<usize, FieldSpan> =
             decoder.decode(text.as_bytes()).expect("decodes").iter().cloned().collect();
         let spelled = |slot: usize| match &found[&slot] {
             FieldSpan::Number(r) | FieldSpan::Text(r) | FieldSpan::Json(r) => text[r.clone()].to_owned(),
@@ -297,7 +310,7 @@ mod tests {
         assert_eq!(spelled(4), "Bool(true)");
         assert_eq!(spelled(5), "Null");
         assert_eq!(spelled(6), r#"{"z":1,"c":-1.50e3}"#);
-        assert_eq!(decoder.unknown().iter().collect::<Vec<_>>(), [(&"x".to_owned(), &1)]);
+        assert_eq!(decoder.unknown(), [("x".to_owned(), 1)]);
     }
 
     /// Goal: bytes that are no event are told apart, and none panics. Method: each kind of damage.
