@@ -125,8 +125,7 @@ impl Decoder {
         (self.unknown.hint, self.unknown.first) = (0, None);
         let text = std::str::from_utf8(bytes).map_err(|e| not_utf8(&e))?;
         let mut json = serde_json::Deserializer::from_str(text);
-        let mut pass =
-            Pass { text, found: &mut self.found, unknown: &mut self.unknown, first_unknown: &mut self.first_unknown };
+        let mut pass = Pass { text, found: &mut self.found, unknown: &mut self.unknown };
         ObjectSeed { level: &self.root, pass: &mut pass, depth: Depth::Top }
             .deserialize(&mut json)
             .and_then(|()| json.end())
