@@ -79,13 +79,6 @@ pub(crate) fn read(command: &mut Command) -> Result<String> {
     String::from_utf8(output.stdout).with_context(|| format!("`{}` printed something that is no text", line(command)))
 }
 
-/// Whether a program is installed, as far as `program --version` tells.
-pub(crate) fn installed<'a>(program: &str, args: impl IntoIterator<Item = &'a str>) -> bool {
-    let mut version = command(program, args);
-    version.arg("--version").stdout(Stdio::null()).stderr(Stdio::null());
-    version.status().is_ok_and(|status| status.success())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -105,5 +98,15 @@ mod tests {
         assert!(missing.is_err_and(|text| text.contains("could not start `no-such-program-here`")));
         let failed = run(&mut command("false", [])).map_err(|error| format!("{error:#}"));
         assert!(failed.is_err_and(|text| text.contains("`false` failed")));
+    }
+
+    /// Goal: lines are seen although the child fails. Method: a shell that prints two and ends with 3.
+    #[test]
+    fn the_lines_of_a_child_are_watched() {
+        let mut lines = Vec::new();
+        let outcome = watch(&mut command("sh", ["-c", "echo a; echo b; exit 3"]), |line| lines.push(line.to_owned()));
+        assert_eq!(lines, ["a", "b"]);
+        assert!(outcome.is_err_and(|error| error.to_string().contains("exit status: 3")));
+        assert!(read(&mut command("echo", ["x"])).is_ok_and(|text| text == "x\n"));
     }
 }

@@ -88,3 +88,29 @@ impl std::fmt::Display for Usage {
 }
 
 impl std::error::Error for Usage {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Goal: a wrong word teaches and is told from a failure. Method: unknown chores and words, and the help.
+    #[test]
+    fn wrong_usage_is_told_from_failure() {
+        for words in
+            [&["tests"][..], &["check", "now"], &["tidy", "--all"], &["test", "--seed", "x"], &["bench", "a", "b"]]
+        {
+            assert!(dispatch(words).is_err_and(|error| error.is::<Usage>()), "{words:?}");
+        }
+        for words in [&[][..], &["--help"], &["test", "--help"]] {
+            assert!(dispatch(words).is_ok(), "{words:?}");
+        }
+    }
+
+    /// Goal: the help names every chore. Method: the words that `dispatch` knows.
+    #[test]
+    fn the_help_names_every_chore() {
+        for chore in ["test", "check", "tidy", "bench", "prove", "coverage"] {
+            assert!(HELP.contains(&format!("\n  {chore} ")), "{chore}");
+        }
+    }
+}

@@ -4,8 +4,8 @@ use super::code::{Keep, blank, line_of};
 use super::{Finding, crate_of};
 use crate::tree::Tree;
 
-const BANNED: [&str; 13] =
-    ["util", "utils", "common", "helper", "helpers", "misc", "core", "base", "both", "manager", "types", "impl", "v2"];
+const BANNED: [&str; 12] =
+    ["util", "utils", "common", "helpers", "misc", "core", "base", "both", "manager", "types", "impl", "v2"];
 
 /// Rule: no banned name.
 pub(super) fn banned(tree: &Tree) -> Vec<Finding> {
