@@ -6,7 +6,9 @@ use crate::tree::Tree;
 /// Rule: every relative link in a Markdown file resolves.
 pub(super) fn links(tree: &Tree) -> Vec<Finding> {
     let mut findings = Vec::new();
-    for (path, text) in tree.texts().filter(|(path, _)| path.ends_with(".md")) {
+    // Markdown inside a crate's source is a part of a document that stands elsewhere.
+    let is_document = |path: &str| path.ends_with(".md") && !path.contains("/src/");
+    for (path, text) in tree.texts().filter(|(path, _)| is_document(path)) {
         for (line, target) in targets(text) {
             if target.contains("://") || target.starts_with("mailto:") {
                 continue;
