@@ -1,9 +1,8 @@
 //! An open file, and which incarnation of its path it is: inode, time of creation, hash of the first record.
 //!
 //! Reads: the file's metadata and its first 64 KiB. Writes: nothing.
-//! Invariant: what is said of an append-only file stays true of it. Until the first record is complete a file is known
-//! by inode and creation alone; a bookmark made then still belongs to it afterwards.
-//! Why the creation: ext4 gives the inode of a deleted file to the next one, and two files may begin with one line.
+//! Invariant: what is said of an append-only file stays true of it; a bookmark made before the first record was
+//! complete, by inode and creation alone, still belongs to it afterwards.
 
 use std::fs::{File, Metadata};
 use std::io;
@@ -166,7 +165,8 @@ impl Opened {
     }
 }
 
-/// What names a file before it has content. File systems without creation times have the inode alone.
+/// What names a file before it has content. The creation is in it because ext4 gives the inode of a deleted file to the
+/// next one, and two files may begin with one line. File systems without creation times have the inode alone.
 fn identity(metadata: &Metadata) -> String {
     let created = metadata.created().ok().and_then(|time| time.duration_since(UNIX_EPOCH).ok());
     match created {

@@ -3,7 +3,6 @@
 //! Reads: the file at the path, and files that a rotation moved away from it. Writes: inputs.
 //! Invariant: the bookmark passes complete lines only, or a last line that was delivered as it stood; a file is left
 //! for its successor only when it was read to its end.
-//! Not here: what a line means (the engine's decoder), how often errors are retried (the runtime).
 
 use std::fs::Metadata;
 use std::io;
