@@ -42,9 +42,11 @@ pub(crate) struct Part<'a> {
 
 /// All complete workflows' sinks, in the order of the configuration.
 pub(crate) fn parts(config: &Config) -> impl Iterator<Item = Part<'_>> {
-    config.workflows.iter().filter_map(|w| w.source.as_ref().map(|source| (w, source))).flat_map(|(workflow, source)| {
-        workflow.sinks.iter().map(move |sink| Part { workflow, source, sink })
-    })
+    config
+        .workflows
+        .iter()
+        .filter_map(|w| w.source.as_ref().map(|source| (w, source)))
+        .flat_map(|(workflow, source)| workflow.sinks.iter().map(move |sink| Part { workflow, source, sink }))
 }
 
 /// The state store, if the configuration has one.
@@ -119,7 +121,11 @@ impl<'a> Part<'a> {
             key_column: sqlite.key_column.clone(),
             version_column: sqlite.version_column.clone(),
             columns: sqlite_config::Columns { map, ..sqlite_config::Columns::default() },
-            deletes: if sqlite.delete_when.is_some() { sqlite_config::Deletes::Some } else { sqlite_config::Deletes::Never },
+            deletes: if sqlite.delete_when.is_some() {
+                sqlite_config::Deletes::Some
+            } else {
+                sqlite_config::Deletes::Never
+            },
             unique_keys: if deduplication.unique {
                 sqlite_config::UniqueKeys::Promised
             } else {
@@ -188,8 +194,7 @@ impl<'a> Part<'a> {
         match (sqlite.progress, state) {
             (ProgressPlace::Sink, _) => Ok(AnySink::Sqlite(Box::new(SqliteSink::new(config, id)))),
             (ProgressPlace::State, Some(state)) => {
-                let order =
-                    if guarantee == Guarantee::AtMostOnce { Order::PositionFirst } else { Order::RowsFirst };
+                let order = if guarantee == Guarantee::AtMostOnce { Order::PositionFirst } else { Order::RowsFirst };
                 let watched = plan::watches_keys(sqlite.progress, guarantee);
                 let watch = if watched { WatchKeys::Yes } else { WatchKeys::No };
                 let sink = SqliteIdempotentSink::new(config, settings.keyer.strategy().clone());
@@ -198,7 +203,10 @@ impl<'a> Part<'a> {
             }
             (ProgressPlace::State, None) => Err(Failure::new(
                 "HX5003",
-                format!("workflow {} keeps its progress in the state store, and `state` is none: name a state store", self.workflow.id),
+                format!(
+                    "workflow {} keeps its progress in the state store, and `state` is none: name a state store",
+                    self.workflow.id
+                ),
             )
             .with_exit(crate::exit::USAGE)),
         }

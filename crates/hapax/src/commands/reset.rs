@@ -49,7 +49,8 @@ async fn adopt(args: &ResetArgs, old: &str, chosen: &[Part<'_>], config: &Config
     for part in chosen {
         let path = ledger_path(part, config).ok_or_else(|| no_place(part))?;
         let (old, new, sink) = (old.to_owned(), args.workflow.clone(), part.sink.name.clone());
-        let lanes = Ledger::open(&path).await?.run(move |connection| admin::adopt(connection, &old, &new, &sink)).await?;
+        let lanes =
+            Ledger::open(&path).await?.run(move |connection| admin::adopt(connection, &old, &new, &sink)).await?;
         println!("{}/{}: {lanes} lane(s) taken over", part.workflow.id, part.sink.name);
     }
     Ok(0)
@@ -76,7 +77,9 @@ async fn move_to(args: &ResetArgs, chosen: &[Part<'_>], config: &Config) -> Resu
         }
         plans.push((part, plan));
     }
-    println!("Going back repeats what lies between, unless the target drops repeats; going forward skips it. A live worker is fenced.");
+    println!(
+        "Going back repeats what lies between, unless the target drops repeats; going forward skips it. A live worker is fenced."
+    );
     if !confirmed(args.doing, "Do it?")? {
         return Ok(0);
     }

@@ -79,13 +79,15 @@ fn chosen_parts<'a>(config: &'a Config, only: &[String]) -> Result<Vec<Part<'a>>
 
 /// `--once` on a generator without a count would never end.
 fn refuse_endless(args: &RunArgs, chosen: &[Part<'_>]) -> Result<(), Failure> {
-    let endless = |part: &&Part<'_>| {
-        matches!(part.source, crate::config::Source::Generate(generate) if generate.count.is_none())
-    };
+    let endless =
+        |part: &&Part<'_>| matches!(part.source, crate::config::Source::Generate(generate) if generate.count.is_none());
     match chosen.iter().find(endless).filter(|_| args.once) {
         Some(part) => Err(Failure::new(
             "HX5002",
-            format!("workflow \"{}\" generates events without end, so --once never would: set `count`", part.workflow.id),
+            format!(
+                "workflow \"{}\" generates events without end, so --once never would: set `count`",
+                part.workflow.id
+            ),
         )
         .with_exit(USAGE)),
         None => Ok(()),
@@ -254,8 +256,12 @@ async fn show_progress(meters: Vec<Arc<Meter>>) {
     loop {
         let readings: Vec<Reading> = meters.iter().map(|meter| meter.read()).collect();
         let extent: u64 = readings.iter().filter_map(|r| r.extent).sum();
-        let done: u64 =
-            readings.iter().filter(|r| r.extent.is_some()).filter_map(|r| r.bookmark.as_ref()).map(|b| b.position.offset).sum();
+        let done: u64 = readings
+            .iter()
+            .filter(|r| r.extent.is_some())
+            .filter_map(|r| r.bookmark.as_ref())
+            .map(|b| b.position.offset)
+            .sum();
         let delivered: u64 = readings.iter().map(|r| r.ledger.totals.delivered).sum();
         let dead: u64 = readings.iter().map(|r| r.ledger.totals.dead).sum();
         bar.set_length(extent.max(done));

@@ -41,7 +41,11 @@ pub(crate) async fn status(args: &StatusArgs, shared: &Shared) -> Result<u8, Fai
         };
         lines.push(Line { id, progress, letters, note, lease, trouble });
     }
-    if shared.json { print_json(&as_json(&lines)) } else { print_lines(&lines) }
+    if shared.json {
+        print_json(&as_json(&lines))
+    } else {
+        print_lines(&lines)
+    }
     Ok(0)
 }
 
@@ -52,7 +56,9 @@ async fn state_side(config: &Config) -> Result<(Vec<NotedDelivery>, Vec<StoredLe
 }
 
 async fn ledger_side(part: &Part<'_>, config: &Config) -> Result<(Option<(Progress, u64)>, LetterCounts), Failure> {
-    let Some(path) = ledger_path(part, config).filter(|path| path.exists()) else { return Ok((None, LetterCounts::default())) };
+    let Some(path) = ledger_path(part, config).filter(|path| path.exists()) else {
+        return Ok((None, LetterCounts::default()));
+    };
     let id = part.id();
     let mut ledger = Ledger::open(&path).await?;
     ledger
@@ -84,8 +90,18 @@ impl Line {
 }
 
 fn print_lines(lines: &[Line]) {
-    let mut table =
-        Table::new(&["delivery", "state", "epoch", "position", "read", "delivered", "filtered", "dead", "letters", "age"]);
+    let mut table = Table::new(&[
+        "delivery",
+        "state",
+        "epoch",
+        "position",
+        "read",
+        "delivered",
+        "filtered",
+        "dead",
+        "letters",
+        "age",
+    ]);
     for line in lines {
         let mut cells = vec![line.id.to_string(), line.state()];
         match &line.progress {

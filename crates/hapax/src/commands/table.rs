@@ -23,8 +23,9 @@ impl fmt::Display for Table {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let columns = self.rows.iter().map(Vec::len).max().unwrap_or(0);
         let cell = |row: &Vec<String>, at: usize| row.get(at).cloned().unwrap_or_default();
-        let widths: Vec<usize> =
-            (0..columns).map(|at| self.rows.iter().map(|row| cell(row, at).chars().count()).max().unwrap_or(0)).collect();
+        let widths: Vec<usize> = (0..columns)
+            .map(|at| self.rows.iter().map(|row| cell(row, at).chars().count()).max().unwrap_or(0))
+            .collect();
         let numeric: Vec<bool> =
             (0..columns).map(|at| self.rows.iter().skip(1).all(|row| is_number(&cell(row, at)))).collect();
         for row in &self.rows {

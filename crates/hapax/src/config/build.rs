@@ -131,7 +131,8 @@ pub(crate) fn build_delivery(delivery: &Value) -> DeliveryOverride {
         guarantee: parsed(at("guarantee")),
         mechanism: parsed(at("mechanism")),
         deduplication: DeduplicationOverride {
-            key_fields: at("deduplication.keyFields").map(|list| list.items().iter().flat_map(|it| parsed(Some(it))).collect()),
+            key_fields: at("deduplication.keyFields")
+                .map(|list| list.items().iter().flat_map(|it| parsed(Some(it))).collect()),
             ttl: duration("deduplication.ttl"),
             unique: boolean("deduplication.unique"),
             strategy: parsed(at("deduplication.strategy")),

@@ -43,7 +43,8 @@ fn files_that_contradict_each_other_are_told_with_both_places() {
 #[test]
 fn what_cannot_be_read_is_told() {
     let large = "#".repeat(yaml::LARGEST_FILE + 1);
-    let mut world = World::of("").with("conf/notes.txt", "").with("large.yaml", &large).with("text.yaml", "just words\n");
+    let mut world =
+        World::of("").with("conf/notes.txt", "").with("large.yaml", &large).with("text.yaml", "just words\n");
     world.files.insert("bytes.yaml".into(), b"a: 1\nb: \xff\n".to_vec());
     for (path, line, code, part) in [
         ("nowhere.yaml", 0, "HX1001", "--config"),

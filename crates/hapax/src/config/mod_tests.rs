@@ -273,7 +273,10 @@ fn the_whole_delivery_block_arrives() {
     assert_eq!(delivery.retries.give_up_after, Duration::from_secs(7200));
     let epoch = &delivery.epoch;
     assert_eq!((epoch.interval, epoch.max_events), (Duration::from_millis(50), 1000));
-    assert_eq!((epoch.max_bytes, epoch.commit_timeout.as_secs(), epoch.abort_timeout.as_secs()), (ByteSize(1 << 20), 3, 2));
+    assert_eq!(
+        (epoch.max_bytes, epoch.commit_timeout.as_secs(), epoch.abort_timeout.as_secs()),
+        (ByteSize(1 << 20), 3, 2)
+    );
     assert_eq!((delivery.on_reject, delivery.max_rejects_per_mille), (OnReject::Stop, 25));
     assert_eq!((delivery.claim_timeout.as_secs(), delivery.lease.as_secs()), (1, 2));
     assert!(delivery.receiver.deduplicates && delivery.receiver.refuses_older && delivery.receiver.key_ttl.is_some());

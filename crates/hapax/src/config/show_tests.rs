@@ -65,7 +65,10 @@ workflows:
 /// Goal: what is printed reads back as the same configuration. Method: print, read, compare both forms.
 #[test]
 fn the_page_reads_back_as_the_same_configuration() {
-    let first = loaded(&format!("delivery: {{ lease: 9s, mechanism: transaction }}\n{FILE}  - id: '$${{x}}'\n").replace("'$${x}'", "z"));
+    let first = loaded(
+        &format!("delivery: {{ lease: 9s, mechanism: transaction }}\n{FILE}  - id: '$${{x}}'\n")
+            .replace("'$${x}'", "z"),
+    );
     let second = loaded(&first.to_yaml());
     assert_eq!(second.to_yaml(), first.to_yaml());
     assert_eq!(second.to_json(), first.to_json());

@@ -226,11 +226,10 @@ fn syntax_problem(file: &Arc<str>, text: &str, error: &ScanError) -> Problem {
 fn unquoted_variable(text: &str, line: usize, info: &str) -> Option<Place> {
     let in_flow = info.contains("flow") || info.contains('}') || info.contains(']');
     let candidates = text.lines().enumerate().skip(line.saturating_sub(2)).take(2);
-    candidates.filter_map(|(at, content)| Some((at, bare_variable(content, in_flow)?))).last().map(|(at, column)| Place {
-        file: "".into(),
-        line: at + 1,
-        column,
-    })
+    candidates
+        .filter_map(|(at, content)| Some((at, bare_variable(content, in_flow)?)))
+        .last()
+        .map(|(at, column)| Place { file: "".into(), line: at + 1, column })
 }
 
 /// The column of a `${` outside quotes and comments, if a bracket was opened before it or `in_flow` says so.
@@ -257,13 +256,28 @@ fn bare_variable(line: &str, mut in_flow: bool) -> Option<usize> {
 fn syntax_cure(info: &str) -> &'static str {
     const CURES: [(&str, &str); 9] = [
         ("tab", "indent with spaces; YAML does not allow tabs there"),
-        ("flow mapping", "close the { with a }, put commas between its fields, and quote text that holds { } [ ] , : or #"),
-        ("flow sequence", "close the [ with a ], put commas between its items, and quote text that holds { } [ ] , : or #"),
-        ("',' or '}'", "close the { with a }, put commas between its fields, and quote text that holds { } [ ] , : or #"),
-        ("',' or ']'", "close the [ with a ], put commas between its items, and quote text that holds { } [ ] , : or #"),
+        (
+            "flow mapping",
+            "close the { with a }, put commas between its fields, and quote text that holds { } [ ] , : or #",
+        ),
+        (
+            "flow sequence",
+            "close the [ with a ], put commas between its items, and quote text that holds { } [ ] , : or #",
+        ),
+        (
+            "',' or '}'",
+            "close the { with a }, put commas between its fields, and quote text that holds { } [ ] , : or #",
+        ),
+        (
+            "',' or ']'",
+            "close the [ with a ], put commas between its items, and quote text that holds { } [ ] , : or #",
+        ),
         ("quoted scalar", "close the quote that was opened here"),
         ("mapping values are not allowed", "look at the indentation, and quote text that holds a colon and a space"),
-        ("simple key", "a name needs a colon and a space after it; look at the indentation of this line and the one above"),
+        (
+            "simple key",
+            "a name needs a colon and a space after it; look at the indentation of this line and the one above",
+        ),
         ("anchor", "write &name before the value that *name repeats; text that begins with * or & needs quotes"),
     ];
     let known = CURES.iter().find(|(part, _)| info.contains(part));
