@@ -21,7 +21,11 @@ fn main() -> ExitCode {
                     eprintln!("{} is incomplete: it lacks {lacking}", workflow.id);
                 }
             }
-            if json { println!("{:#}", loaded.to_json()) } else { print!("{}", loaded.to_yaml()) }
+            if json {
+                println!("{:#}", loaded.to_json())
+            } else {
+                print!("{}", loaded.to_yaml())
+            }
             ExitCode::SUCCESS
         }
         Err(problems) if json => {

@@ -65,8 +65,9 @@ fn build_source(source: &Value, folder: &Path) -> Option<Source> {
             "latest" => StartAt::Latest,
             _ => StartAt::Earliest,
         };
-        let path = folder.join(file.get("path")?.text()?);
-        return Some(Source::File(FileSource { path, start, max_line: file.get("maxLine")?.size()? }));
+        let written = file.get("path")?.text()?.to_owned();
+        let (path, max_line) = (folder.join(&written), file.get("maxLine")?.size()?);
+        return Some(Source::File(FileSource { path, written, start, max_line }));
     }
     let generate = source.get("generate")?;
     Some(Source::Generate(GenerateSource {
@@ -131,7 +132,8 @@ pub(crate) fn build_delivery(delivery: &Value) -> DeliveryOverride {
         guarantee: parsed(at("guarantee")),
         mechanism: parsed(at("mechanism")),
         deduplication: DeduplicationOverride {
-            key_fields: at("deduplication.keyFields").map(|list| list.items().iter().flat_map(|it| parsed(Some(it))).collect()),
+            key_fields: at("deduplication.keyFields")
+                .map(|list| list.items().iter().flat_map(|it| parsed(Some(it))).collect()),
             ttl: duration("deduplication.ttl"),
             unique: boolean("deduplication.unique"),
             strategy: parsed(at("deduplication.strategy")),

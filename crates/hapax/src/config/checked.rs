@@ -67,6 +67,8 @@ pub(crate) enum Source {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct FileSource {
     pub(crate) path: PathBuf,
+    /// The path as written: the same name for the lane wherever the configuration lies and hapax is started.
+    pub(crate) written: String,
     pub(crate) start: StartAt,
     pub(crate) max_line: ByteSize,
 }

@@ -49,7 +49,11 @@ static GENERATE: Table = Table {
             Kind::Integer { least: 0, most: 1_000_000_000_000 },
             "How many events there are in all; without it they never end.",
         ),
-        Field::new("rate", Kind::Rate, "How many events come per second (`500/s`, or a bare number); without it as fast as they can."),
+        Field::new(
+            "rate",
+            Kind::Rate,
+            "How many events come per second (`500/s`, or a bare number); without it as fast as they can.",
+        ),
         Field::new(
             "keys",
             Kind::Integer { least: 1, most: 1_000_000_000 },
