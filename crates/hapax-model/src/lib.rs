@@ -4,6 +4,7 @@
 //! decide, the engine carries out. The only exception is [`fault`], which is empty unless the `fault` feature is on.
 #![deny(missing_docs)]
 
+pub mod audit;
 pub mod condition;
 pub mod contract;
 pub mod delivery;

@@ -115,11 +115,15 @@ pub fn parse_duration(text: &str) -> Result<Duration, NoQuantity> {
 #[must_use]
 pub fn print_duration(duration: Duration) -> String {
     let millis = duration.as_millis();
-    if duration.subsec_nanos() % 1_000_000 != 0 {
+    if !duration.subsec_nanos().is_multiple_of(1_000_000) {
         return format!("{duration:?}");
     }
-    let (unit, factor) =
-        DURATION.units.iter().rev().find(|(_, f)| millis != 0 && millis % u128::from(*f) == 0).unwrap_or(&("ms", 1));
+    let (unit, factor) = DURATION
+        .units
+        .iter()
+        .rev()
+        .find(|(_, f)| millis != 0 && millis.is_multiple_of(u128::from(*f)))
+        .unwrap_or(&("ms", 1));
     format!("{}{unit}", millis / u128::from(*factor))
 }
 

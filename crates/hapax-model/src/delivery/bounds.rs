@@ -80,11 +80,13 @@ mod tests {
     use crate::field::FieldPath;
     use crate::units::ByteSize;
 
+    type Break = fn(&mut Delivery);
+
     /// Goal: each senseless value is found and named, and the default has none. Method: break one field at a time.
     #[test]
     fn a_senseless_value_is_named() {
         assert_eq!(Delivery::default().problems(), []);
-        let breaks: [(&str, fn(&mut Delivery)); 15] = [
+        let breaks: [(&str, Break); 15] = [
             ("deduplication.unique", |d| d.deduplication.unique = true),
             ("deduplication.keyFields", |d| d.deduplication.key_fields = vec![FieldPath::of_name("id"); 2]),
             ("deduplication.ttl", |d| d.deduplication.ttl = Some(Duration::ZERO)),
