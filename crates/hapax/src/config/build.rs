@@ -73,7 +73,7 @@ fn build_source(source: &Value, folder: &Path) -> Option<Source> {
     Some(Source::Generate(GenerateSource {
         seed: generate.get("seed")?.integer()?,
         count: generate.get("count").and_then(Value::integer),
-        rate: generate.get("rate").and_then(Value::rate),
+        rate: generate.get("rate").and_then(Value::rate).and_then(|rate| rate.count.try_into().ok()),
         keys: generate.get("keys")?.integer()?,
         updates: generate.get("updates")?.share()?,
         deletes: generate.get("deletes")?.share()?,

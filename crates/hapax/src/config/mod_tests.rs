@@ -292,7 +292,7 @@ fn everything_that_is_written_arrives() {
     let made_up = &config.workflows[1];
     let Some(Source::Generate(generate)) = &made_up.source else { panic!("generated") };
     assert_eq!((generate.seed, generate.count, generate.keys), (7, Some(1000), 10));
-    assert_eq!(generate.rate.map(|rate| rate.to_string()).as_deref(), Some("500/s"));
+    assert_eq!(generate.rate, Some(500));
     let shares = [generate.updates, generate.deletes, generate.poison];
     assert_eq!(shares, [200, 50, 10].map(Share::of_mille));
     assert_eq!((made_up.sinks[0].name.as_str(), &made_up.delivery), ("sqlite", &Delivery::default()));
