@@ -57,7 +57,9 @@ fn a_wrong_type_is_told_what_is_expected() {
 /// Goal: bounds are named. Method: below and above, for each kind that has them.
 #[test]
 fn a_value_out_of_bounds_is_told_the_bounds() {
-    let cases: [(&str, &str); 11] = [
+    let cases: [(&str, &str); 13] = [
+        ("workflows:\n  - id: w\n    source: { generate: { rate: 30/m } }\n", "from 1/s"),
+        ("workflows:\n  - id: w\n    source: { generate: { rate: 100000001 } }\n", "to 100000000/s"),
         (&in_delivery("epoch: { interval: 0ms }"), "from 1ms to 1h"),
         (&in_delivery("epoch: { interval: 2h }"), "from 1ms to 1h"),
         (&in_delivery("epoch: { maxEvents: 0 }"), "from 1 to 10000000"),
