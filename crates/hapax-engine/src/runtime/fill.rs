@@ -259,7 +259,7 @@ impl<S: Source> Filler<S> {
             Ok(Held::Yes) | Err(SourceError::Unavailable { .. }) => return None,
             Ok(Held::OtherIncarnation { now }) => Stop::new(
                 5,
-                "HX3003",
+                "HX3004",
                 format!("the source changed while it was read: it was at {bookmark}, it is now {now}"),
             ),
             Ok(Held::Gone { missing }) => Stop::new(5, "HX3002", format!("the source lost what comes next: {missing}")),

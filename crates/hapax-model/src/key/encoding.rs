@@ -28,16 +28,14 @@ pub(super) struct Tuple {
 }
 
 impl Tuple {
-    /// A tuple that begins with its kind.
-    pub(super) fn new(kind: &str) -> Self {
-        let mut tuple = Self::fragment();
-        tuple.element(KIND, kind.as_bytes());
-        tuple
+    /// An empty tuple.
+    pub(super) const fn new() -> Self {
+        Self { stack: [0; STACK], length: 0, heap: Vec::new() }
     }
 
-    /// Elements that will become part of a tuple.
-    pub(super) const fn fragment() -> Self {
-        Self { stack: [0; STACK], length: 0, heap: Vec::new() }
+    /// What the tuple is: its first element.
+    pub(super) fn kind(&mut self, kind: &str) {
+        self.element(KIND, kind.as_bytes());
     }
 
     pub(super) fn text(&mut self, text: &str) {
@@ -91,10 +89,21 @@ impl Tuple {
         self.push(bytes);
     }
 
+    #[inline]
     fn header(&mut self, tag: u8, length: usize) {
-        if length < 0x80 {
-            return self.push(&[tag, length as u8]);
+        let start = self.length;
+        if length < 0x80 && self.heap.is_empty() && start + 2 <= STACK {
+            // The common case, without the calls that copying two bytes would cost.
+            self.stack[start] = tag;
+            self.stack[start + 1] = length as u8;
+            self.length = start + 2;
+        } else {
+            self.long_header(tag, length);
         }
+    }
+
+    #[cold]
+    fn long_header(&mut self, tag: u8, length: usize) {
         self.push(&[tag]);
         let mut rest = length;
         while rest >= 0x80 {
@@ -104,17 +113,23 @@ impl Tuple {
         self.push(&[rest as u8]);
     }
 
+    #[inline]
     fn push(&mut self, bytes: &[u8]) {
         let end = self.length + bytes.len();
         if self.heap.is_empty() && end <= STACK {
             self.stack[self.length..end].copy_from_slice(bytes);
         } else {
-            if self.heap.is_empty() {
-                self.heap.extend_from_slice(&self.stack[..self.length]);
-            }
-            self.heap.extend_from_slice(bytes);
+            self.spill(bytes);
         }
         self.length = end;
+    }
+
+    #[cold]
+    fn spill(&mut self, bytes: &[u8]) {
+        if self.heap.is_empty() {
+            self.heap.extend_from_slice(&self.stack[..self.length]);
+        }
+        self.heap.extend_from_slice(bytes);
     }
 
     /// The canonical bytes.
@@ -147,7 +162,8 @@ mod tests {
     }
 
     fn encode(kind: &str, elements: &[Element]) -> Vec<u8> {
-        let mut tuple = Tuple::new(kind);
+        let mut tuple = Tuple::new();
+        tuple.kind(kind);
         for element in elements {
             match element {
                 Element::Text(text) => tuple.text(text),

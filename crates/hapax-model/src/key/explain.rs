@@ -1,5 +1,6 @@
 //! A key with its components in sight: for `check`, traces and people. The slow path; sinks use [`Keyer::derive`].
 
+use super::encoding::Tuple;
 use super::error::KeyError;
 use super::keyer::{KeyFacts, Keyer};
 use super::number::canonical;
@@ -108,10 +109,13 @@ impl Keyer {
     /// # Panics
     /// As [`derive`](Self::derive).
     pub fn explain(&self, facts: &KeyFacts<'_>, values: &[FieldValue<'_>]) -> Result<DedupKey, KeyError> {
-        let entity = if self.explains_entity() { self.entity_tuple(facts, values)? } else { None };
-        let (hash, shown) = match entity {
-            Some(tuple) => (tuple.hash(), self.naming()),
-            None => (self.event_tuple(facts, values)?.hash(), self.fields().len()),
+        let mut tuple = Tuple::new();
+        let shown = if self.explains_entity() {
+            self.write_entity(&mut tuple, facts, values)?;
+            self.naming()
+        } else {
+            self.write_event(&mut tuple, facts, values)?;
+            self.fields().len()
         };
         let fields = self
             .fields()
@@ -120,7 +124,7 @@ impl Keyer {
             .take(shown)
             .map(|(path, value)| NamedValue { path: path.to_string(), value: shown_value(*value) });
         let components = self.components(facts, fields.collect());
-        Ok(DedupKey { value: hash.text().to_string(), components })
+        Ok(DedupKey { value: tuple.hash().text().to_string(), components })
     }
 
     fn components(&self, facts: &KeyFacts<'_>, fields: Vec<NamedValue>) -> DedupKeyComponents {

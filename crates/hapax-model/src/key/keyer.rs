@@ -11,7 +11,7 @@ use super::custom::{CustomKey, CustomKeys};
 use super::encoding::Tuple;
 use super::error::{KeyError, Missing};
 use super::hash::KeyHash;
-use super::strategy::{Contributors, DedupStrategy, IncludeEpoch};
+use super::strategy::{Contributors, DedupStrategy, IncludeEpoch, Kinds};
 use crate::epoch::Epoch;
 use crate::fault::{self, Bug};
 use crate::field::{FieldPath, FieldValue};
@@ -125,6 +125,7 @@ struct Origin {
 pub struct Keyer {
     strategy: DedupStrategy,
     need: KeyNeed,
+    kinds: Kinds,
     fields: Vec<FieldPath>,
     /// How many of the fields name the entity; the rest is the version.
     naming: usize,
@@ -142,7 +143,8 @@ impl Keyer {
         let fields = strategy.fields();
         let version = Version::of(&strategy, unique);
         let naming = fields.len() - usize::from(version == Version::Field);
-        Self { strategy, need, fields, naming, version, custom: None, origin: OnceLock::new() }
+        let kinds = strategy.kinds();
+        Self { strategy, need, kinds, fields, naming, version, custom: None, origin: OnceLock::new() }
     }
 
     /// With the functions that the embedding program registered.
@@ -192,20 +194,27 @@ impl Keyer {
     /// # Panics
     /// If there is not one value for each of [`fields`](Self::fields).
     pub fn derive(&self, facts: &KeyFacts<'_>, values: &[FieldValue<'_>]) -> Result<Keys, KeyError> {
-        let (mut entity, mut event) = (None, None);
-        if matches!(self.need, KeyNeed::Entity | KeyNeed::EntityAndEvent) {
-            entity = self.entity_tuple(facts, values)?.map(|tuple| tuple.hash());
+        let mut keys = Keys::default();
+        if self.has_entity() && matches!(self.need, KeyNeed::Entity | KeyNeed::EntityAndEvent) {
+            let mut tuple = Tuple::new();
+            self.write_entity(&mut tuple, facts, values)?;
+            keys.entity = Some(tuple.hash());
         }
         if matches!(self.need, KeyNeed::Event | KeyNeed::EntityAndEvent) {
-            event = Some(self.event_tuple(facts, values)?.hash());
+            let mut tuple = Tuple::new();
+            self.write_event(&mut tuple, facts, values)?;
+            keys.event = Some(tuple.hash());
         }
-        Ok(Keys { entity, event })
+        Ok(keys)
     }
 
     /// Which key [`explain`](Self::explain) shows: the entity key if that is all the sink uses and there is one.
-    pub(super) const fn explains_entity(&self) -> bool {
-        matches!(self.need, KeyNeed::Entity)
-            && !matches!(self.strategy, DedupStrategy::EpochSequence | DedupStrategy::SourceOffset)
+    pub(super) fn explains_entity(&self) -> bool {
+        self.need == KeyNeed::Entity && self.has_entity()
+    }
+
+    const fn has_entity(&self) -> bool {
+        !matches!(self.strategy, DedupStrategy::EpochSequence | DedupStrategy::SourceOffset)
     }
 
     /// How many of the fields name the entity.
@@ -217,47 +226,30 @@ impl Keyer {
         self.version == Version::Position
     }
 
-    /// The tuple of the entity key; none for strategies without fields.
-    pub(super) fn entity_tuple(
+    /// Writes the tuple of the entity key, which strategies without fields do not have.
+    pub(super) fn write_entity(
         &self,
+        tuple: &mut Tuple,
         facts: &KeyFacts<'_>,
         values: &[FieldValue<'_>],
-    ) -> Result<Option<Tuple>, KeyError> {
-        let kind = match &self.strategy {
-            DedupStrategy::ContentFields { include_epoch: IncludeEpoch::No, .. } => "content/entity",
-            DedupStrategy::ContentFields { include_epoch: IncludeEpoch::Yes, .. } => "content-epoch/entity",
-            DedupStrategy::Composite { .. } => "composite/entity",
-            DedupStrategy::ChangeKey { schema: Some(_), .. } => "change/entity",
-            DedupStrategy::ChangeKey { schema: None, .. } => "change-without-schema/entity",
-            DedupStrategy::Derived { .. } => "derived/entity",
-            DedupStrategy::WindowSequence { .. } => "window/entity",
-            DedupStrategy::Custom { .. } => "custom/entity",
-            DedupStrategy::EpochSequence | DedupStrategy::SourceOffset => return Ok(None),
-        };
-        let mut tuple = Tuple::new(kind);
-        self.write_names(&mut tuple, facts, values)?;
-        Ok(Some(tuple))
+    ) -> Result<(), KeyError> {
+        tuple.kind(self.kinds.entity);
+        self.write_names(tuple, facts, values)
     }
 
-    /// The tuple of the event key.
-    pub(super) fn event_tuple(&self, facts: &KeyFacts<'_>, values: &[FieldValue<'_>]) -> Result<Tuple, KeyError> {
-        let mut tuple = Tuple::new(match &self.strategy {
-            DedupStrategy::ContentFields { include_epoch: IncludeEpoch::No, .. } => "content/event",
-            DedupStrategy::ContentFields { include_epoch: IncludeEpoch::Yes, .. } => "content-epoch/event",
-            DedupStrategy::Composite { .. } => "composite/event",
-            DedupStrategy::EpochSequence => "sequence/event",
-            DedupStrategy::SourceOffset => "offset/event",
-            DedupStrategy::ChangeKey { schema: Some(_), .. } => "change/event",
-            DedupStrategy::ChangeKey { schema: None, .. } => "change-without-schema/event",
-            DedupStrategy::Derived { .. } => "derived/event",
-            DedupStrategy::WindowSequence { .. } => "window/event",
-            DedupStrategy::Custom { .. } => "custom/event",
-        });
-        self.write_names(&mut tuple, facts, values)?;
+    /// Writes the tuple of the event key.
+    pub(super) fn write_event(
+        &self,
+        tuple: &mut Tuple,
+        facts: &KeyFacts<'_>,
+        values: &[FieldValue<'_>],
+    ) -> Result<(), KeyError> {
+        tuple.kind(self.kinds.event);
+        self.write_names(tuple, facts, values)?;
         if !fault::planted(Bug::KeyWithoutVersion) {
-            self.write_version(&mut tuple, facts, values)?;
+            self.write_version(tuple, facts, values)?;
         }
-        Ok(tuple)
+        Ok(())
     }
 
     /// What names the entity.
@@ -333,7 +325,8 @@ impl Keyer {
 
 /// Source, lane and incarnation as one hash.
 fn origin_hash(facts: &KeyFacts<'_>) -> KeyHash {
-    let mut tuple = Tuple::new("origin");
+    let mut tuple = Tuple::new();
+    tuple.kind("origin");
     tuple.text(facts.source);
     tuple.text(facts.lane);
     tuple.text(&facts.incarnation.text);
@@ -383,7 +376,7 @@ fn extreme(path: &FieldPath, number: &str) -> KeyError {
 }
 
 fn encode_one(path: &FieldPath, value: FieldValue<'_>) -> Result<Vec<u8>, KeyError> {
-    let mut element = Tuple::fragment();
+    let mut element = Tuple::new();
     write_value(&mut element, path, value)?;
     Ok(element.as_bytes().to_vec())
 }

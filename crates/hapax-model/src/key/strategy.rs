@@ -78,6 +78,13 @@ pub enum DedupStrategy {
     },
 }
 
+/// What the tuples of a strategy are called, so that no two sorts of key can collide.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Kinds {
+    pub(super) entity: &'static str,
+    pub(super) event: &'static str,
+}
+
 impl DedupStrategy {
     /// Content fields without the epoch.
     #[must_use]
@@ -169,6 +176,25 @@ impl DedupStrategy {
             }
             Self::WindowSequence { window, sequence } => vec![window.clone(), sequence.clone()],
         }
+    }
+
+    /// The first elements of the strategy's two tuples: no strategy shares them with another, nor with itself.
+    pub(super) const fn kinds(&self) -> Kinds {
+        let (entity, event) = match self {
+            Self::ContentFields { include_epoch: IncludeEpoch::No, .. } => ("content/entity", "content/event"),
+            Self::ContentFields { include_epoch: IncludeEpoch::Yes, .. } => {
+                ("content-epoch/entity", "content-epoch/event")
+            }
+            Self::Composite { .. } => ("composite/entity", "composite/event"),
+            Self::EpochSequence => ("sequence/entity", "sequence/event"),
+            Self::SourceOffset => ("offset/entity", "offset/event"),
+            Self::ChangeKey { schema: Some(_), .. } => ("change/entity", "change/event"),
+            Self::ChangeKey { schema: None, .. } => ("change-without-schema/entity", "change-without-schema/event"),
+            Self::Derived { .. } => ("derived/entity", "derived/event"),
+            Self::WindowSequence { .. } => ("window/entity", "window/event"),
+            Self::Custom { .. } => ("custom/entity", "custom/event"),
+        };
+        Kinds { entity, event }
     }
 
     /// Whether the strategy names no field where it needs one: then all events would share a key.

@@ -108,12 +108,13 @@ fn recompute(vector: &Vector) -> (String, String) {
         sequence: vector.facts.sequence,
     };
     let keys = keyer.derive(&facts, &values).unwrap();
-    let (tuple, key) = match vector.key.as_str() {
-        "entity" => (keyer.entity_tuple(&facts, &values).unwrap().unwrap(), keys.entity),
-        "event" => (keyer.event_tuple(&facts, &values).unwrap(), keys.event),
+    let mut tuple = encoding::Tuple::new();
+    let key = match vector.key.as_str() {
+        "entity" => keyer.write_entity(&mut tuple, &facts, &values).map(|()| keys.entity),
+        "event" => keyer.write_event(&mut tuple, &facts, &values).map(|()| keys.event),
         other => panic!("no key {other}"),
     };
-    (data_encoding::HEXLOWER.encode(tuple.as_bytes()), key.unwrap().text().to_string())
+    (data_encoding::HEXLOWER.encode(tuple.as_bytes()), key.unwrap().unwrap().text().to_string())
 }
 
 /// Goal: the encoding never changes by accident. Method: recompute every published vector.
