@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::Finding;
-use super::code::{Keep, is_test_path, line_of, production};
+use super::code::{Keep, line_of, production, production_files};
 use crate::tree::Tree;
 
 /// The index of the pages.
@@ -78,11 +78,8 @@ fn page_titles(tree: &Tree) -> BTreeMap<String, String> {
 /// Code → the first place where production code says it.
 fn codes(tree: &Tree) -> BTreeMap<String, String> {
     let mut found = BTreeMap::new();
-    for (path, text) in tree.rust() {
-        let in_source = path.starts_with("crates/") && path.contains("/src/") && !is_test_path(path);
-        if !in_source {
-            continue;
-        }
+    let in_source = |path: &str| path.starts_with("crates/") && path.contains("/src/");
+    for (path, text) in production_files(tree).filter(|(path, _)| in_source(path)) {
         for (at, code) in codes_in(&production(text, Keep::CodeAndStrings)) {
             found.entry(code.to_owned()).or_insert_with(|| format!("{path}:{}", line_of(text, at)));
         }
