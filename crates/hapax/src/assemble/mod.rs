@@ -83,14 +83,14 @@ impl<'a> Part<'a> {
     pub(crate) fn open_source(&self) -> AnySource {
         match self.source {
             Source::File(file) => AnySource::File(Box::new(FileSource::new(FileSourceConfig {
-                path: file.path.clone(),
+                path: std::path::absolute(&file.path).unwrap_or_else(|_| file.path.clone()),
                 start: file.start,
                 max_line: file.max_line.as_usize(),
             }))),
             Source::Generate(generate) => AnySource::Generate(Box::new(GenerateSource::new(GenerateConfig {
                 seed: generate.seed,
                 count: generate.count,
-                rate: generate.rate.map(per_second),
+                rate: generate.rate,
                 keys: generate.keys,
                 updates_per_mille: narrow(generate.updates.per_mille()),
                 deletes_per_mille: narrow(generate.deletes.per_mille()),
@@ -227,10 +227,6 @@ impl How {
         let configured = parts(config).map(|part| (part.workflow.id.clone(), part.sink.name.clone())).collect();
         Self { follow, take_over, configured }
     }
-}
-
-fn per_second(rate: hapax_model::units::Rate) -> u32 {
-    u32::try_from(rate.count.div_ceil(rate.seconds.max(1))).unwrap_or(u32::MAX).max(1)
 }
 
 fn narrow(per_mille: u32) -> u16 {
