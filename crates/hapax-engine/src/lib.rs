@@ -6,6 +6,7 @@
 
 pub mod batch;
 pub mod letters;
+pub mod reduce;
 pub mod sink;
 pub mod source;
 pub mod state;
