@@ -2,11 +2,13 @@
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
-// pub mod admin;
+pub mod admin;
 pub mod error;
-// pub mod letters;
+pub mod letters;
 pub mod progress;
-// pub mod state;
+#[cfg(test)]
+mod sample;
+pub mod state;
 pub mod tables;
 
 /// The wall clock, in milliseconds since 1970: for people, for leases, never for safety.

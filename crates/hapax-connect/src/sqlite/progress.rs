@@ -198,7 +198,8 @@ pub fn swap(
     let values = named_params! {
         ":workflow": id.workflow, ":sink": id.sink, ":lane": id.lane, ":now": stored(now_ms()),
         ":generation": stored(was.generation.0), ":was_epoch": stored(was.epoch.0),
-        ":was_position": record.from.position.to_string(), ":was_incarnation": record.from.incarnation.to_string(),
+        ":was_position": was.bookmark.position.to_string(),
+        ":was_incarnation": was.bookmark.incarnation.to_string(),
         ":epoch": stored(record.epoch.0), ":position": record.to.position.to_string(),
         ":incarnation": record.to.incarnation.to_string(), ":read": stored(totals.read),
         ":delivered": stored(totals.delivered), ":filtered": stored(totals.filtered), ":dead": stored(totals.dead),

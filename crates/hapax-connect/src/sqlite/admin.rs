@@ -1,0 +1,388 @@
+//! What a person does to deliveries: list, reset, adopt, forget. Each function is one transaction.
+//!
+//! Reads and writes our tables, in a target or in a state store. Invariant: whatever moves a delivery also fences the
+//! worker that has it. Not here: questions, dry runs and the lease check, which are the command line's.
+
+use hapax_engine::sink::SinkError;
+use hapax_engine::state::DeliveryNote;
+use hapax_model::contract::Contract;
+use hapax_model::epoch::{Epoch, Generation};
+use hapax_model::fault::point;
+use hapax_model::ledger::Totals;
+use hapax_model::position::{Bookmark, DeliveryId};
+use hapax_model::progress::{Progress, Witness};
+use hapax_sql::process::session_name;
+use hapax_sql::sqlite::checked_commit;
+use rusqlite::{Connection, Row, Transaction, TransactionBehavior, named_params, params};
+
+use super::error::{During, after_commit, path_of, target_name};
+use super::progress::{self, bookmark, delivery, key, unsigned};
+use super::tables::{damaged, has_table, look_error};
+use super::{now_ms, stored};
+
+/// Adopting would overwrite progress that the new workflow already has.
+pub const ADOPT_CLASH: &str = "HX4191";
+/// There is no such delivery.
+pub const NO_DELIVERY: &str = "HX4192";
+
+/// All deliveries of the database, with the time of their last commit or claim in milliseconds since 1970.
+///
+/// # Errors
+/// If the database cannot be read.
+pub fn deliveries(connection: &Connection) -> Result<Vec<(DeliveryId, Progress, u64)>, SinkError> {
+    progress::all(connection)
+}
+
+/// Moves a delivery to another place in its source, and fences the worker that has it, which then goes on from there.
+///
+/// `contract` replaces the stored one (a person accepts what changed); with it, a delivery without progress is made.
+///
+/// # Errors
+/// `HX4192` if there is no such delivery and no contract to make it with; else what the database said.
+pub fn reset(
+    connection: &Connection,
+    id: &DeliveryId,
+    to: &Bookmark,
+    contract: Option<&Contract>,
+) -> Result<Progress, SinkError> {
+    in_transaction(connection, |transaction| {
+        let sql = "UPDATE hapax_progress SET generation = generation + 1, position = :position, \
+                   incarnation = :incarnation, contract = coalesce(:contract, contract), session = :session, \
+                   updated_at_ms = :now WHERE workflow = :workflow AND sink = :sink AND lane = :lane";
+        let contract = contract.map(Contract::to_text);
+        let values = named_params! {
+            ":workflow": id.workflow, ":sink": id.sink, ":lane": id.lane, ":position": to.position.to_string(),
+            ":incarnation": to.incarnation.to_string(), ":contract": contract, ":now": stored(now_ms()),
+            ":session": reset_session(),
+        };
+        let changed = transaction.execute(sql, values).map_err(|error| look_error(transaction, &error))?;
+        point("reset.middle");
+        match (changed, contract) {
+            (0, None) => return Err(no_delivery(transaction, id)),
+            (0, Some(contract)) => insert(transaction, id, to, &contract)?,
+            (_, _) => {}
+        }
+        forget_side_notes(transaction, id)?;
+        progress::look(transaction, id)?.ok_or_else(|| no_delivery(transaction, id))
+    })
+}
+
+fn reset_session() -> String {
+    format!("reset by {}", session_name())
+}
+
+fn insert(connection: &Connection, id: &DeliveryId, to: &Bookmark, contract: &str) -> Result<(), SinkError> {
+    let sql = "INSERT INTO hapax_progress (workflow, sink, lane, generation, epoch, position, incarnation, contract, \
+               session, read, delivered, filtered, dead, rows, updated_at_ms) \
+               VALUES (?1, ?2, ?3, 1, 0, ?4, ?5, ?6, ?7, 0, 0, 0, 0, 0, ?8)";
+    let (position, incarnation) = (to.position.to_string(), to.incarnation.to_string());
+    let values =
+        params![id.workflow, id.sink, id.lane, position, incarnation, contract, reset_session(), stored(now_ms())];
+    connection.execute(sql, values).map_err(|error| look_error(connection, &error))?;
+    Ok(())
+}
+
+/// What no longer holds once a person moved the delivery: that it was adopted away, and what was about to be sent.
+fn forget_side_notes(connection: &Connection, id: &DeliveryId) -> Result<(), SinkError> {
+    for table in ["hapax_adopted", "hapax_intents"] {
+        delete(connection, table, id)?;
+    }
+    Ok(())
+}
+
+fn delete(connection: &Connection, table: &'static str, id: &DeliveryId) -> Result<usize, SinkError> {
+    if !has_table(connection, table)? {
+        return Ok(0);
+    }
+    let sql = format!("DELETE FROM {table} WHERE workflow = ?1 AND sink = ?2 AND lane = ?3");
+    connection.execute(&sql, key(id)).map_err(|error| look_error(connection, &error))
+}
+
+/// Gives all lanes of a sink of a renamed workflow to its new name, and fences the old one for good: its workers find
+/// no progress, and a new claim under the old name is refused. Returns how many lanes moved.
+///
+/// # Errors
+/// `HX4191` if the new name already has progress on one of these lanes, `HX4192` if the old one has none.
+pub fn adopt(connection: &Connection, old: &str, new: &str, sink: &str) -> Result<u64, SinkError> {
+    in_transaction(connection, |transaction| {
+        refuse_clash(transaction, old, new, sink)?;
+        let fail = |error: rusqlite::Error| look_error(transaction, &error);
+        let now = stored(now_ms());
+        let remember = "INSERT INTO hapax_adopted (workflow, sink, lane, by_workflow, adopted_at_ms) \
+                        SELECT workflow, sink, lane, ?2, ?4 FROM hapax_progress WHERE workflow = ?1 AND sink = ?3 \
+                        ON CONFLICT (workflow, sink, lane) DO UPDATE SET by_workflow = excluded.by_workflow";
+        transaction.execute(remember, params![old, new, sink, now]).map_err(fail)?;
+        let welcome = "DELETE FROM hapax_adopted WHERE workflow = ?1 AND sink = ?2";
+        transaction.execute(welcome, params![new, sink]).map_err(fail)?;
+        let progress = "UPDATE hapax_progress SET workflow = ?2, generation = generation + 1, session = ?4, \
+                        updated_at_ms = ?5 WHERE workflow = ?1 AND sink = ?3";
+        let session = format!("adopted by {}", session_name());
+        let moved = transaction.execute(progress, params![old, new, sink, session, now]).map_err(fail)?;
+        for table in ["hapax_epochs", "hapax_dead_letters"] {
+            rename(transaction, table, old, new, sink)?;
+        }
+        move_memory(transaction, old, new, sink)?;
+        match moved {
+            0 => Err(SinkError::Unfit {
+                code: NO_DELIVERY,
+                target: target_name(&path_of(transaction)),
+                message: format!("workflow \"{old}\" has no progress for sink \"{sink}\" here; see hapax status"),
+            }),
+            lanes => Ok(u64::try_from(lanes).unwrap_or(u64::MAX)),
+        }
+    })
+}
+
+/// Gives a state store's memory of a renamed workflow to its new name: witness and intent. For a state store that is
+/// another file than the one that holds progress, after [`adopt`] there.
+///
+/// # Errors
+/// If the state store cannot be written.
+pub fn adopt_memory(connection: &Connection, old: &str, new: &str, sink: &str) -> Result<(), SinkError> {
+    in_transaction(connection, |transaction| move_memory(transaction, old, new, sink))
+}
+
+fn move_memory(connection: &Connection, old: &str, new: &str, sink: &str) -> Result<(), SinkError> {
+    for table in ["hapax_witness", "hapax_intents"] {
+        if has_table(connection, table)? {
+            // What the new name may remember of these lanes is from before it was given their progress.
+            let sql = format!(
+                "DELETE FROM {table} WHERE workflow = ?2 AND sink = ?3 \
+                 AND lane IN (SELECT lane FROM {table} WHERE workflow = ?1 AND sink = ?3)"
+            );
+            connection.execute(&sql, [old, new, sink]).map_err(|error| look_error(connection, &error))?;
+        }
+        rename(connection, table, old, new, sink)?;
+    }
+    Ok(())
+}
+
+fn rename(connection: &Connection, table: &'static str, old: &str, new: &str, sink: &str) -> Result<(), SinkError> {
+    if !has_table(connection, table)? {
+        return Ok(());
+    }
+    let sql = format!("UPDATE {table} SET workflow = ?2 WHERE workflow = ?1 AND sink = ?3");
+    connection.execute(&sql, [old, new, sink]).map_err(|error| look_error(connection, &error))?;
+    Ok(())
+}
+
+fn refuse_clash(connection: &Connection, old: &str, new: &str, sink: &str) -> Result<(), SinkError> {
+    let all = deliveries(connection)?;
+    let of = |workflow: &str| -> Vec<&DeliveryId> {
+        all.iter().map(|(id, _, _)| id).filter(|id| id.workflow == workflow && id.sink == sink).collect()
+    };
+    let clash = of(new).into_iter().find(|id| of(old).iter().any(|other| other.lane == id.lane));
+    match clash {
+        None => Ok(()),
+        Some(id) => Err(SinkError::Unfit {
+            code: ADOPT_CLASH,
+            target: target_name(&path_of(connection)),
+            message: format!("{id} already has progress of its own; forget one of the two before adopting"),
+        }),
+    }
+}
+
+/// Removes all that is known of one delivery: progress, epoch log, dead letters, witness, intent, note. Returns
+/// whether there was progress. The user's rows stay. A worker that still has it finds itself fenced.
+///
+/// # Errors
+/// If the database cannot be written.
+pub fn forget(connection: &Connection, id: &DeliveryId) -> Result<Forgotten, SinkError> {
+    in_transaction(connection, |transaction| {
+        let progress = delete(transaction, "hapax_progress", id)?;
+        for table in ["hapax_epochs", "hapax_dead_letters", "hapax_adopted"] {
+            delete(transaction, table, id)?;
+        }
+        for table in ["hapax_witness", "hapax_intents", "hapax_notes", "hapax_leases"] {
+            delete(transaction, table, id)?;
+        }
+        Ok(if progress == 0 { Forgotten::Nothing } else { Forgotten::Progress })
+    })
+}
+
+/// What [`forget`] found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Forgotten {
+    /// There was progress, and it is gone.
+    Progress,
+    /// There was none.
+    Nothing,
+}
+
+/// One row of the epoch log.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LoggedEpoch {
+    /// Its number.
+    pub epoch: Epoch,
+    /// Who committed it.
+    pub generation: Generation,
+    /// Where its inputs began.
+    pub from: String,
+    /// Where the next epoch began.
+    pub to: Bookmark,
+    /// What became of its inputs.
+    pub counts: Totals,
+    /// When it was opened, in milliseconds since 1970.
+    pub opened_at_ms: u64,
+    /// When the barrier closed it.
+    pub closed_at_ms: u64,
+    /// When its transaction was about to commit.
+    pub committed_at_ms: u64,
+}
+
+/// The last epochs of a delivery, the newest first, at most `limit`.
+///
+/// # Errors
+/// If the database cannot be read.
+pub fn recent_epochs(connection: &Connection, id: &DeliveryId, limit: usize) -> Result<Vec<LoggedEpoch>, SinkError> {
+    if !has_table(connection, "hapax_epochs")? {
+        return Ok(Vec::new());
+    }
+    let sql = "SELECT epoch, generation, from_position, to_position, incarnation, read, delivered, filtered, dead, \
+               rows, opened_at_ms, closed_at_ms, committed_at_ms FROM hapax_epochs \
+               WHERE workflow = ?1 AND sink = ?2 AND lane = ?3 ORDER BY epoch DESC, generation DESC LIMIT ?4";
+    let values = params![id.workflow, id.sink, id.lane, i64::try_from(limit).unwrap_or(i64::MAX)];
+    let read = || -> rusqlite::Result<Vec<Result<LoggedEpoch, String>>> {
+        connection.prepare_cached(sql)?.query_map(values, read_epoch)?.collect()
+    };
+    let rows = read().map_err(|error| look_error(connection, &error))?;
+    let broken = |what: String| damaged(connection, &format!("the epoch log of {id} is damaged: {what}"));
+    rows.into_iter().map(|row| row.map_err(broken)).collect()
+}
+
+fn read_epoch(row: &Row<'_>) -> rusqlite::Result<Result<LoggedEpoch, String>> {
+    let (position, incarnation): (String, String) = (row.get(3)?, row.get(4)?);
+    let logged = |to| -> rusqlite::Result<LoggedEpoch> {
+        Ok(LoggedEpoch {
+            epoch: Epoch(unsigned(row, 0)?),
+            generation: Generation(unsigned(row, 1)?),
+            from: row.get(2)?,
+            to,
+            counts: Totals {
+                read: unsigned(row, 5)?,
+                delivered: unsigned(row, 6)?,
+                filtered: unsigned(row, 7)?,
+                dead: unsigned(row, 8)?,
+                rows: unsigned(row, 9)?,
+            },
+            opened_at_ms: unsigned(row, 10)?,
+            closed_at_ms: unsigned(row, 11)?,
+            committed_at_ms: unsigned(row, 12)?,
+        })
+    };
+    match bookmark(&position, &incarnation) {
+        Ok(to) => logged(to).map(Ok),
+        Err(what) => Ok(Err(what)),
+    }
+}
+
+/// A delivery as the state store knows it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NotedDelivery {
+    /// Which.
+    pub id: DeliveryId,
+    /// How it stands.
+    pub note: DeliveryNote,
+    /// Who noted it: process and host.
+    pub session: String,
+    /// When, in milliseconds since 1970.
+    pub noted_at_ms: u64,
+}
+
+/// What live and stopped workers noted of their deliveries.
+///
+/// # Errors
+/// If the state store cannot be read.
+pub fn notes(connection: &Connection) -> Result<Vec<NotedDelivery>, SinkError> {
+    let sql = "SELECT workflow, sink, lane, state, exit_code, code, message, session, noted_at_ms FROM hapax_notes \
+               ORDER BY workflow, sink, lane";
+    rows_of(connection, "hapax_notes", sql, |row| {
+        let note = DeliveryNote { state: row.get(3)?, exit_code: row.get(4)?, code: row.get(5)?, message: row.get(6)? };
+        Ok(NotedDelivery { id: delivery(row)?, note, session: row.get(7)?, noted_at_ms: unsigned(row, 8)? })
+    })
+}
+
+/// A lease as it is stored.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StoredLease {
+    /// Of which delivery.
+    pub id: DeliveryId,
+    /// Who holds it: process and host.
+    pub holder: String,
+    /// Until when, in milliseconds since 1970.
+    pub expires_at_ms: u64,
+}
+
+/// All leases, expired ones too.
+///
+/// # Errors
+/// If the state store cannot be read.
+pub fn leases(connection: &Connection) -> Result<Vec<StoredLease>, SinkError> {
+    let sql = "SELECT workflow, sink, lane, holder, expires_at_ms FROM hapax_leases ORDER BY workflow, sink, lane";
+    rows_of(connection, "hapax_leases", sql, |row| {
+        Ok(StoredLease { id: delivery(row)?, holder: row.get(3)?, expires_at_ms: unsigned(row, 4)? })
+    })
+}
+
+/// The witness of every delivery.
+///
+/// # Errors
+/// If the state store cannot be read, or a witness is damaged.
+pub fn witnesses(connection: &Connection) -> Result<Vec<(DeliveryId, Witness)>, SinkError> {
+    let sql = "SELECT workflow, sink, lane, epoch, position, incarnation FROM hapax_witness \
+               ORDER BY workflow, sink, lane";
+    let rows = rows_of(connection, "hapax_witness", sql, |row| {
+        Ok((delivery(row)?, Epoch(unsigned(row, 3)?), row.get::<_, String>(4)?, row.get::<_, String>(5)?))
+    })?;
+    rows.into_iter()
+        .map(|(id, epoch, position, incarnation)| {
+            let broken = |what: String| damaged(connection, &format!("the witness of {id} is damaged: {what}"));
+            let bookmark = bookmark(&position, &incarnation).map_err(broken)?;
+            Ok((id, Witness { epoch, bookmark }))
+        })
+        .collect()
+}
+
+/// Forgets the witness of a delivery: a person accepts that its progress went back.
+///
+/// # Errors
+/// If the state store cannot be written.
+pub fn reset_witness(connection: &Connection, id: &DeliveryId) -> Result<(), SinkError> {
+    in_transaction(connection, |transaction| delete(transaction, "hapax_witness", id).map(|_| ()))
+}
+
+fn rows_of<T>(
+    connection: &Connection,
+    table: &'static str,
+    sql: &str,
+    read: impl FnMut(&Row<'_>) -> rusqlite::Result<T>,
+) -> Result<Vec<T>, SinkError> {
+    if !has_table(connection, table)? {
+        return Ok(Vec::new());
+    }
+    let all = || -> rusqlite::Result<Vec<T>> { connection.prepare_cached(sql)?.query_map([], read)?.collect() };
+    all().map_err(|error| look_error(connection, &error))
+}
+
+fn no_delivery(connection: &Connection, id: &DeliveryId) -> SinkError {
+    SinkError::Unfit {
+        code: NO_DELIVERY,
+        target: target_name(&path_of(connection)),
+        message: format!("there is no progress of {id} here; see hapax status for those that there are"),
+    }
+}
+
+fn in_transaction<T>(
+    connection: &Connection,
+    work: impl FnOnce(&Connection) -> Result<T, SinkError>,
+) -> Result<T, SinkError> {
+    let transaction = Transaction::new_unchecked(connection, TransactionBehavior::Immediate)
+        .map_err(|error| look_error(connection, &error))?;
+    let answer = work(&transaction)?;
+    after_commit(&path_of(connection), During::Look, checked_commit(&transaction))?;
+    Ok(answer)
+}
+
+#[cfg(test)]
+#[path = "admin_tests.rs"]
+mod tests;

@@ -1,0 +1,265 @@
+//! Dead letters at rest: listed, grouped by cause, discarded, marked as replayed.
+//!
+//! Reads and writes `hapax_dead_letters`, with no worker alive. Invariant: only a letter that is still `dead` changes
+//! its state, and `dead` in the ledger never changes. Not here: writing letters (`progress`), replaying (the sink).
+
+use hapax_engine::letters::{LetterChoice, LetterStore, StoredLetter};
+use hapax_engine::sink::SinkError;
+use hapax_model::letter::LetterBytes;
+use hapax_model::position::DeliveryId;
+use hapax_sql::sqlite::{Session, checked_commit};
+use rusqlite::{Connection, Row, Transaction, TransactionBehavior, named_params, params};
+
+use super::error::{During, after_commit, path_of, session_lost};
+use super::progress::{delivery, unsigned};
+use super::tables::{damaged, has_table, look_error};
+use super::{now_ms, stored};
+
+/// The letters of one SQLite database.
+#[derive(Debug)]
+pub struct SqliteLetters {
+    session: Session,
+}
+
+impl SqliteLetters {
+    /// The letters of the database that `session` is connected to.
+    #[must_use]
+    pub const fn new(session: Session) -> Self {
+        Self { session }
+    }
+
+    /// Runs `work` on the session; see [`Session::run`].
+    ///
+    /// # Errors
+    /// What `work` returned, or that the session was lost.
+    pub async fn run<R, F>(&mut self, work: F) -> Result<R, SinkError>
+    where
+        F: FnOnce(&Connection) -> Result<R, SinkError> + Send + 'static,
+        R: Send + 'static,
+    {
+        let done = self.session.run(move |connection| work(connection)).await;
+        let answer = done.map_err(|lost| session_lost(self.session.path(), During::Look, &lost))?;
+        if answer.is_err() {
+            // Perhaps in doubt: a new connection costs a millisecond, an old one might lie.
+            self.session.discard();
+        }
+        answer
+    }
+}
+
+impl LetterStore for SqliteLetters {
+    async fn list(&mut self, choice: &LetterChoice, after: i64, limit: usize) -> Result<Vec<StoredLetter>, SinkError> {
+        let choice = choice.clone();
+        self.run(move |connection| list(connection, &choice, after, limit)).await
+    }
+
+    async fn discard(&mut self, ids: &[i64]) -> Result<u64, SinkError> {
+        let ids = ids.to_vec();
+        self.run(move |connection| discard(connection, &ids)).await
+    }
+}
+
+/// Letters that share one cause.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LetterGroup {
+    /// What they share.
+    pub fingerprint: String,
+    /// The error's code.
+    pub code: String,
+    /// At which stage they died.
+    pub stage: String,
+    /// How many there are.
+    pub count: u64,
+    /// When the first was written, in milliseconds since 1970.
+    pub first_at_ms: u64,
+    /// When the last was written.
+    pub last_at_ms: u64,
+    /// The whole message of the first one.
+    pub example: String,
+}
+
+/// How many letters are in each state.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct LetterCounts {
+    /// Neither replayed nor discarded.
+    pub dead: u64,
+    /// Their outputs are in the target.
+    pub replayed: u64,
+    /// Given up by a person.
+    pub discarded: u64,
+}
+
+/// Which letters a [`LetterChoice`] means. Letters chosen by number are meant in any state, others only while `dead`.
+const CHOSEN: &str = "\
+    (:workflow IS NULL OR workflow = :workflow) AND (:sink IS NULL OR sink = :sink) \
+    AND (:cause IS NULL OR substr(fingerprint, 1, length(:cause)) = :cause) \
+    AND (CASE WHEN :ids IS NULL THEN state = 'dead' ELSE id IN (SELECT value FROM json_each(:ids)) END)";
+
+fn chosen_ids(choice: &LetterChoice) -> Option<String> {
+    (!choice.ids.is_empty()).then(|| json(&choice.ids))
+}
+
+fn json(ids: &[i64]) -> String {
+    serde_json::to_string(ids).expect("a list of numbers is always JSON")
+}
+
+/// Letters in the order of their numbers, `after` exclusive, at most `limit`.
+///
+/// # Errors
+/// If the database cannot be read, or what it holds is damaged.
+pub fn list(
+    connection: &Connection,
+    choice: &LetterChoice,
+    after: i64,
+    limit: usize,
+) -> Result<Vec<StoredLetter>, SinkError> {
+    if !has_table(connection, "hapax_dead_letters")? {
+        return Ok(Vec::new());
+    }
+    let sql = format!(
+        "SELECT workflow, sink, lane, id, epoch, position, incarnation, stage, code, message, fingerprint, bytes, \
+         length, sha256, event_key, written_at_ms, state FROM hapax_dead_letters \
+         WHERE id > :after AND {CHOSEN} ORDER BY id LIMIT :limit"
+    );
+    let ids = chosen_ids(choice);
+    let values = named_params! {
+        ":workflow": choice.workflow, ":sink": choice.sink, ":cause": choice.cause, ":ids": ids,
+        ":after": after, ":limit": i64::try_from(limit).unwrap_or(i64::MAX),
+    };
+    let read = || -> rusqlite::Result<Vec<(StoredLetter, String)>> {
+        connection.prepare_cached(&sql)?.query_map(values, read_letter)?.collect()
+    };
+    let rows = read().map_err(|error| look_error(connection, &error))?;
+    rows.into_iter()
+        .map(|(letter, position)| {
+            let position = position.parse().map_err(|error: hapax_model::position::NoPosition| {
+                damaged(connection, &format!("dead letter {} is damaged: {error}", letter.id))
+            })?;
+            Ok(StoredLetter { position, ..letter })
+        })
+        .collect()
+}
+
+fn read_letter(row: &Row<'_>) -> rusqlite::Result<(StoredLetter, String)> {
+    let (bytes, length): (Vec<u8>, u64) = (row.get(11)?, unsigned(row, 12)?);
+    let sha256: Option<[u8; 32]> = row.get(13)?;
+    let letter = StoredLetter {
+        id: row.get(3)?,
+        delivery: delivery(row)?,
+        epoch: unsigned(row, 4)?,
+        position: hapax_model::position::Position::default(),
+        incarnation: row.get(6)?,
+        stage: row.get(7)?,
+        code: row.get(8)?,
+        message: row.get(9)?,
+        fingerprint: row.get(10)?,
+        bytes: match sha256 {
+            Some(sha256) => LetterBytes::Cut { head: bytes, length, sha256 },
+            None => LetterBytes::Whole(bytes),
+        },
+        event_key: row.get(14)?,
+        written_at_ms: unsigned(row, 15)?,
+        state: row.get(16)?,
+    };
+    Ok((letter, row.get(5)?))
+}
+
+/// The chosen letters grouped by cause, the largest group first.
+///
+/// # Errors
+/// If the database cannot be read.
+pub fn groups(connection: &Connection, choice: &LetterChoice) -> Result<Vec<LetterGroup>, SinkError> {
+    if !has_table(connection, "hapax_dead_letters")? {
+        return Ok(Vec::new());
+    }
+    // With one min(), SQLite takes the plain columns of a group from that very row: the first letter's message.
+    let sql = format!(
+        "WITH chosen AS (SELECT * FROM hapax_dead_letters WHERE {CHOSEN}) \
+         SELECT fingerprint, code, stage, count(*), min(id), message, written_at_ms, \
+         (SELECT max(written_at_ms) FROM chosen AS same \
+          WHERE same.fingerprint = c.fingerprint AND same.code = c.code AND same.stage = c.stage) \
+         FROM chosen AS c GROUP BY fingerprint, code, stage ORDER BY 4 DESC, 5"
+    );
+    let ids = chosen_ids(choice);
+    let values = named_params! {
+        ":workflow": choice.workflow, ":sink": choice.sink, ":cause": choice.cause, ":ids": ids,
+    };
+    let read = || -> rusqlite::Result<Vec<LetterGroup>> {
+        let mut statement = connection.prepare_cached(&sql)?;
+        let rows = statement.query_map(values, |row| {
+            Ok(LetterGroup {
+                fingerprint: row.get(0)?,
+                code: row.get(1)?,
+                stage: row.get(2)?,
+                count: unsigned(row, 3)?,
+                example: row.get(5)?,
+                first_at_ms: unsigned(row, 6)?,
+                last_at_ms: unsigned(row, 7)?,
+            })
+        })?;
+        rows.collect()
+    };
+    read().map_err(|error| look_error(connection, &error))
+}
+
+/// How many letters of one delivery are in each state.
+///
+/// # Errors
+/// If the database cannot be read.
+pub fn counts(connection: &Connection, id: &DeliveryId) -> Result<LetterCounts, SinkError> {
+    if !has_table(connection, "hapax_dead_letters")? {
+        return Ok(LetterCounts::default());
+    }
+    let sql = "SELECT count(*) FILTER (WHERE state = 'dead'), count(*) FILTER (WHERE state = 'replayed'), \
+               count(*) FILTER (WHERE state = 'discarded') FROM hapax_dead_letters \
+               WHERE workflow = ?1 AND sink = ?2 AND lane = ?3";
+    let read = |row: &Row<'_>| {
+        Ok(LetterCounts { dead: unsigned(row, 0)?, replayed: unsigned(row, 1)?, discarded: unsigned(row, 2)? })
+    };
+    connection.query_row(sql, super::progress::key(id), read).map_err(|error| look_error(connection, &error))
+}
+
+/// Marks letters as discarded, in one transaction of its own; returns how many were still `dead`.
+///
+/// # Errors
+/// If the database cannot be written.
+pub fn discard(connection: &Connection, ids: &[i64]) -> Result<u64, SinkError> {
+    let fail = |error: rusqlite::Error| look_error(connection, &error);
+    let transaction = Transaction::new_unchecked(connection, TransactionBehavior::Immediate).map_err(fail)?;
+    let sql = "UPDATE hapax_dead_letters SET state = 'discarded', state_at_ms = ?2 \
+               WHERE state = 'dead' AND id IN (SELECT value FROM json_each(?1))";
+    let changed = transaction.execute(sql, params![json(ids), stored(now_ms())]).map_err(fail)?;
+    after_commit(&path_of(connection), During::Look, checked_commit(&transaction))?;
+    Ok(u64::try_from(changed).unwrap_or(u64::MAX))
+}
+
+/// Those of `ids` that are still `dead`, ascending. Inside a transaction that began IMMEDIATE this also locks them:
+/// no other replay or discard can take them before its end.
+///
+/// # Errors
+/// If the database cannot be read.
+pub fn still_dead(connection: &Connection, ids: &[i64]) -> Result<Vec<i64>, SinkError> {
+    let sql = "SELECT id FROM hapax_dead_letters \
+               WHERE state = 'dead' AND id IN (SELECT value FROM json_each(?1)) ORDER BY id";
+    let read = || -> rusqlite::Result<Vec<i64>> {
+        connection.prepare_cached(sql)?.query_map([json(ids)], |row| row.get(0))?.collect()
+    };
+    read().map_err(|error| look_error(connection, &error))
+}
+
+/// Marks letters as replayed, inside the transaction that wrote their outputs; returns how many were still `dead`.
+///
+/// # Errors
+/// If the database cannot be written.
+pub fn mark_replayed(connection: &Connection, ids: &[i64]) -> Result<u64, SinkError> {
+    let sql = "UPDATE hapax_dead_letters SET state = 'replayed', state_at_ms = ?2, replay_count = replay_count + 1 \
+               WHERE state = 'dead' AND id IN (SELECT value FROM json_each(?1))";
+    let changed = connection
+        .execute(sql, params![json(ids), stored(now_ms())])
+        .map_err(|error| look_error(connection, &error))?;
+    Ok(u64::try_from(changed).unwrap_or(u64::MAX))
+}
+
+#[cfg(test)]
+#[path = "letters_tests.rs"]
+mod tests;

@@ -1,0 +1,325 @@
+//! A SQLite file as state store: leases, witnesses, notes, intents, and progress where a target may not hold it.
+//!
+//! All clones share one connection, so that a process never waits for itself. Every call is a short transaction of
+//! its own. Not here: safety. A lease is manners, a witness is memory; the fence is in `progress`.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use hapax_engine::sink::{Claim, EpochRecord, SinkError};
+use hapax_engine::state::{DeliveryNote, Intent, Lease, ProgressStore, StateError, StateStore, TakeOver};
+use hapax_model::epoch::Epoch;
+use hapax_model::letter::Letter;
+use hapax_model::position::DeliveryId;
+use hapax_model::progress::{Progress, Witness};
+use hapax_sql::process::{Life, ProcessId, session_name};
+use hapax_sql::sqlite::{Open, Session, checked_commit};
+use rusqlite::{Connection, OptionalExtension, Transaction, TransactionBehavior, named_params, params};
+use tokio::sync::Mutex;
+
+use super::error::{During, after_commit, open_error, path_of, session_lost, sink_error, target_name};
+use super::progress::{self, bookmark, key, unsigned};
+use super::tables::{self, Role, damaged, look_error};
+use super::{now_ms, stored};
+
+/// A state store in a SQLite file. Cheap to clone.
+#[derive(Debug, Clone)]
+pub struct SqliteState {
+    session: Arc<Mutex<Session>>,
+    name: Arc<str>,
+    holder: Arc<Holder>,
+}
+
+/// Who we are to those who want our leases.
+#[derive(Debug)]
+struct Holder {
+    /// For people.
+    name: String,
+    /// Random: two stores opened by one process are two holders.
+    token: String,
+    /// So that others need not wait for the lease of a process that has ended.
+    process: ProcessId,
+}
+
+impl SqliteState {
+    /// Opens the store at `path`, making the folder, the file and our tables where they are missing.
+    ///
+    /// # Errors
+    /// If the file cannot be opened or made, or holds tables that this program does not know.
+    pub async fn open(path: &Path, busy_timeout: Duration) -> Result<Self, SinkError> {
+        if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
+            std::fs::create_dir_all(folder).map_err(|error| SinkError::ConnectionFailed {
+                target: target_name(path),
+                message: format!("the folder {} cannot be made: {error}", folder.display()),
+            })?;
+        }
+        let mut session = Session::open(path, Open::OrCreate, busy_timeout).await.map_err(|e| open_error(&e))?;
+        let made = session.run(|connection| tables::ensure(connection, Role::State).and_then(|_| token(connection)));
+        let token = made.await.map_err(|lost| session_lost(path, During::Look, &lost))??;
+        let holder = Holder { name: session_name(), token, process: ProcessId::own() };
+        let name = target_name(session.path()).into();
+        Ok(Self { session: Arc::new(Mutex::new(session)), name, holder: Arc::new(holder) })
+    }
+
+    /// Runs `work` on the store's connection; for what the command line lists ([`admin`](super::admin)).
+    ///
+    /// # Errors
+    /// What `work` returned, or that the session was lost.
+    pub async fn run<R, F>(&self, during: During, work: F) -> Result<R, SinkError>
+    where
+        F: FnOnce(&Connection) -> Result<R, SinkError> + Send + 'static,
+        R: Send + 'static,
+    {
+        let mut session = self.session.lock().await;
+        let done = session.run(move |connection| work(connection)).await;
+        let answer = done.map_err(|lost| session_lost(session.path(), during, &lost))?;
+        if answer.is_err() {
+            // Perhaps in doubt: a new connection costs a millisecond, an old one might lie.
+            session.discard();
+        }
+        answer
+    }
+
+    async fn note_down<R, F>(&self, work: F) -> Result<R, StateError>
+    where
+        F: FnOnce(&Connection) -> Result<R, SinkError> + Send + 'static,
+        R: Send + 'static,
+    {
+        let done = self.run(During::Look, work).await;
+        done.map_err(|error| StateError { store: self.name.to_string(), message: error.to_string() })
+    }
+}
+
+fn token(connection: &Connection) -> Result<String, SinkError> {
+    let sql = "SELECT lower(hex(randomblob(16)))";
+    connection.query_row(sql, [], |row| row.get(0)).map_err(|error| look_error(connection, &error))
+}
+
+impl StateStore for SqliteState {
+    async fn lease(&mut self, id: &DeliveryId, ttl: Duration, take_over: TakeOver) -> Result<Lease, StateError> {
+        let (id, holder) = (id.clone(), Arc::clone(&self.holder));
+        self.note_down(move |connection| lease(connection, &id, &holder, ttl, take_over, now_ms())).await
+    }
+
+    async fn release(&mut self, id: &DeliveryId) -> Result<(), StateError> {
+        let (id, holder) = (id.clone(), Arc::clone(&self.holder));
+        let sql = "DELETE FROM hapax_leases WHERE workflow = ?1 AND sink = ?2 AND lane = ?3 AND token = ?4";
+        self.note_down(move |c| execute(c, sql, params![id.workflow, id.sink, id.lane, holder.token])).await
+    }
+
+    async fn load_witness(&mut self, id: &DeliveryId) -> Result<Option<Witness>, StateError> {
+        let id = id.clone();
+        self.note_down(move |connection| load_witness(connection, &id)).await
+    }
+
+    async fn save_witness(&mut self, id: &DeliveryId, witness: &Witness) -> Result<(), StateError> {
+        let (id, witness) = (id.clone(), witness.clone());
+        let sql = "INSERT INTO hapax_witness (workflow, sink, lane, epoch, position, incarnation, saved_at_ms) \
+                   VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7) ON CONFLICT (workflow, sink, lane) DO UPDATE \
+                   SET epoch = excluded.epoch, position = excluded.position, incarnation = excluded.incarnation, \
+                   saved_at_ms = excluded.saved_at_ms WHERE excluded.epoch >= hapax_witness.epoch";
+        self.note_down(move |connection| {
+            let place = &witness.bookmark;
+            let (position, incarnation) = (place.position.to_string(), place.incarnation.to_string());
+            let (epoch, now) = (stored(witness.epoch.0), stored(now_ms()));
+            execute(connection, sql, params![id.workflow, id.sink, id.lane, epoch, position, incarnation, now])
+        })
+        .await
+    }
+
+    async fn note(&mut self, id: &DeliveryId, note: &DeliveryNote) -> Result<(), StateError> {
+        let (id, note, holder) = (id.clone(), note.clone(), Arc::clone(&self.holder));
+        let sql = "INSERT INTO hapax_notes (workflow, sink, lane, state, exit_code, code, message, session, \
+                   noted_at_ms) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9) \
+                   ON CONFLICT (workflow, sink, lane) DO UPDATE SET state = excluded.state, \
+                   exit_code = excluded.exit_code, code = excluded.code, message = excluded.message, \
+                   session = excluded.session, noted_at_ms = excluded.noted_at_ms";
+        self.note_down(move |connection| {
+            let now = stored(now_ms());
+            let values = params![
+                id.workflow,
+                id.sink,
+                id.lane,
+                note.state,
+                note.exit_code,
+                note.code,
+                note.message,
+                holder.name,
+                now
+            ];
+            execute(connection, sql, values)
+        })
+        .await
+    }
+}
+
+fn execute(connection: &Connection, sql: &str, values: impl rusqlite::Params) -> Result<(), SinkError> {
+    let done = connection.prepare_cached(sql).and_then(|mut statement| statement.execute(values));
+    done.map(|_| ()).map_err(|error| look_error(connection, &error))
+}
+
+/// Takes the lease if it is free, expired, ours, or its holder has ended; the clock is passed in.
+fn lease(
+    connection: &Connection,
+    id: &DeliveryId,
+    ours: &Holder,
+    ttl: Duration,
+    take_over: TakeOver,
+    now: u64,
+) -> Result<Lease, SinkError> {
+    let fail = |error: rusqlite::Error| look_error(connection, &error);
+    let transaction = Transaction::new_unchecked(connection, TransactionBehavior::Immediate).map_err(fail)?;
+    let held = held_by_another(&transaction, id, ours, now).map_err(fail)?;
+    if let (Some(held), TakeOver::Never) = (held, take_over) {
+        return Ok(held);
+    }
+    let sql = "INSERT INTO hapax_leases (workflow, sink, lane, holder, token, expires_at_ms, machine, pid, started) \
+               VALUES (:workflow, :sink, :lane, :holder, :token, :expires, :machine, :pid, :started) \
+               ON CONFLICT (workflow, sink, lane) DO UPDATE SET holder = excluded.holder, token = excluded.token, \
+               expires_at_ms = excluded.expires_at_ms, machine = excluded.machine, pid = excluded.pid, \
+               started = excluded.started";
+    let expires = now.saturating_add(u64::try_from(ttl.as_millis()).unwrap_or(u64::MAX));
+    let values = named_params! {
+        ":workflow": id.workflow, ":sink": id.sink, ":lane": id.lane, ":holder": ours.name, ":token": ours.token,
+        ":expires": stored(expires), ":machine": ours.process.machine, ":pid": ours.process.pid,
+        ":started": stored(ours.process.started),
+    };
+    transaction.execute(sql, values).map_err(fail)?;
+    after_commit(&path_of(connection), During::Look, checked_commit(&transaction))?;
+    Ok(Lease::Ours)
+}
+
+fn held_by_another(
+    connection: &Connection,
+    id: &DeliveryId,
+    ours: &Holder,
+    now: u64,
+) -> rusqlite::Result<Option<Lease>> {
+    let sql = "SELECT token, holder, expires_at_ms, machine, pid, started FROM hapax_leases \
+               WHERE workflow = ?1 AND sink = ?2 AND lane = ?3";
+    let found = connection.prepare_cached(sql)?.query_row(key(id), |row| {
+        let process = ProcessId { machine: row.get(3)?, pid: row.get(4)?, started: unsigned(row, 5)? };
+        Ok((row.get::<_, String>(0)?, row.get::<_, String>(1)?, unsigned(row, 2)?, process))
+    });
+    let Some((token, by, expires_at_ms, process)) = found.optional()? else { return Ok(None) };
+    let remaining = Duration::from_millis(expires_at_ms.saturating_sub(now));
+    if token == ours.token || remaining.is_zero() || process.life() == Life::Ended {
+        return Ok(None);
+    }
+    Ok(Some(Lease::Held { by, remaining }))
+}
+
+fn load_witness(connection: &Connection, id: &DeliveryId) -> Result<Option<Witness>, SinkError> {
+    let sql = "SELECT epoch, position, incarnation FROM hapax_witness WHERE workflow = ?1 AND sink = ?2 AND lane = ?3";
+    let found = connection
+        .query_row(sql, key(id), |row| {
+            Ok((Epoch(unsigned(row, 0)?), row.get::<_, String>(1)?, row.get::<_, String>(2)?))
+        })
+        .optional()
+        .map_err(|error| look_error(connection, &error))?;
+    let Some((epoch, position, incarnation)) = found else { return Ok(None) };
+    let broken = |what: String| damaged(connection, &format!("the witness of {id} is damaged: {what}"));
+    Ok(Some(Witness { epoch, bookmark: bookmark(&position, &incarnation).map_err(broken)? }))
+}
+
+impl ProgressStore for SqliteState {
+    async fn look(&mut self, id: &DeliveryId) -> Result<Option<Progress>, SinkError> {
+        let id = id.clone();
+        self.run(During::Look, move |connection| progress::look(connection, &id)).await
+    }
+
+    async fn others(&mut self, id: &DeliveryId) -> Result<Vec<(DeliveryId, Progress)>, SinkError> {
+        let id = id.clone();
+        self.run(During::Look, move |connection| progress::others(connection, &id)).await
+    }
+
+    async fn claim(&mut self, id: &DeliveryId, claim: &Claim) -> Result<Progress, SinkError> {
+        let (id, claim) = (id.clone(), claim.clone());
+        self.run(During::Claim, move |connection| progress::claim(connection, &id, &claim)).await
+    }
+
+    async fn save(
+        &mut self,
+        id: &DeliveryId,
+        was: &Progress,
+        record: &EpochRecord,
+        letters: &[Letter],
+    ) -> Result<Progress, SinkError> {
+        let (id, was, record, letters) = (id.clone(), was.clone(), record.clone(), letters.to_vec());
+        let during = During::Epoch(record.epoch);
+        self.run(during, move |connection| save(connection, &id, &was, &record, &letters)).await
+    }
+
+    async fn load_intent(&mut self, id: &DeliveryId) -> Result<Option<Intent>, SinkError> {
+        let id = id.clone();
+        self.run(During::Look, move |connection| load_intent(connection, &id)).await
+    }
+
+    async fn save_intent(&mut self, id: &DeliveryId, epoch: Epoch, intent: &Intent) -> Result<(), SinkError> {
+        let (id, intent) = (id.clone(), intent.clone());
+        self.run(During::Epoch(epoch), move |connection| save_intent(connection, &id, epoch, &intent)).await
+    }
+}
+
+fn save(
+    connection: &Connection,
+    id: &DeliveryId,
+    was: &Progress,
+    record: &EpochRecord,
+    letters: &[Letter],
+) -> Result<Progress, SinkError> {
+    let (path, during) = (path_of(connection), During::Epoch(record.epoch));
+    let transaction = Transaction::new_unchecked(connection, TransactionBehavior::Immediate)
+        .map_err(|error| sink_error(&path, during, &error))?;
+    let now = progress::swap(&transaction, id, was, record)?;
+    let incarnation = &record.from.incarnation;
+    progress::insert_letters(&transaction, id, was.generation, record.epoch, incarnation, letters)?;
+    progress::log_epoch(&transaction, id, was.generation, record, record.counts)?;
+    after_commit(&path, during, checked_commit(&transaction))?;
+    Ok(now)
+}
+
+fn load_intent(connection: &Connection, id: &DeliveryId) -> Result<Option<Intent>, SinkError> {
+    let sql = "SELECT from_position, from_incarnation, to_position, to_incarnation, digest FROM hapax_intents \
+               WHERE workflow = ?1 AND sink = ?2 AND lane = ?3";
+    let found = connection
+        .query_row(sql, key(id), |row| {
+            let texts: [String; 4] = [row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?];
+            Ok((texts, row.get::<_, [u8; 32]>(4)?))
+        })
+        .optional()
+        .map_err(|error| look_error(connection, &error))?;
+    let Some(([from, from_incarnation, to, to_incarnation], digest)) = found else { return Ok(None) };
+    let broken = |what: String| damaged(connection, &format!("the intent of {id} is damaged: {what}"));
+    let from = bookmark(&from, &from_incarnation).map_err(broken)?;
+    let to = bookmark(&to, &to_incarnation).map_err(broken)?;
+    Ok(Some(Intent { from, to, digest }))
+}
+
+fn save_intent(connection: &Connection, id: &DeliveryId, epoch: Epoch, intent: &Intent) -> Result<(), SinkError> {
+    let sql = "INSERT INTO hapax_intents (workflow, sink, lane, epoch, from_position, from_incarnation, to_position, \
+               to_incarnation, digest, saved_at_ms) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10) \
+               ON CONFLICT (workflow, sink, lane) DO UPDATE SET epoch = excluded.epoch, \
+               from_position = excluded.from_position, from_incarnation = excluded.from_incarnation, \
+               to_position = excluded.to_position, to_incarnation = excluded.to_incarnation, \
+               digest = excluded.digest, saved_at_ms = excluded.saved_at_ms";
+    let values = params![
+        id.workflow,
+        id.sink,
+        id.lane,
+        stored(epoch.0),
+        intent.from.position.to_string(),
+        intent.from.incarnation.to_string(),
+        intent.to.position.to_string(),
+        intent.to.incarnation.to_string(),
+        intent.digest.as_slice(),
+        stored(now_ms()),
+    ];
+    let done = connection.prepare_cached(sql).and_then(|mut statement| statement.execute(values));
+    done.map(|_| ()).map_err(|error| sink_error(&path_of(connection), During::Epoch(epoch), &error))
+}
+
+#[cfg(test)]
+#[path = "state_tests.rs"]
+mod tests;
