@@ -6,6 +6,8 @@
 
 pub mod condition;
 pub mod contract;
+pub mod counter;
+pub mod dedup;
 pub mod epoch;
 pub mod fault;
 pub mod field;

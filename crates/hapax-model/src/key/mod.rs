@@ -1,20 +1,26 @@
-//! Keys: which thing an event is about, and which event it is.
+//! Keys: which thing an event is about (entity key), and which event it is (event key).
+//!
+//! Reads: the values of an event's key fields and where the event came from. Writes: nothing.
+//! Invariant: a key is a pure function of those; two different tuples never share canonical bytes. The encoding is
+//! pinned by `docs/formats/key-encoding.md` and its vectors.
+//! Not here: which key a sink uses (audit, sinks), reading fields out of events (engine).
 
-use std::fmt;
+mod custom;
+mod encoding;
+mod error;
+mod explain;
+mod hash;
+mod keyer;
+mod number;
+mod strategy;
 
-/// The first 16 bytes of the SHA-256 of a key's canonical encoding.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct KeyHash(pub [u8; 16]);
+#[cfg(test)]
+mod vectors_tests;
 
-impl fmt::Debug for KeyHash {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "KeyHash({:02x?})", self.0)
-    }
-}
-
-/// How keys are made.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum DedupStrategy {
-    /// The source's position and the index of the event among its input's.
-    SourceOffset,
-}
+pub use custom::{CustomKey, CustomKeys};
+pub use error::{KeyError, Missing};
+pub use explain::{DedupKey, DedupKeyComponents, NamedValue};
+pub use hash::{KEY_TEXT_LENGTH, KeyHash, KeyText, NoKey, PREFIXED_KEY_LENGTH_MAX};
+pub use keyer::{KeyFacts, KeyNeed, Keyer, Keys, Uniqueness};
+pub use number::NUMBER_DIGITS_MAX;
+pub use strategy::{Contributors, DedupStrategy, ENCODING, IncludeEpoch};
