@@ -1,1 +1,116 @@
-fn main() {}
+//! Project chores. `cargo xtask` alone says which there are.
+//!
+//! Reads: the command line, the tree. Writes: `docs/PROOF.md`, the tidy lists, nothing else.
+//! Not here: anything a user of Hapax needs; that is in the binary `hapax`.
+
+mod bench;
+mod check;
+mod child;
+mod coverage;
+mod edition;
+mod phase;
+mod proof;
+mod prove;
+mod suite;
+mod tidy;
+mod tree;
+
+use std::process::ExitCode;
+
+use anyhow::{Result, bail};
+
+const HELP: &str = "\
+Project chores.
+
+usage: cargo xtask COMMAND
+
+  test [--quick] [--seed N]   everything that must pass: tidy rules, all tests, a slice of the crash proof (about
+                              6 minutes, chosen by the seed), the size of the embedded edition. --quick leaves the
+                              slice out. The seed comes from the commit unless you give one; it is printed.
+  check                       format, lints (with and without fault points), documentation links, tidy rules;
+                              cargo-deny and typos where they are installed
+  tidy [--write]              only the tidy rules (seconds). --write renews the index of error pages and lowers the
+                              size lists to what the tree has now; it never raises them
+  bench [NAME]                all benchmarks, or the one of that name; `bench --list` names them
+  prove [ARGS]                the whole crash proof; writes docs/PROOF.md. ARGS go to hapax-prove
+  coverage                    how much of the specification is shown, departed from, or still to come
+
+Start with `cargo xtask test --quick`. Exit code: 0 all is well, 1 something failed, 2 wrong usage.
+";
+
+fn main() -> ExitCode {
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    let words: Vec<&str> = args.iter().map(String::as_str).collect();
+    match dispatch(&words) {
+        Ok(code) => code,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::from(if error.is::<Usage>() { 2 } else { 1 })
+        }
+    }
+}
+
+fn dispatch(words: &[&str]) -> Result<ExitCode> {
+    let (command, rest) = words.split_first().unwrap_or((&"help", &[]));
+    if rest.iter().any(|word| matches!(*word, "--help" | "-h")) && *command != "prove" {
+        return dispatch(&[]);
+    }
+    match *command {
+        "help" | "--help" | "-h" => {
+            print!("{HELP}");
+            Ok(ExitCode::SUCCESS)
+        }
+        "test" => suite::run(&suite::Options::parse(rest)?),
+        "check" => no_more(rest).and_then(|()| check::run()),
+        "tidy" => tidy::command(rest),
+        "bench" => bench::run(rest),
+        "prove" => prove::run(rest),
+        "coverage" => no_more(rest).and_then(|()| coverage::run()),
+        other => bail!(Usage(format!("there is no chore \"{other}\"; `cargo xtask` lists them"))),
+    }
+}
+
+fn no_more(rest: &[&str]) -> Result<()> {
+    match rest.first() {
+        None => Ok(()),
+        Some(word) => bail!(Usage(format!("this chore takes no \"{word}\"; `cargo xtask` shows what each takes"))),
+    }
+}
+
+/// The command line was wrong, not the tree.
+#[derive(Debug)]
+struct Usage(String);
+
+impl std::fmt::Display for Usage {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for Usage {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Goal: a wrong word teaches and is told from a failure. Method: unknown chores and words, and the help.
+    #[test]
+    fn wrong_usage_is_told_from_failure() {
+        for words in
+            [&["tests"][..], &["check", "now"], &["tidy", "--all"], &["test", "--seed", "x"], &["bench", "a", "b"]]
+        {
+            assert!(dispatch(words).is_err_and(|error| error.is::<Usage>()), "{words:?}");
+        }
+        for words in [&[][..], &["--help"], &["test", "--help"]] {
+            assert!(dispatch(words).is_ok(), "{words:?}");
+        }
+    }
+
+    /// Goal: the help names every chore. Method: the words that `dispatch` knows.
+    #[test]
+    fn the_help_names_every_chore() {
+        for chore in ["test", "check", "tidy", "bench", "prove", "coverage"] {
+            assert!(HELP.contains(&format!("\n  {chore} ")), "{chore}");
+        }
+    }
+}

@@ -1,5 +1,9 @@
-//! Sources, sinks and state stores, one folder per foreign system.
+//! Sources, sinks and state stores: one folder per foreign system, the same file names in each.
+//!
+//! Knows the engine's traits and one system each; nothing here knows the configuration file or the command line.
 #![deny(missing_docs)]
 
+pub mod file;
+pub mod generate;
 #[cfg(feature = "sqlite")]
 pub mod sqlite;

@@ -1,6 +1,8 @@
 //! The buffer of one epoch: source bytes in one arena, events as spans into it. No allocation per event.
 
-use hapax_model::field::FieldValue;
+use std::sync::Arc;
+
+use hapax_model::field::{FieldPath, FieldValue};
 use hapax_model::key::KeyHash;
 use hapax_model::letter::{Cause, Letter, LetterBytes};
 use hapax_model::position::Position;
@@ -158,9 +160,34 @@ pub struct Batch {
     unescaped: String,
     events: Vec<EventEntry>,
     cells: Vec<Cell>,
-    width: usize,
+    layout: Layout,
     letters: Vec<(usize, Letter)>,
     filtered: u64,
+}
+
+/// Which field is in which slot. A target's columns may change while a batch waits: whoever reads a batch asks its
+/// layout where a field is, once per batch.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Layout(Arc<[FieldPath]>);
+
+impl Layout {
+    /// Field `i` is the one at `paths[i]`.
+    #[must_use]
+    pub fn new(paths: &[FieldPath]) -> Self {
+        Self(paths.into())
+    }
+
+    /// All fields, in the order of their slots.
+    #[must_use]
+    pub fn paths(&self) -> &[FieldPath] {
+        &self.0
+    }
+
+    /// The slot of `path`, if the batch has it.
+    #[must_use]
+    pub fn slot_of(&self, path: &FieldPath) -> Option<usize> {
+        self.0.iter().position(|known| known == path)
+    }
 }
 
 /// One event of a batch, borrowed.
@@ -171,10 +198,20 @@ pub struct OutputEvent<'a> {
 }
 
 impl Batch {
-    /// An empty buffer for events of `width` fields.
+    /// An empty buffer for events with these fields.
     #[must_use]
-    pub fn new(width: usize) -> Self {
-        Self { width, ..Self::default() }
+    pub fn new(layout: Layout) -> Self {
+        Self { layout, ..Self::default() }
+    }
+
+    /// Which field is in which slot.
+    #[must_use]
+    pub const fn layout(&self) -> &Layout {
+        &self.layout
+    }
+
+    fn width(&self) -> usize {
+        self.layout.0.len()
     }
 
     /// How many events there are.
@@ -245,14 +282,14 @@ impl Batch {
     pub fn push_event(&mut self, input: usize, emit: u16, operation: Operation) -> EventWriter<'_> {
         let input = u32::try_from(input).expect("an epoch has fewer than 2^32 inputs");
         self.events.push(EventEntry { input, emit, operation, entity_key: None, event_key: None });
-        self.cells.resize(self.events.len() * self.width, Cell::Absent);
+        self.cells.resize(self.events.len() * self.width(), Cell::Absent);
         EventWriter { batch: self }
     }
 
     /// Takes the last event back: its input died or was filtered after all.
     pub fn pop_event(&mut self) {
         self.events.pop();
-        self.cells.truncate(self.events.len() * self.width);
+        self.cells.truncate(self.events.len() * self.width());
     }
 
     /// Forgets everything and keeps the allocations.
@@ -330,7 +367,8 @@ impl EventWriter<'_> {
                 Cell::Unescaped(Span::new(start, text.len()))
             }
         };
-        self.batch.cells[event * self.batch.width + slot] = cell;
+        let at = event * self.batch.width() + slot;
+        self.batch.cells[at] = cell;
     }
 
     /// The event as it stands.
@@ -398,10 +436,10 @@ impl<'a> OutputEvent<'a> {
         self.entry().event_key
     }
 
-    /// Field `slot`, counted as in the target's `fields`.
+    /// Field `slot` of the batch's layout.
     #[must_use]
     pub fn field(&self, slot: usize) -> FieldValue<'a> {
-        self.batch.value(self.batch.cells[self.index * self.batch.width + slot])
+        self.batch.value(self.batch.cells[self.index * self.batch.width() + slot])
     }
 
     /// The whole event as JSON text.
@@ -419,10 +457,14 @@ impl<'a> OutputEvent<'a> {
 mod tests {
     use super::*;
 
+    fn layout(width: usize) -> Layout {
+        Layout::new(&(0..width).map(|n| FieldPath::of_name(&n.to_string())).collect::<Vec<_>>())
+    }
+
     /// Goal: what a decoder put in comes out, for every kind of field. Method: one event with all of them.
     #[test]
     fn an_event_reads_back_as_it_was_written() {
-        let mut batch = Batch::new(7);
+        let mut batch = Batch::new(layout(7));
         batch.inputs.push(Position::at(3), b"skipped");
         batch.inputs.push(Position::at(9), br#"{"n":12.50,"t":"x","j":[1]}"#);
         let mut event = batch.push_event(1, 0, Operation::Upsert);
@@ -451,7 +493,7 @@ mod tests {
     /// Goal: a buffered event stays far below a kilobyte beyond its payload. Method: count the buffer's memory.
     #[test]
     fn a_buffered_event_costs_less_than_a_kilobyte_beyond_its_payload() {
-        let (mut batch, events) = (Batch::new(8), 10_000);
+        let (mut batch, events) = (Batch::new(layout(8)), 10_000);
         for n in 0..events {
             batch.inputs.push(Position::at(n as u64), &[b' '; 100]);
             batch.push_event(n, 0, Operation::Upsert);

@@ -4,9 +4,17 @@
 //! Knows no database, no file, no flag: those are in `hapax-connect` and in the binary.
 #![deny(missing_docs)]
 
+pub mod backoff;
 pub mod batch;
+#[cfg(feature = "contract")]
+pub mod contract;
+pub mod decode;
 pub mod letters;
+pub mod memory;
+pub mod pipeline;
 pub mod reduce;
+pub mod runtime;
 pub mod sink;
 pub mod source;
 pub mod state;
+pub mod state_progress;

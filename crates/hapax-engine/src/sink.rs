@@ -16,7 +16,8 @@ use crate::batch::{Batch, OutputEvent};
 
 /// What a target tells before anything is claimed. Never fences, never writes the user's data.
 pub trait Target: Send + 'static {
-    /// Which fields of an event the target wants, in the order in which [`OutputEvent::field`] counts them.
+    /// Which fields of an event the target wants. They may change when the table does; a batch that was filled before
+    /// says in its own layout where each field is.
     fn fields(&self) -> &[FieldPath];
 
     /// Reads the live target again: checks that the table is fit, and returns its identity for the contract.
@@ -71,17 +72,6 @@ pub struct EpochRecord {
     pub closed_at_ms: u64,
     /// What may be rejected.
     pub rejects: RejectRule,
-    /// Whether a sink that saves its position less often than every epoch must save it with this one.
-    pub save: Save,
-}
-
-/// When a position outside the target is saved.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Save {
-    /// When its interval has passed.
-    WhenDue,
-    /// With this epoch: the delivery ends here.
-    Now,
 }
 
 /// What a commit did.
@@ -139,6 +129,10 @@ pub trait TransactionalSink: Target {
 
     /// Where the life cycle stands.
     fn transaction_state(&self) -> TransactionState;
+
+    /// The delivery ends here: saves what the sink has kept back (a position outside the target that is saved less
+    /// often than every epoch). A sink whose progress commits with the data has nothing to do.
+    fn finish(&mut self) -> impl Future<Output = Result<(), SinkError>> + Send;
 }
 
 /// Writes events by key into a target that holds none of our tables: writing an event twice leaves what writing it

@@ -40,7 +40,7 @@ pub struct DeliveryNote {
 /// Leases, witnesses and notes. Manners and memory: safety never rests on any of them.
 ///
 /// All calls are short transactions of their own. A lease is time-bound: whoever does not renew it loses it.
-pub trait StateStore: Send + 'static {
+pub trait StateStore: Send + Sync + 'static {
     /// Takes or renews the lease for `ttl` if it is free, expired or ours; `take_over` takes it in any case.
     fn lease(
         &mut self,

@@ -4,10 +4,12 @@
 //! decide, the engine carries out. The only exception is [`fault`], which is empty unless the `fault` feature is on.
 #![deny(missing_docs)]
 
+pub mod audit;
 pub mod condition;
 pub mod contract;
 pub mod counter;
 pub mod dedup;
+pub mod delivery;
 pub mod epoch;
 pub mod fault;
 pub mod field;
@@ -21,3 +23,4 @@ pub mod progress;
 pub mod rejects;
 pub mod tracker;
 pub mod transaction;
+pub mod units;

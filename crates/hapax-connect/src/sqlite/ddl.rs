@@ -56,6 +56,9 @@ pub fn suggested_ddl(config: &SqliteSinkConfig) -> String {
     for name in &key {
         add(name, if config.key_column.as_ref() == Some(name) { " BLOB NOT NULL" } else { " NOT NULL" });
     }
+    for name in &config.key_column {
+        add(name, " BLOB");
+    }
     for path in &config.key_fields {
         add(&column_of(path), "");
     }
@@ -107,7 +110,7 @@ mod tests {
                 let connection = rusqlite::Connection::open_in_memory().unwrap();
                 connection.execute_batch(&suggested_ddl(&config)).unwrap();
                 let Found::Table(live) = read(&connection, &config.table).unwrap() else { panic!("no table") };
-                let mapping = Mapping::resolve(&config, &live, &mut Vec::new());
+                let mapping = Mapping::resolve(&config, &live);
                 assert_eq!(mapping.map(|m| m.mode), Ok(mode), "{}", suggested_ddl(&config));
             }
         }

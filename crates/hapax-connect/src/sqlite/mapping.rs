@@ -1,8 +1,7 @@
 //! Which field feeds which column, and whether the live table is fit for what the workflow asks of it.
 //!
 //! Reads: the configuration and the live table. Writes: nothing.
-//! Invariant: a field keeps its slot for as long as the sink lives, so that an epoch that was read before the table
-//! got a new column still fits.
+//! Not here: where a field lies in a batch (`rows`), since a batch may be older than the table's newest column.
 
 use hapax_model::field::FieldPath;
 use hapax_model::mode::ConflictMode;
@@ -37,7 +36,7 @@ pub const DELETED_COLUMN: &str = "hapax_deleted";
 /// What feeds a column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Feed {
-    /// An event's field, by its slot.
+    /// An event's field, by its place in [`Mapping::fields`].
     Field(usize),
     /// The key: the event key in `ignore`, else the entity key.
     Key,
@@ -65,6 +64,8 @@ pub struct Mapping {
     pub mode: ConflictMode,
     /// Why it is this mode, for people.
     pub why: String,
+    /// The fields of an event that feed columns.
+    pub fields: Vec<FieldPath>,
     /// The columns that are written, in the table's order.
     pub columns: Vec<FedColumn>,
     /// Which of `columns` are the key; empty in `append`.
@@ -89,30 +90,28 @@ fn unfit(code: &'static str, message: impl Into<String>) -> Unfit {
 }
 
 impl Mapping {
-    /// Resolves the configuration against the live table. `fields` is what the sink already reads; it only grows.
+    /// Resolves the configuration against the live table.
     ///
     /// # Errors
     /// The first reason for which the table is not fit.
-    pub fn resolve(
-        config: &SqliteSinkConfig,
-        live: &LiveTable,
-        fields: &mut Vec<FieldPath>,
-    ) -> Result<Self, Unfit> {
+    pub fn resolve(config: &SqliteSinkConfig, live: &LiveTable) -> Result<Self, Unfit> {
         let (mode, why) = mode(config, live);
         check_deferred(config, live, mode)?;
         check_named(config, live)?;
-        let columns = feed_columns(config, live, mode, fields)?;
+        let mut fields = Vec::new();
+        let columns = feed_columns(config, live, mode, &mut fields)?;
         let mut mapping = Self {
             table: live.name.clone(),
             mode,
             why,
+            fields,
             columns,
             key: Vec::new(),
             version: None,
             row_numbers: live.row_numbers,
         };
         if mode != ConflictMode::Append {
-            mapping.key = mapping.key_columns(config, live, fields)?;
+            mapping.key = mapping.key_columns(config, live)?;
             mapping.check_key(live)?;
         }
         if mode == ConflictMode::Newer {
@@ -127,18 +126,13 @@ impl Mapping {
         self.columns.iter().position(|column| column.live.name.eq_ignore_ascii_case(name))
     }
 
-    fn key_columns(
-        &self,
-        config: &SqliteSinkConfig,
-        live: &LiveTable,
-        fields: &[FieldPath],
-    ) -> Result<Vec<usize>, Unfit> {
+    fn key_columns(&self, config: &SqliteSinkConfig, live: &LiveTable) -> Result<Vec<usize>, Unfit> {
         let mode = self.mode.name();
         if let Some(name) = &config.key_column {
             return Ok(self.position(name).into_iter().collect());
         }
         let fed_by = |path: &FieldPath| {
-            let slot = fields.iter().position(|field| field == path);
+            let slot = self.fields.iter().position(|field| field == path);
             self.columns.iter().position(|column| slot.is_some_and(|slot| column.feed == Feed::Field(slot)))
         };
         if !config.key_fields.is_empty() {

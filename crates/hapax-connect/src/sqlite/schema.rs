@@ -155,7 +155,7 @@ fn columns(connection: &Connection, table: &str, typing: Typing) -> rusqlite::Re
         declared: String,
         not_null: bool,
         has_default: bool,
-        key_place: usize,
+        key_place: u32,
         hidden: i64,
     }
     let sql = "SELECT name, type, \"notnull\", dflt_value IS NOT NULL, pk, hidden FROM pragma_table_xinfo(?1) ORDER BY cid";
@@ -172,7 +172,7 @@ fn columns(connection: &Connection, table: &str, typing: Typing) -> rusqlite::Re
             })
         })?
         .collect::<rusqlite::Result<_>>()?;
-    let mut key: Vec<(usize, String)> =
+    let mut key: Vec<(u32, String)> =
         raw.iter().filter(|c| c.key_place > 0).map(|c| (c.key_place, c.name.clone())).collect();
     key.sort();
     let key: Vec<String> = key.into_iter().map(|(_, name)| name).collect();
@@ -242,7 +242,7 @@ fn deferred_keys(connection: &Connection, table: &str) -> rusqlite::Result<Vec<D
     let tables: Vec<(String, String)> =
         statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?.collect::<rusqlite::Result<_>>()?;
     let mut found = Vec::new();
-    for (name, sql) in tables.into_iter().filter(|(_, sql)| says_deferred(sql)) {
+    for (name, _) in tables.into_iter().filter(|(_, sql)| says_deferred(sql)) {
         let refers = "SELECT 1 FROM pragma_foreign_key_list(?1) WHERE ?2 IS NULL OR \"table\" = ?2 COLLATE NOCASE";
         let mut refers = connection.prepare(refers)?;
         if name.eq_ignore_ascii_case(table) {

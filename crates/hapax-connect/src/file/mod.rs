@@ -1,0 +1,1 @@
+//! JSON lines in a file that grows and is rotated.

@@ -1,0 +1,8 @@
+//! Orders made from a seed: a source for demonstrations, benchmarks and proofs.
+
+mod config;
+mod orders;
+mod source;
+
+pub use config::GenerateConfig;
+pub use source::GenerateSource;

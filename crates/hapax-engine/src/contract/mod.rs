@@ -1,0 +1,3 @@
+//! Tests that every implementation of a trait runs, so that the trait's doc is true of each.
+
+pub mod source;

@@ -1,0 +1,272 @@
+//! Steps 5 and 6 at the sink's side: commit, find out what became of a commit in doubt, witness.
+//!
+//! Invariant: the buffer is kept until the outcome is known; after doubt progress is read only behind a fence.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use hapax_model::field::FieldPath;
+use hapax_model::letter::{Cause, Stage};
+use hapax_model::outcome::{Outcome, Owner, decide_outcome};
+use hapax_model::position::Bookmark;
+use hapax_model::progress::{Progress, Witness};
+use hapax_model::rejects::RejectRule;
+use hapax_model::tracker::EpochState;
+use tokio::sync::{mpsc, watch};
+
+use super::fill::Filled;
+use super::look::Claimed;
+use super::{AfterDoubt, Control, Settings, Stop, now_ms, point};
+use crate::backoff::Backoff;
+use crate::batch::Batch;
+use crate::sink::{Claim, Committed, EpochRecord, Reaction, SinkError, TransactionalSink, Written};
+use crate::state::StateStore;
+
+/// The witness is saved at most so often.
+const WITNESS_INTERVAL: Duration = Duration::from_secs(1);
+
+/// What the committer tells the filler.
+#[derive(Debug, Clone)]
+pub(super) struct News {
+    /// Everything before it has committed.
+    pub(super) committed: Option<Bookmark>,
+    /// The fields that the target wants; they change when its table does.
+    pub(super) fields: Arc<[FieldPath]>,
+}
+
+pub(super) struct Committer<K, T> {
+    settings: Settings,
+    sink: K,
+    state: Option<T>,
+    control: Control,
+    progress: Progress,
+    rejects: RejectRule,
+    news: watch::Sender<News>,
+    witnessed: Option<Instant>,
+}
+
+impl<K: TransactionalSink, T: StateStore> Committer<K, T> {
+    pub(super) fn new(settings: &Settings, sink: K, state: Option<T>, control: &Control, claimed: Claimed) -> Self {
+        let news = watch::Sender::new(News { committed: None, fields: sink.fields().into() });
+        Self {
+            settings: settings.clone(),
+            sink,
+            state,
+            control: control.clone(),
+            progress: claimed.progress,
+            rejects: settings.rejects.clone(),
+            news,
+            witnessed: None,
+        }
+    }
+
+    pub(super) fn news(&self) -> watch::Receiver<News> {
+        self.news.subscribe()
+    }
+
+    /// Commits what comes until the filler is gone; gives the sink back.
+    pub(super) async fn run(
+        mut self,
+        mut from: mpsc::Receiver<Filled>,
+        give_back: mpsc::Sender<Batch>,
+    ) -> (K, Result<(), Stop>) {
+        while let Some(filled) = from.recv().await {
+            let Filled { record, batch, loan, slot } = filled;
+            let (batch, inputs) = (Arc::new(batch), record.counts.read);
+            let result = self.commit(record, &batch, inputs).await;
+            if let Err(stop) = result {
+                self.abort().await;
+                return (self.sink, Err(stop));
+            }
+            if let Some(mut batch) = Arc::into_inner(batch) {
+                batch.clear();
+                drop(give_back.try_send(batch));
+            }
+            drop(loan);
+            drop(slot);
+        }
+        let finished = self.finish().await;
+        (self.sink, finished)
+    }
+
+    async fn commit(&mut self, mut record: EpochRecord, batch: &Arc<Batch>, inputs: u64) -> Result<(), Stop> {
+        record.rejects = self.rejects.clone();
+        self.control.meter.opened(record.epoch, batch.len(), now_ms());
+        self.sink.begin_transaction(record.epoch).map_err(|e| Stop::of_sink(&e))?;
+        self.sink.write(Arc::clone(batch)).map_err(|e| Stop::of_sink(&e))?;
+        let started = Instant::now();
+        let committed = self.commit_until_known(&record, batch).await?;
+        let micros = u64::try_from(started.elapsed().as_micros()).unwrap_or(u64::MAX);
+        point("commit.answered");
+        if let Ok(rejects) = self.rejects.judge(usize::try_from(inputs).unwrap_or(usize::MAX), &committed.dead_inputs) {
+            self.rejects = rejects;
+        }
+        self.progress = committed.progress;
+        self.control.meter.committed(
+            usize::try_from(inputs).unwrap_or(usize::MAX),
+            &self.progress,
+            committed.written,
+            micros,
+        );
+        self.control.meter.ended(record.epoch, EpochState::Committed, now_ms());
+        if !self.progress.totals.adds_up() {
+            tracing::error!(delivery = %self.settings.id, totals = ?self.progress.totals, "the ledger does not add up");
+        }
+        self.witness(Due::IfIntervalPassed).await;
+        let fields: Arc<[FieldPath]> = self.sink.fields().into();
+        self.news.send_replace(News { committed: Some(self.progress.bookmark.clone()), fields });
+        Ok(())
+    }
+
+    /// Commits, and if that fails finds out what became of it, until it is known to have landed or must stop.
+    async fn commit_until_known(&mut self, record: &EpochRecord, batch: &Arc<Batch>) -> Result<Committed, Stop> {
+        let mut backoff = Backoff::new(&self.settings.retries);
+        loop {
+            let error = match self.commit_once(record).await {
+                Ok(committed) => return Ok(committed),
+                Err(error) => error,
+            };
+            let in_doubt = match error.reaction() {
+                Reaction::Fenced | Reaction::Stop(_) => return Err(Stop::of_sink(&error)),
+                Reaction::InDoubt => true,
+                Reaction::Retry => false,
+            };
+            let fate = if in_doubt { EpochState::InDoubt } else { EpochState::Aborted };
+            self.control.meter.ended(record.epoch, fate, now_ms());
+            self.pause(&error, &mut backoff).await?;
+            let found = self.reclaim(&mut backoff).await?;
+            match decide_outcome(record.epoch, found.epoch, Owner::Us) {
+                Outcome::Landed => {
+                    self.abort().await; // what is staged is already there
+                    return Ok(landed(found, batch));
+                }
+                Outcome::CommitAgain if in_doubt && self.settings.after_doubt == AfterDoubt::GiveUp => {
+                    return self.give_up(record, batch).await;
+                }
+                Outcome::CommitAgain => {}
+                Outcome::LaneLost => return Err(Stop::new(4, "HX4009", "another worker took this delivery over")),
+                Outcome::Broken { tried, found } => {
+                    let message = format!(
+                        "epoch {tried} was being committed, and progress says {found}: the target was changed from outside"
+                    );
+                    return Err(Stop::new(5, "HX4018", message));
+                }
+            }
+        }
+    }
+
+    async fn commit_once(&mut self, record: &EpochRecord) -> Result<Committed, SinkError> {
+        let limit = self.settings.epoch.commit_timeout;
+        match tokio::time::timeout(limit, self.sink.commit_transaction(record)).await {
+            Ok(result) => result,
+            Err(_) => Err(SinkError::CommitInDoubt {
+                target: self.settings.id.sink.clone(),
+                epoch: record.epoch,
+                message: format!("no answer within {} ms", limit.as_millis()),
+            }),
+        }
+    }
+
+    /// Fence, then read: only if the generation is still ours.
+    async fn reclaim(&mut self, backoff: &mut Backoff) -> Result<Progress, Stop> {
+        loop {
+            point("reclaim.sent");
+            let claim = Claim::Reclaim { generation: self.progress.generation, session: self.settings.session.clone() };
+            match self.sink.init_transactions(&claim).await {
+                Ok(progress) => {
+                    self.progress.generation = progress.generation;
+                    return Ok(progress);
+                }
+                Err(error) if error.reaction() == Reaction::Retry => self.pause(&error, backoff).await?,
+                Err(error) => return Err(Stop::of_sink(&error)),
+            }
+        }
+    }
+
+    async fn pause(&mut self, error: &SinkError, backoff: &mut Backoff) -> Result<(), Stop> {
+        self.control.meter.retried();
+        self.control.meter.set_state("waiting");
+        let wait = backoff.failed(Instant::now(), fastrand::f64()).ok_or_else(|| Stop::of_sink(error))?;
+        tracing::warn!(delivery = %self.settings.id, code = error.code(), %error, attempt = backoff.attempts(),
+            wait_ms = wait.as_millis(), "the commit did not go through; finding out what became of it");
+        tokio::time::sleep(wait).await;
+        self.control.meter.set_state("running");
+        Ok(())
+    }
+
+    /// At-most-once: an epoch in doubt is never repeated. Its inputs become letters, so that nobody loses them unseen.
+    async fn give_up(&mut self, record: &EpochRecord, batch: &Arc<Batch>) -> Result<Committed, Stop> {
+        self.sink.abort_transaction().await.map_err(|e| Stop::of_sink(&e))?;
+        let letters = letters_in_doubt(batch);
+        let mut record = record.clone();
+        record.counts.dead = record.counts.read - record.counts.filtered;
+        record.counts.delivered = 0;
+        record.counts.rows = 0;
+        record.rejects = RejectRule::new(hapax_model::rejects::OnReject::DeadLetter, 1000);
+        self.sink.begin_transaction(record.epoch).map_err(|e| Stop::of_sink(&e))?;
+        self.sink.write(Arc::new(letters)).map_err(|e| Stop::of_sink(&e))?;
+        self.commit_once(&record).await.map_err(|e| Stop::of_sink(&e))
+    }
+
+    async fn witness(&mut self, due: Due) {
+        let recent = self.witnessed.is_some_and(|at| at.elapsed() < WITNESS_INTERVAL);
+        let (Some(state), false) = (&mut self.state, recent && due == Due::IfIntervalPassed) else { return };
+        let witness = Witness { epoch: self.progress.epoch, bookmark: self.progress.bookmark.clone() };
+        match state.save_witness(&self.settings.id, &witness).await {
+            Ok(()) => self.witnessed = Some(Instant::now()),
+            Err(error) => tracing::warn!(delivery = %self.settings.id, %error, "the witness was not saved"),
+        }
+        point("witness.saved");
+    }
+
+    async fn finish(&mut self) -> Result<(), Stop> {
+        self.sink.finish().await.map_err(|e| Stop::of_sink(&e))?;
+        if self.news.borrow().committed.is_some() {
+            self.witness(Due::Now).await;
+        }
+        Ok(())
+    }
+
+    async fn abort(&mut self) {
+        if self.sink.transaction_state().epoch().is_none() {
+            return;
+        }
+        let aborted = tokio::time::timeout(self.settings.epoch.abort_timeout, self.sink.abort_transaction()).await;
+        if !matches!(aborted, Ok(Ok(()))) {
+            tracing::warn!(delivery = %self.settings.id, "the abort failed; the next claim cleans up");
+        }
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Due {
+    IfIntervalPassed,
+    Now,
+}
+
+/// What a commit that landed in spite of its missing answer did, as far as progress tells.
+fn landed(found: Progress, batch: &Batch) -> Committed {
+    let dead_inputs = batch.letters().iter().map(|(input, _)| *input).collect();
+    Committed { progress: found, written: Written { upserts: batch.len() as u64, ..Written::default() }, dead_inputs }
+}
+
+/// The inputs of `batch`, all of them letters.
+fn letters_in_doubt(batch: &Batch) -> Batch {
+    let mut letters = Batch::new(batch.layout().clone());
+    for input in 0..batch.inputs.len() {
+        letters.inputs.push(batch.inputs.position(input), batch.inputs.bytes(input));
+        let dead = batch.letters().iter().find(|(index, _)| *index == input);
+        let cause = dead.map_or_else(in_doubt_cause, |(_, letter)| letter.cause.clone());
+        letters.push_letter(input, cause, None);
+    }
+    letters
+}
+
+fn in_doubt_cause() -> Cause {
+    Cause {
+        stage: Stage::Write,
+        code: "HX2040",
+        message: "the commit of this input was in doubt, and at-most-once never repeats one".into(),
+        fingerprint: "in doubt under at-most-once".into(),
+    }
+}

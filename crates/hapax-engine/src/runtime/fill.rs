@@ -1,0 +1,342 @@
+//! Steps 2, 3 and 6 at the source's side: read, decode and key into a bounded buffer, close it at the barrier, hand it
+//! to the committer, ack what has committed.
+//!
+//! Invariant: at most one epoch is with the committer; the buffer closes by time, by its bounds, by memory, or at an end.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use hapax_model::delivery::EpochBounds;
+use hapax_model::epoch::Epoch;
+use hapax_model::ledger::Totals;
+use hapax_model::position::Bookmark;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, watch};
+use tokio::time::Instant;
+
+use super::commit::{Committer, News};
+use super::lease::HeldLease;
+use super::look::Claimed;
+use super::{Control, DeliveryEnd, Settings, Stop, now_ms, point, stopping};
+use crate::backoff::Backoff;
+use crate::batch::Batch;
+use crate::memory::Loan;
+use crate::pipeline::{Origin, Pipeline};
+use crate::sink::{EpochRecord, TransactionalSink};
+use crate::source::{Held, Polled, Room, Source, SourceError, SourceReaction};
+use crate::state::StateStore;
+
+/// One poll adds at most so much, so that barriers and signals are seen in time.
+const CHUNK: Room = Room { events: 4096, bytes: 1024 * 1024 };
+/// A position that moved without outputs is committed at most so often.
+const EMPTY_PROGRESS_INTERVAL: Duration = Duration::from_secs(1);
+/// How often the source is asked whether it is still what it was.
+const HOLD_INTERVAL: Duration = Duration::from_secs(30);
+
+/// A closed epoch on its way to the committer.
+pub(super) struct Filled {
+    pub(super) record: EpochRecord,
+    pub(super) batch: Batch,
+    pub(super) loan: Loan,
+    /// Given back when the epoch has committed: the slot for the next one.
+    pub(super) slot: OwnedSemaphorePermit,
+}
+
+/// Why the filler stopped filling.
+enum Ending {
+    Exhausted,
+    Asked,
+    CommitterGone,
+    Failed(Stop),
+}
+
+pub(super) struct Filler<S> {
+    settings: Settings,
+    source: S,
+    control: Control,
+    epoch: Epoch,
+    from: Bookmark,
+    last_commit: Instant,
+}
+
+/// The buffer that is being filled.
+struct Buffer {
+    batch: Batch,
+    loan: Loan,
+    opened_at: Option<(Instant, u64)>,
+    full: bool,
+}
+
+impl<S: Source> Filler<S> {
+    pub(super) fn new(settings: &Settings, source: S, control: &Control, claimed: Claimed) -> Self {
+        let Claimed { progress } = claimed;
+        Self {
+            settings: settings.clone(),
+            source,
+            control: control.clone(),
+            epoch: progress.epoch.next(),
+            from: progress.bookmark,
+            last_commit: Instant::now(),
+        }
+    }
+
+    async fn run(
+        &mut self,
+        to: mpsc::Sender<Filled>,
+        news: watch::Receiver<News>,
+        mut used: mpsc::Receiver<Batch>,
+    ) -> Ending {
+        let slots = Arc::new(Semaphore::new(1));
+        let mut pipeline = self.pipeline(&news);
+        let mut fields = Arc::clone(&news.borrow().fields);
+        loop {
+            let mut buffer = self.buffer(&pipeline, used.try_recv().ok());
+            let ending = self.fill(&mut pipeline, &mut buffer, &slots, &news, &to).await;
+            let moved = self.source.bookmark() != self.from;
+            if moved {
+                let Ok(slot) = Arc::clone(&slots).acquire_owned().await else { return Ending::CommitterGone };
+                if to.send(self.close(buffer, slot)).await.is_err() {
+                    return Ending::CommitterGone;
+                }
+            }
+            if let Some(ending) = ending {
+                return ending;
+            }
+            if *news.borrow().fields != *fields {
+                fields = Arc::clone(&news.borrow().fields);
+                pipeline = self.pipeline(&news);
+            }
+        }
+    }
+
+    fn pipeline(&self, news: &watch::Receiver<News>) -> Pipeline {
+        let origin = Origin { source: self.source.identity(), lane: self.settings.id.lane.clone() };
+        let Settings { keyer, delete_when, unknown_fields, .. } = &self.settings;
+        Pipeline::new(&news.borrow().fields, keyer.clone(), delete_when.clone(), *unknown_fields, origin)
+    }
+
+    fn buffer(&self, pipeline: &Pipeline, used: Option<Batch>) -> Buffer {
+        let batch = used.filter(|batch| batch.layout() == pipeline.layout()).unwrap_or_else(|| pipeline.batch());
+        let mut loan = Loan::new(Arc::clone(&self.control.memory));
+        loan.settle(batch.memory_bytes());
+        Buffer { batch, loan, opened_at: None, full: false }
+    }
+
+    /// Fills until the epoch must close. `None`: only this epoch ends.
+    async fn fill(
+        &mut self,
+        pipeline: &mut Pipeline,
+        buffer: &mut Buffer,
+        slots: &Arc<Semaphore>,
+        news: &watch::Receiver<News>,
+        to: &mpsc::Sender<Filled>,
+    ) -> Option<Ending> {
+        let mut backoff = Backoff::new(&self.settings.retries);
+        let mut poll_after = Instant::now();
+        let mut hold_at = Instant::now() + HOLD_INTERVAL;
+        let mut stop = self.control.stop.clone();
+        let mut acked = None;
+        loop {
+            if stopping(&self.control) {
+                point("drain.sigterm");
+                return Some(Ending::Asked);
+            }
+            if buffer.full || (self.is_due(buffer) && slots.available_permits() > 0) {
+                return None;
+            }
+            self.ack(news, &mut acked).await;
+            if Instant::now() >= hold_at {
+                hold_at = Instant::now() + HOLD_INTERVAL;
+                if let Some(ending) = self.still_held().await {
+                    return Some(ending);
+                }
+            }
+            if !self.make_room(buffer).await {
+                continue;
+            }
+            let room = self.room(buffer);
+            let due_at = self.due_at(buffer);
+            let first = buffer.batch.inputs.len();
+            let polled = tokio::select! {
+                biased;
+                () = to.closed() => return Some(Ending::CommitterGone),
+                _ = stop.wait_for(|stop| *stop) => continue,
+                polled = self.source.poll(&mut buffer.batch.inputs, room), if Instant::now() >= poll_after => polled,
+                () = tokio::time::sleep_until(poll_after), if Instant::now() < poll_after => continue,
+                () = wait_for_slot(slots, due_at), if due_at.is_some() => continue,
+            };
+            self.take_in(pipeline, buffer, first);
+            match polled {
+                Ok(Polled::Records) => backoff.succeeded(),
+                Ok(Polled::Idle) => backoff.succeeded(),
+                Ok(Polled::Boundary) => buffer.full = true,
+                Ok(Polled::End) => return Some(Ending::Exhausted),
+                Err(error) => match self.source_failed(&error, &mut backoff) {
+                    Ok(wait) => poll_after = Instant::now() + wait,
+                    Err(ending) => return Some(ending),
+                },
+            }
+            tokio::task::yield_now().await;
+        }
+    }
+
+    /// Decodes and keys what was just read.
+    fn take_in(&mut self, pipeline: &mut Pipeline, buffer: &mut Buffer, first: usize) {
+        let read = buffer.batch.inputs.len() - first;
+        if read == 0 {
+            return;
+        }
+        buffer.opened_at.get_or_insert_with(|| (Instant::now(), now_ms()));
+        self.control.meter.read_inputs(read, now_ms());
+        pipeline.process(&mut buffer.batch, first, self.epoch, &self.from.incarnation);
+        buffer.loan.settle(buffer.batch.memory_bytes());
+        let bounds = &self.settings.epoch;
+        if buffer.batch.inputs.len() >= max_events(bounds)
+            || buffer.batch.inputs.byte_len() >= bounds.max_bytes.as_usize()
+        {
+            buffer.full = true;
+            self.control.meter.closed_early();
+        }
+        point("fill.middle");
+    }
+
+    /// Borrows memory for the next chunk. False: there is none, and the epoch closes early to give its own back.
+    async fn make_room(&self, buffer: &mut Buffer) -> bool {
+        let wanted = buffer.batch.memory_bytes() + CHUNK.bytes;
+        if buffer.loan.try_grow(wanted) {
+            return true;
+        }
+        if !buffer.batch.inputs.is_empty() {
+            self.control.meter.closed_early();
+            buffer.full = true;
+            return false;
+        }
+        let mut stop = self.control.stop.clone();
+        tokio::select! {
+            () = buffer.loan.grow(wanted) => true,
+            _ = stop.wait_for(|stop| *stop) => false,
+        }
+    }
+
+    fn room(&self, buffer: &Buffer) -> Room {
+        let bounds = &self.settings.epoch;
+        Room {
+            events: max_events(bounds).saturating_sub(buffer.batch.inputs.len()).clamp(1, CHUNK.events),
+            bytes: bounds.max_bytes.as_usize().saturating_sub(buffer.batch.inputs.byte_len()).clamp(1, CHUNK.bytes),
+        }
+    }
+
+    /// When this epoch should close, if there is anything in it.
+    fn due_at(&self, buffer: &Buffer) -> Option<Instant> {
+        let outputs = !buffer.batch.is_empty() || !buffer.batch.letters().is_empty();
+        match buffer.opened_at {
+            Some((opened, _)) if outputs => Some(opened + self.settings.epoch.interval),
+            Some(_) => Some(self.last_commit + EMPTY_PROGRESS_INTERVAL),
+            None if self.source.bookmark() != self.from => Some(self.last_commit + EMPTY_PROGRESS_INTERVAL),
+            None => None,
+        }
+    }
+
+    fn is_due(&self, buffer: &Buffer) -> bool {
+        self.due_at(buffer).is_some_and(|due| Instant::now() >= due)
+    }
+
+    async fn ack(&mut self, news: &watch::Receiver<News>, acked: &mut Option<Bookmark>) {
+        let committed = news.borrow().committed.clone();
+        if committed.is_some() && committed != *acked {
+            if let Some(upto) = &committed
+                && let Err(error) = self.source.ack(upto).await
+            {
+                tracing::warn!(delivery = %self.settings.id, %error, "the source did not take the ack; the sink's progress counts");
+            }
+            point("source.acked");
+            *acked = committed;
+        }
+    }
+
+    async fn still_held(&mut self) -> Option<Ending> {
+        let bookmark = self.source.bookmark();
+        let stop = match self.source.hold(&bookmark).await {
+            Ok(Held::Yes) | Err(SourceError::Unavailable { .. }) => return None,
+            Ok(Held::OtherIncarnation { now }) => Stop::new(
+                5,
+                "HX3003",
+                format!("the source changed while it was read: it was at {bookmark}, it is now {now}"),
+            ),
+            Ok(Held::Gone { missing }) => Stop::new(5, "HX3002", format!("the source lost what comes next: {missing}")),
+            Err(error @ SourceError::Gap { .. }) => Stop::new(5, error.code(), error.to_string()),
+        };
+        Some(Ending::Failed(stop))
+    }
+
+    fn source_failed(&self, error: &SourceError, backoff: &mut Backoff) -> Result<Duration, Ending> {
+        let give_up = |exit_code| Ending::Failed(Stop::new(exit_code, error.code(), error.to_string()));
+        match error.reaction() {
+            SourceReaction::StopForPerson => Err(give_up(5)),
+            SourceReaction::Retry => {
+                self.control.meter.retried();
+                let wait = backoff.failed(std::time::Instant::now(), fastrand::f64()).ok_or_else(|| give_up(1))?;
+                tracing::warn!(delivery = %self.settings.id, code = error.code(), %error, attempt = backoff.attempts(),
+                    wait_ms = wait.as_millis(), "the source is away; trying again");
+                Ok(wait)
+            }
+        }
+    }
+
+    /// The barrier: events read from here on belong to the next epoch.
+    fn close(&mut self, buffer: Buffer, slot: OwnedSemaphorePermit) -> Filled {
+        point("barrier");
+        let to = self.source.bookmark();
+        let (read, dead) = (buffer.batch.inputs.len() as u64, buffer.batch.letters().len() as u64);
+        let filtered = buffer.batch.filtered();
+        let counts =
+            Totals { read, dead, filtered, delivered: read - dead - filtered, rows: buffer.batch.len() as u64 };
+        let closed_at_ms = now_ms();
+        let record = EpochRecord {
+            epoch: self.epoch,
+            from: std::mem::replace(&mut self.from, to.clone()),
+            to,
+            counts,
+            opened_at_ms: buffer.opened_at.map_or(closed_at_ms, |(_, ms)| ms),
+            closed_at_ms,
+            rejects: self.settings.rejects.clone(),
+        };
+        self.epoch = self.epoch.next();
+        self.last_commit = Instant::now();
+        Filled { record, batch: buffer.batch, loan: buffer.loan, slot }
+    }
+}
+
+fn max_events(bounds: &EpochBounds) -> usize {
+    usize::try_from(bounds.max_events).unwrap_or(usize::MAX)
+}
+
+/// Returns when the epoch is due and the committer is free. Cancel-safe: the slot is only looked at.
+async fn wait_for_slot(slots: &Arc<Semaphore>, due_at: Option<Instant>) {
+    if let Some(due) = due_at {
+        tokio::time::sleep_until(due).await;
+        drop(slots.acquire().await);
+    }
+}
+
+/// Runs filler and committer to their end, and gives source and sink back.
+pub(super) async fn run_both<S: Source, K: TransactionalSink, T: StateStore + Clone>(
+    mut filler: Filler<S>,
+    committer: Committer<K, T>,
+    lease: &HeldLease<T>,
+) -> (S, K, DeliveryEnd) {
+    let (to, from) = mpsc::channel(1);
+    let (give_back, used) = mpsc::channel(1);
+    let news = committer.news();
+    let committing = tokio::spawn(committer.run(from, give_back));
+    let ending = tokio::select! {
+        ending = filler.run(to, news, used) => ending,
+        () = lease.lost() => Ending::Failed(Stop::new(4, "HX4009", "another worker took the lease of this delivery over")),
+    };
+    let (sink, committed) = committing.await.expect("the committer does not panic");
+    let end = match (committed, ending) {
+        (Err(stop), _) | (Ok(()), Ending::Failed(stop)) => DeliveryEnd::Stopped(stop),
+        (Ok(()), Ending::Exhausted) => DeliveryEnd::Finished,
+        (Ok(()), Ending::Asked | Ending::CommitterGone) => DeliveryEnd::Drained,
+    };
+    (filler.source, sink, end)
+}

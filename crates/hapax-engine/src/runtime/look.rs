@@ -1,0 +1,195 @@
+//! Steps 0 and 1: look without fencing, refuse what must be refused, then claim and compare again.
+
+use hapax_model::contract::{Contract, TARGET};
+use hapax_model::fault::{self, Bug};
+use hapax_model::position::Bookmark;
+use hapax_model::progress::{Progress, Witness, WitnessVerdict, decide_witness};
+
+use super::{Control, Settings, Stop, point, sleep_or_stop, stopping};
+use crate::backoff::Backoff;
+use crate::sink::{Claim, Reaction, SinkError, TransactionalSink};
+use crate::source::{Held, Source, SourceError, SourceReaction, StartAt};
+use crate::state::StateStore;
+
+/// What the claim found: the authority from here on.
+#[derive(Debug, Clone)]
+pub(super) struct Claimed {
+    pub(super) progress: Progress,
+}
+
+/// Looks, claims and assigns the source, with retries. `None`: the process was asked to end first.
+pub(super) async fn look_and_claim<S: Source, K: TransactionalSink, T: StateStore>(
+    settings: &Settings,
+    source: &mut S,
+    sink: &mut K,
+    mut state: Option<&mut T>,
+    control: &Control,
+) -> Result<Option<Claimed>, Stop> {
+    let mut backoff = Backoff::new(&settings.retries);
+    while !stopping(control) {
+        let failure = match try_once(settings, source, sink, state.as_deref_mut()).await {
+            Ok(claimed) => {
+                let Progress { totals, epoch, bookmark, .. } = &claimed.progress;
+                control.meter.claimed(*totals, *epoch, bookmark, source.extent());
+                return Ok(Some(claimed));
+            }
+            Err(Refusal::Stop(stop)) => return Err(stop),
+            Err(Refusal::Retry(stop)) => stop,
+        };
+        control.meter.set_state("waiting");
+        control.meter.retried();
+        let Some(wait) = backoff.failed(std::time::Instant::now(), fastrand::f64()) else { return Err(failure) };
+        tracing::warn!(delivery = %settings.id, code = failure.code, error = failure.message, attempt = backoff.attempts(),
+            wait_ms = wait.as_millis(), "cannot start yet; trying again");
+        sleep_or_stop(control, wait).await;
+    }
+    Ok(None)
+}
+
+enum Refusal {
+    Stop(Stop),
+    Retry(Stop),
+}
+
+impl From<SinkError> for Refusal {
+    fn from(error: SinkError) -> Self {
+        let stop = Stop::of_sink(&error);
+        match error.reaction() {
+            Reaction::Retry | Reaction::InDoubt => Self::Retry(stop),
+            Reaction::Fenced | Reaction::Stop(_) => Self::Stop(stop),
+        }
+    }
+}
+
+impl From<SourceError> for Refusal {
+    fn from(error: SourceError) -> Self {
+        match error.reaction() {
+            SourceReaction::Retry => Self::Retry(Stop::new(1, error.code(), error.to_string())),
+            SourceReaction::StopForPerson => Self::Stop(Stop::new(5, error.code(), error.to_string())),
+        }
+    }
+}
+
+async fn try_once<S: Source, K: TransactionalSink, T: StateStore>(
+    settings: &Settings,
+    source: &mut S,
+    sink: &mut K,
+    state: Option<&mut T>,
+) -> Result<Claimed, Refusal> {
+    let identity = sink.inspect().await?;
+    let contract = settings.contract.clone().with(TARGET, identity.0);
+    let found = sink.look().await?;
+    let witness = match state {
+        Some(state) => {
+            state.load_witness(&settings.id).await.map_err(|e| Refusal::Retry(Stop::new(1, "HX4020", e.to_string())))?
+        }
+        None => None,
+    };
+    if found.is_none() {
+        refuse_renamed(settings, sink, &contract).await?;
+    }
+    let start = match &found {
+        Some(progress) => progress.bookmark.clone(),
+        None => source.start(settings.start).await?,
+    };
+    compare(settings, found.as_ref(), &contract, witness.as_ref(), &start, source).await?;
+    point("look.done");
+
+    let claim = Claim::Take { start, contract: contract.clone(), session: settings.session.clone() };
+    let progress = sink.init_transactions(&claim).await?;
+    compare(settings, Some(&progress), &contract, witness.as_ref(), &progress.bookmark, source).await?;
+    point("claim.answered");
+
+    let mut resume = progress.bookmark.clone();
+    if fault::planted(Bug::LatestAtEveryStart) && settings.start == StartAt::Latest {
+        resume = source.start(StartAt::Latest).await?;
+    }
+    source.assign(&resume, settings.follow).await?;
+    point("source.assigned");
+    tracing::info!(delivery = %settings.id, generation = progress.generation.0, epoch = progress.epoch.0, position = %resume,
+        "claimed");
+    Ok(Claimed { progress: Progress { bookmark: resume, ..progress } })
+}
+
+/// No progress under this id, but another id has some with the same source and target: a renamed workflow.
+async fn refuse_renamed<K: TransactionalSink>(
+    settings: &Settings,
+    sink: &mut K,
+    contract: &Contract,
+) -> Result<(), Refusal> {
+    for (other, progress) in sink.others().await? {
+        let configured = settings.configured.iter().any(|(w, s)| *w == other.workflow && *s == other.sink);
+        if !configured && progress.contract.same_ends(contract) {
+            let id = &settings.id;
+            let message = format!(
+                "{id} has no progress, but {other} has delivered the same source into the same target up to position {}. \
+                 If the workflow was renamed, run `hapax reset {} --adopt {}`; if it is meant to deliver everything again, \
+                 run `hapax reset {} --accept`",
+                progress.bookmark.position, id.workflow, other.workflow, id.workflow
+            );
+            return Err(Refusal::Stop(Stop::new(5, "HX4017", message)));
+        }
+    }
+    Ok(())
+}
+
+/// Look's comparisons, repeated after the claim: contract, witness, and whether the source still holds the position.
+async fn compare<S: Source>(
+    settings: &Settings,
+    progress: Option<&Progress>,
+    contract: &Contract,
+    witness: Option<&Witness>,
+    resume: &Bookmark,
+    source: &mut S,
+) -> Result<(), Refusal> {
+    if let Some(progress) = progress {
+        let differences = progress.contract.differences(contract);
+        if !differences.is_empty() {
+            return Err(SinkError::ContractChanged { id: settings.id.clone(), differences }.into());
+        }
+    }
+    let id = &settings.id;
+    match source.hold(resume).await? {
+        Held::Yes => {}
+        Held::OtherIncarnation { now } => {
+            let message = format!(
+                "the source of {id} is no longer what it was: progress is at {resume}, the source is now {now}. \
+                 If that is right, run `hapax reset {} --accept` to read it from its beginning",
+                id.workflow
+            );
+            return Err(Refusal::Stop(Stop::new(5, "HX3003", message)));
+        }
+        Held::Gone { missing } => {
+            let message = format!("the source of {id} no longer holds what comes next: {missing}");
+            return Err(Refusal::Stop(Stop::new(5, "HX3002", message)));
+        }
+    }
+    went_back(settings, progress, witness, resume)
+}
+
+/// The target was restored to an older copy: rewinding is right if the source still holds the range, as it does here.
+fn went_back(
+    settings: &Settings,
+    progress: Option<&Progress>,
+    witness: Option<&Witness>,
+    resume: &Bookmark,
+) -> Result<(), Refusal> {
+    let (WitnessVerdict::WentBack, Some(seen)) = (decide_witness(progress, witness), witness) else { return Ok(()) };
+    let id = &settings.id;
+    let starts_elsewhere =
+        settings.start != StartAt::Earliest || resume.incarnation.text != seen.bookmark.incarnation.text;
+    if progress.is_none() && starts_elsewhere {
+        let message = format!(
+            "the target of {id} went back: it was seen at epoch {} (position {}), now it is at epoch {} (position {resume}), \
+             and the range between cannot be read again. Restore the target, or accept the gap with `hapax reset {} --accept`",
+            seen.epoch,
+            seen.bookmark,
+            progress.map_or(0, |p| p.epoch.0),
+            id.workflow
+        );
+        return Err(Refusal::Stop(Stop::new(5, "HX4018", message)));
+    }
+    tracing::warn!(delivery = %id, seen_epoch = seen.epoch.0, from = %resume, to = %seen.bookmark.position,
+        "the target went back, as after a restored backup: rewinding");
+    Ok(())
+}

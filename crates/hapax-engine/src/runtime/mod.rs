@@ -1,0 +1,270 @@
+//! Drives one delivery through the protocol: stand by, look, claim, resume, then fill and commit until told to stop.
+//!
+//! Reads: a source. Writes: a sink, the state store. Invariant: nothing is acknowledged before it has committed, and
+//! at most two epochs exist at a time: one committing, one filling. Not here: which deliveries there are (the binary).
+
+mod commit;
+mod fill;
+mod lease;
+mod look;
+mod meter;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use hapax_model::condition::Condition;
+use hapax_model::contract::Contract;
+use hapax_model::delivery::{EpochBounds, Retries};
+use hapax_model::fault;
+use hapax_model::key::Keyer;
+use hapax_model::position::DeliveryId;
+use hapax_model::rejects::RejectRule;
+use tokio::sync::watch;
+
+use crate::decode::UnknownFields;
+use crate::memory::MemoryBudget;
+use crate::sink::{SinkError, TransactionalSink};
+use crate::source::{Follow, Source, StartAt};
+use crate::state::{DeliveryNote, StateStore, TakeOver};
+
+pub use meter::{Meter, Reading};
+
+/// What a worker may do with an epoch whose commit was in doubt and did not land.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AfterDoubt {
+    /// Commit the kept buffer again.
+    CommitAgain,
+    /// Never: at-most-once. Its inputs become dead letters marked "in doubt".
+    GiveUp,
+}
+
+/// Everything about a delivery that the configuration decides.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    /// Which delivery.
+    pub id: DeliveryId,
+    /// What happens after doubt.
+    pub after_doubt: AfterDoubt,
+    /// Where it begins if it has no progress.
+    pub start: StartAt,
+    /// Whether it goes on after what is there now.
+    pub follow: Follow,
+    /// When an epoch closes.
+    pub epoch: EpochBounds,
+    /// How failures of source and target are retried.
+    pub retries: Retries,
+    /// What may be rejected.
+    pub rejects: RejectRule,
+    /// How long the lease lasts without a heartbeat.
+    pub lease: Duration,
+    /// Whether another worker's lease is respected.
+    pub take_over: TakeOver,
+    /// The contract, less the target's identity, which the live target gives.
+    pub contract: Contract,
+    /// Workflow and sink of every delivery that is configured: others with the same ends were renamed.
+    pub configured: Arc<[(String, String)]>,
+    /// Who this worker is, for people.
+    pub session: String,
+    /// How events are keyed.
+    pub keyer: Keyer,
+    /// Which events are deletes.
+    pub delete_when: Option<Condition>,
+    /// What becomes of fields that nothing takes.
+    pub unknown_fields: UnknownFields,
+}
+
+/// A delivery, ready to run.
+#[derive(Debug)]
+pub struct Delivery<S, K, T> {
+    /// What the configuration decides.
+    pub settings: Settings,
+    /// Where inputs come from.
+    pub source: S,
+    /// Where events go.
+    pub sink: K,
+    /// Leases, witness, notes; none if the configuration says `state: none`.
+    pub state: Option<T>,
+}
+
+/// What the process gives to each of its deliveries.
+#[derive(Debug, Clone)]
+pub struct Control {
+    /// Becomes true when the process is asked to end.
+    pub stop: watch::Receiver<bool>,
+    /// The process's memory budget.
+    pub memory: Arc<MemoryBudget>,
+    /// Where the delivery shows how it stands.
+    pub meter: Arc<Meter>,
+}
+
+/// How a delivery ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum DeliveryEnd {
+    /// The source is exhausted and everything is delivered.
+    Finished,
+    /// The process was asked to end; what was read is delivered.
+    Drained,
+    /// Something stopped it.
+    Stopped(Stop),
+}
+
+/// Why a delivery stopped.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Stop {
+    /// The process's exit code: 1 failed, 4 fenced, 5 needs a person.
+    pub exit_code: u8,
+    /// The code of the page that explains it.
+    pub code: &'static str,
+    /// The whole message, with the cure.
+    pub message: String,
+}
+
+impl Stop {
+    fn new(exit_code: u8, code: &'static str, message: impl Into<String>) -> Self {
+        Self { exit_code, code, message: message.into() }
+    }
+
+    fn of_sink(error: &SinkError) -> Self {
+        use crate::sink::Reaction;
+        let exit_code = match error.reaction() {
+            Reaction::Retry | Reaction::InDoubt => 1,
+            Reaction::Fenced => 4,
+            Reaction::Stop(code) => code,
+        };
+        Self::new(exit_code, error.code(), error.to_string())
+    }
+}
+
+/// How often in a minute a fenced delivery that still holds its lease claims again.
+const CLAIMS_PER_MINUTE: usize = 3;
+
+/// Runs a delivery to its end.
+pub async fn deliver<S, K, T>(mut delivery: Delivery<S, K, T>, control: Control) -> DeliveryEnd
+where
+    S: Source,
+    K: TransactionalSink,
+    T: StateStore + Clone,
+{
+    let id = delivery.settings.id.clone();
+    let mut claims = std::collections::VecDeque::new();
+    let end = loop {
+        match own(delivery, &control, &mut claims).await {
+            Turn::Ended(end) => break end,
+            Turn::ClaimAgain(again) => delivery = *again,
+        }
+    };
+    control.meter.set_state(match &end {
+        DeliveryEnd::Finished => "finished",
+        DeliveryEnd::Drained => "drained",
+        DeliveryEnd::Stopped(_) => "stopped",
+    });
+    tracing::debug!(delivery = %id, ?end, "delivery ended");
+    end
+}
+
+enum Turn<S, K, T> {
+    Ended(DeliveryEnd),
+    ClaimAgain(Box<Delivery<S, K, T>>),
+}
+
+/// One time of owning the delivery: from standing by to losing it or ending.
+async fn own<S, K, T>(
+    delivery: Delivery<S, K, T>,
+    control: &Control,
+    claims: &mut std::collections::VecDeque<tokio::time::Instant>,
+) -> Turn<S, K, T>
+where
+    S: Source,
+    K: TransactionalSink,
+    T: StateStore + Clone,
+{
+    let Delivery { settings, mut source, mut sink, mut state } = delivery;
+    let lease = match lease::stand_by(&settings, state.as_ref(), control).await {
+        Ok(Some(lease)) => lease,
+        Ok(None) => return Turn::Ended(DeliveryEnd::Drained),
+        Err(stop) => return Turn::Ended(DeliveryEnd::Stopped(stop)),
+    };
+    let started = look::look_and_claim(&settings, &mut source, &mut sink, state.as_mut(), control).await;
+    let claimed = match started {
+        Ok(Some(claimed)) => claimed,
+        Ok(None) => return Turn::Ended(finish(lease, &settings, state, DeliveryEnd::Drained).await),
+        Err(stop) => return Turn::Ended(finish(lease, &settings, state, DeliveryEnd::Stopped(stop)).await),
+    };
+    note(&settings, state.as_mut(), "running", None).await;
+    control.meter.set_state("running");
+    let committer = commit::Committer::new(&settings, sink, state.clone(), control, claimed.clone());
+    let filler = fill::Filler::new(&settings, source, control, claimed);
+    let (source, sink, end) = fill::run_both(filler, committer, &lease).await;
+    let fenced = matches!(&end, DeliveryEnd::Stopped(stop) if stop.exit_code == 4);
+    if fenced && lease.is_ours().await && may_claim_again(claims) {
+        tracing::warn!(delivery = %settings.id, "fenced, but the lease is still ours: claiming again");
+        tokio::time::sleep(Duration::from_millis(500)).await;
+        return Turn::ClaimAgain(Box::new(Delivery { settings, source, sink, state }));
+    }
+    Turn::Ended(finish(lease, &settings, state, end).await)
+}
+
+fn may_claim_again(claims: &mut std::collections::VecDeque<tokio::time::Instant>) -> bool {
+    let now = tokio::time::Instant::now();
+    while claims.front().is_some_and(|at| now.duration_since(*at) > Duration::from_secs(60)) {
+        claims.pop_front();
+    }
+    claims.push_back(now);
+    claims.len() <= CLAIMS_PER_MINUTE
+}
+
+/// Notes how it ended and gives the lease back.
+async fn finish<T: StateStore + Clone>(
+    lease: lease::HeldLease<T>,
+    settings: &Settings,
+    mut state: Option<T>,
+    end: DeliveryEnd,
+) -> DeliveryEnd {
+    match &end {
+        DeliveryEnd::Finished => note(settings, state.as_mut(), "finished", None).await,
+        DeliveryEnd::Drained => note(settings, state.as_mut(), "drained", None).await,
+        DeliveryEnd::Stopped(stop) => note(settings, state.as_mut(), "stopped", Some(stop)).await,
+    }
+    lease.release().await;
+    end
+}
+
+async fn note<T: StateStore>(settings: &Settings, state: Option<&mut T>, word: &str, stop: Option<&Stop>) {
+    let Some(state) = state else { return };
+    let note = DeliveryNote {
+        state: word.to_owned(),
+        exit_code: stop.map(|s| s.exit_code),
+        code: stop.map(|s| s.code.to_owned()),
+        message: stop.map(|s| s.message.clone()).unwrap_or_default(),
+    };
+    if let Err(error) = state.note(&settings.id, &note).await {
+        tracing::warn!(delivery = %settings.id, %error, "the state store did not take the note");
+    }
+}
+
+/// Whether the process was asked to end.
+fn stopping(control: &Control) -> bool {
+    *control.stop.borrow()
+}
+
+/// Sleeps, or returns early when the process is asked to end.
+async fn sleep_or_stop(control: &Control, time: Duration) {
+    let mut stop = control.stop.clone();
+    tokio::select! {
+        () = tokio::time::sleep(time) => {}
+        _ = stop.wait_for(|stop| *stop) => {}
+    }
+}
+
+fn now_ms() -> u64 {
+    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    since.map_or(0, |d| u64::try_from(d.as_millis()).unwrap_or(u64::MAX))
+}
+
+/// A fault point of the engine.
+fn point(name: &str) {
+    fault::point(name);
+}
+
+#[cfg(test)]
+mod tests;

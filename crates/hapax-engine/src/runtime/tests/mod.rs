@@ -1,0 +1,313 @@
+//! The protocol, step by step, against parts in memory whose faults can be chosen.
+
+mod scripted;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use hapax_model::contract::{Contract, KEY, SOURCE};
+use hapax_model::delivery::{EpochBounds, Retries};
+use hapax_model::epoch::{Epoch, Generation};
+use hapax_model::key::{DedupStrategy, KeyNeed, Keyer, Uniqueness};
+use hapax_model::ledger::Totals;
+use hapax_model::position::{Bookmark, DeliveryId};
+use hapax_model::progress::Witness;
+use hapax_model::rejects::{OnReject, RejectRule};
+use tokio::sync::watch;
+
+use self::scripted::{Fault, Lines, MemorySink, MemoryState, Shared};
+use super::*;
+use crate::decode::UnknownFields;
+use crate::memory::MemoryBudget;
+use crate::source::{Follow, StartAt};
+use crate::state::TakeOver;
+
+const THREE: [&str; 3] = [r#"{"id":1}"#, r#"{"id":2}"#, r#"{"id":3}"#];
+
+fn id(workflow: &str) -> DeliveryId {
+    DeliveryId { workflow: workflow.into(), sink: "memory".into(), lane: "0".into() }
+}
+
+fn settings() -> Settings {
+    Settings {
+        id: id("orders"),
+        after_doubt: AfterDoubt::CommitAgain,
+        start: StartAt::Earliest,
+        follow: Follow::No,
+        epoch: EpochBounds { interval: Duration::from_millis(20), ..EpochBounds::default() },
+        retries: Retries { backoff: vec![Duration::from_millis(5)], ..Retries::default() },
+        rejects: RejectRule::new(OnReject::DeadLetter, 1000),
+        lease: Duration::from_millis(200),
+        take_over: TakeOver::Never,
+        contract: Contract::default().with(SOURCE, "lines").with(KEY, "offset"),
+        configured: [("orders".to_owned(), "memory".to_owned())].into(),
+        session: "test".into(),
+        keyer: Keyer::new(DedupStrategy::SourceOffset, Uniqueness::WithVersion, KeyNeed::Event),
+        delete_when: None,
+        unknown_fields: UnknownFields::Counted,
+    }
+}
+
+struct Run {
+    stop: watch::Sender<bool>,
+    control: Control,
+}
+
+fn control() -> Run {
+    let stop = watch::Sender::new(false);
+    let control = Control {
+        stop: stop.subscribe(),
+        memory: MemoryBudget::new(64 * 1024 * 1024),
+        meter: Arc::new(Meter::default()),
+    };
+    Run { stop, control }
+}
+
+async fn run(settings: Settings, lines: Lines, world: &Shared, state: &MemoryState) -> (DeliveryEnd, Reading) {
+    let run = control();
+    let sink = MemorySink::new(&settings.id, world);
+    let delivery = Delivery { settings, source: lines, sink, state: Some(state.clone()) };
+    let end = deliver(delivery, run.control.clone()).await;
+    drop(run.stop);
+    (end, run.control.meter.read())
+}
+
+fn exit_code(end: &DeliveryEnd) -> u8 {
+    match end {
+        DeliveryEnd::Finished | DeliveryEnd::Drained => 0,
+        DeliveryEnd::Stopped(stop) => stop.exit_code,
+    }
+}
+
+fn message(end: &DeliveryEnd) -> &str {
+    match end {
+        DeliveryEnd::Finished | DeliveryEnd::Drained => "",
+        DeliveryEnd::Stopped(stop) => &stop.message,
+    }
+}
+
+/// Goal: the whole way, without a fault: rows in order, books balanced, witness saved.
+#[tokio::test]
+async fn a_finite_source_is_delivered_once_and_in_order() {
+    let (world, state) = (Shared::default(), MemoryState::new("a"));
+    let (end, reading) = run(settings(), Lines::new(&THREE), &world, &state).await;
+    assert_eq!(end, DeliveryEnd::Finished);
+    assert_eq!(world.lock().rows, THREE);
+    assert_eq!(reading.ledger.totals, Totals { read: 3, delivered: 3, rows: 3, ..Totals::default() });
+    assert!(reading.ledger.adds_up());
+    assert_eq!(state.lock().witness.as_ref().map(|w| w.bookmark.position.offset), Some(3));
+    assert_eq!(state.lock().lease, None, "the lease was given back");
+}
+
+/// Goal: whatever happens to a commit's request or answer, the rows are there once. Method: each fault at each epoch.
+#[tokio::test]
+async fn a_commit_in_doubt_lands_exactly_once() {
+    for fault in [Fault::AnswerLost, Fault::RequestLost, Fault::RolledBack] {
+        for at in 0..3 {
+            let world = Shared::default();
+            let mut faults = vec![None; at];
+            faults.extend([Some(fault), Some(fault)]);
+            world.lock().faults = faults.into();
+            let one_by_one = EpochBounds { max_events: 1, ..settings().epoch };
+            let settings = Settings { epoch: one_by_one, ..settings() };
+            let (end, reading) = run(settings, Lines::new(&THREE), &world, &MemoryState::new("a")).await;
+            assert_eq!(end, DeliveryEnd::Finished, "{fault:?} at {at}");
+            assert_eq!(world.lock().rows, THREE, "{fault:?} at {at}");
+            assert!(reading.ledger.adds_up());
+        }
+    }
+}
+
+/// Goal: at-most-once never repeats an epoch in doubt, and nobody loses it unseen: it is a letter.
+#[tokio::test]
+async fn an_epoch_in_doubt_is_never_repeated_under_at_most_once() {
+    let world = Shared::default();
+    world.lock().faults = vec![Some(Fault::RequestLost)].into();
+    let settings = Settings { after_doubt: AfterDoubt::GiveUp, ..settings() };
+    let (end, reading) = run(settings, Lines::new(&THREE), &world, &MemoryState::new("a")).await;
+    assert_eq!(end, DeliveryEnd::Finished);
+    assert!(world.lock().rows.is_empty());
+    assert_eq!(world.lock().letters.iter().map(|l| l.cause.code).collect::<Vec<_>>(), ["HX2040"; 3]);
+    assert_eq!(reading.ledger.totals, Totals { read: 3, dead: 3, ..Totals::default() });
+}
+
+/// Goal: a worker whose delivery was taken writes nothing and ends with code 4. Method: stolen before the commit, and
+/// between a lost commit and the reclaim; without a lease of its own it must not fight for it.
+#[tokio::test]
+async fn a_fenced_worker_stops_with_code_four() {
+    for fault in [Fault::StolenBefore, Fault::LostThenStolen] {
+        let (world, state) = (Shared::default(), MemoryState::new("a"));
+        world.lock().faults = vec![Some(fault)].into();
+        let thief = MemoryState { me: "b", table: Arc::clone(&state.table) };
+        let stolen = tokio::spawn(async move {
+            while thief.lock().lease.is_none() {
+                tokio::task::yield_now().await;
+            }
+            let until = tokio::time::Instant::now() + Duration::from_secs(60);
+            thief.lock().lease = Some(("b", until));
+        });
+        let (end, _) = run(settings(), Lines::new(&THREE), &world, &state).await;
+        stolen.await.expect("the thief ends");
+        assert_eq!(exit_code(&end), 4, "{fault:?}: {end:?}");
+        assert!(world.lock().rows.is_empty(), "{fault:?}");
+    }
+}
+
+/// Goal: fenced while the lease is still ours, the delivery claims again and goes on; it does not do so for ever.
+#[tokio::test(start_paused = true)]
+async fn a_fenced_worker_with_its_lease_claims_again_three_times() {
+    let world = Shared::default();
+    world.lock().faults = vec![Some(Fault::StolenBefore); 3].into();
+    let (end, _) = run(settings(), Lines::new(&THREE), &world, &MemoryState::new("a")).await;
+    assert_eq!(end, DeliveryEnd::Finished);
+    assert_eq!(world.lock().rows, THREE);
+    let world = Shared::default();
+    world.lock().faults = vec![Some(Fault::StolenBefore); 4].into();
+    let (end, _) = run(settings(), Lines::new(&THREE), &world, &MemoryState::new("a")).await;
+    assert_eq!(exit_code(&end), 4);
+}
+
+/// Goal: a refused start fences nobody. Method: change the key, the target; look at the generation.
+#[tokio::test]
+async fn a_changed_contract_stops_before_it_fences() {
+    let (world, state) = (Shared::default(), MemoryState::new("a"));
+    run(settings(), Lines::new(&THREE), &world, &state).await;
+    let generation = |world: &Shared| world.lock().progress[&id("orders")].generation;
+    assert_eq!(generation(&world), Generation(1));
+    let changed = Settings { contract: settings().contract.with(KEY, "h1:id"), ..settings() };
+    let (end, _) = run(changed, Lines::new(&THREE), &world, &state).await;
+    assert_eq!(exit_code(&end), 5);
+    assert!(message(&end).contains("key was \"offset\", is \"h1:id\""), "{}", message(&end));
+    world.lock().identity = "another table".into();
+    let (end, _) = run(settings(), Lines::new(&THREE), &world, &state).await;
+    assert_eq!(exit_code(&end), 5);
+    assert_eq!(generation(&world), Generation(1));
+    assert_eq!(world.lock().rows, THREE);
+}
+
+/// Goal: another incarnation of the source stops and names both.
+#[tokio::test]
+async fn another_incarnation_of_the_source_stops() {
+    let (world, state) = (Shared::default(), MemoryState::new("a"));
+    run(settings(), Lines::new(&THREE), &world, &state).await;
+    let other = Lines { incarnation: "other lines", ..Lines::new(&THREE) };
+    let (end, _) = run(settings(), other, &world, &state).await;
+    assert_eq!(exit_code(&end), 5);
+    assert!(message(&end).contains("1:lines") && message(&end).contains("other lines"), "{}", message(&end));
+}
+
+/// Goal: a renamed workflow stops and names the old one; a second workflow that is configured does not.
+#[tokio::test]
+async fn a_renamed_workflow_stops_and_names_the_old_one() {
+    let (world, state) = (Shared::default(), MemoryState::new("a"));
+    run(settings(), Lines::new(&THREE), &world, &state).await;
+    let renamed = Settings { id: id("sales"), configured: [("sales".into(), "memory".into())].into(), ..settings() };
+    let (end, _) = run(renamed.clone(), Lines::new(&THREE), &world, &state).await;
+    assert_eq!(exit_code(&end), 5);
+    assert!(message(&end).contains("hapax reset sales --adopt orders"), "{}", message(&end));
+    let both = [("sales".into(), "memory".into()), ("orders".into(), "memory".into())].into();
+    let (end, _) =
+        run(Settings { configured: both, ..renamed }, Lines::new(&THREE), &world, &MemoryState::new("b")).await;
+    assert_eq!(end, DeliveryEnd::Finished);
+}
+
+/// Goal: a target restored to an older copy is rewound; one that lost its progress altogether is only filled again if
+/// nothing would be skipped.
+#[tokio::test]
+async fn a_target_that_went_back_is_rewound_or_stops() {
+    let (world, state) = (Shared::default(), MemoryState::new("a"));
+    let witness = Witness { epoch: Epoch(9), bookmark: Bookmark::at("lines", 3) };
+    state.lock().witness = Some(witness.clone());
+    let (end, _) = run(settings(), Lines::new(&THREE), &world, &state).await;
+    assert_eq!(end, DeliveryEnd::Finished, "the source holds everything");
+    assert_eq!(world.lock().rows, THREE);
+    let (world, state) = (Shared::default(), MemoryState::new("a"));
+    state.lock().witness = Some(witness);
+    let latest = Settings { start: StartAt::Latest, ..settings() };
+    let (end, _) = run(latest, Lines::new(&THREE), &world, &state).await;
+    assert_eq!(exit_code(&end), 5, "from the latest on, the rest would be skipped");
+    assert!(world.lock().progress.is_empty(), "nothing was claimed");
+}
+
+/// Goal: asked to end, a worker commits what it has read and reads no more.
+#[tokio::test]
+async fn a_drained_worker_delivers_what_it_has_read() {
+    let (world, state, run) = (Shared::default(), MemoryState::new("a"), control());
+    let slow = EpochBounds { interval: Duration::from_secs(3600), ..settings().epoch };
+    let settings = Settings { follow: Follow::Yes, epoch: slow, ..settings() };
+    let sink = MemorySink::new(&settings.id, &world);
+    let delivery = Delivery { settings, source: Lines::new(&THREE), sink, state: Some(state) };
+    let running = tokio::spawn(deliver(delivery, run.control.clone()));
+    while run.control.meter.read().ledger.in_flight < 3 {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    assert!(world.lock().rows.is_empty());
+    run.stop.send_replace(true);
+    assert_eq!(running.await.expect("no panic"), DeliveryEnd::Drained);
+    assert_eq!(world.lock().rows, THREE);
+}
+
+/// Goal: a gap in the source stops with code 5, after what was read before it is delivered.
+#[tokio::test]
+async fn what_was_read_before_a_gap_is_delivered() {
+    let world = Shared::default();
+    let lines = Lines { gap_at: Some(3), ..Lines::new(&THREE) };
+    let (end, _) = run(settings(), lines, &world, &MemoryState::new("a")).await;
+    assert_eq!(exit_code(&end), 5);
+    assert_eq!(world.lock().rows, THREE);
+}
+
+/// Goal: what is no event is a letter with its bytes, and the rest goes on.
+#[tokio::test]
+async fn an_input_that_is_no_event_is_a_letter_and_the_rest_goes_on() {
+    let world = Shared::default();
+    let lines = Lines::new(&[r#"{"id":1}"#, "nonsense", r#"{"id":3}"#]);
+    let (end, reading) = run(settings(), lines, &world, &MemoryState::new("a")).await;
+    assert_eq!(end, DeliveryEnd::Finished);
+    assert_eq!(world.lock().rows, [r#"{"id":1}"#, r#"{"id":3}"#]);
+    let letter = world.lock().letters[0].clone();
+    assert_eq!((letter.position.offset, letter.cause.code), (1, "HX2001"));
+    assert_eq!(letter.bytes, hapax_model::letter::LetterBytes::Whole(b"nonsense".to_vec()));
+    assert_eq!(reading.ledger.totals, Totals { read: 3, delivered: 2, dead: 1, rows: 2, ..Totals::default() });
+}
+
+/// Goal: a second worker waits while the first lives, and takes over when it is gone or when a person says so.
+#[tokio::test]
+async fn a_second_worker_stands_by_until_the_lease_ends() {
+    let (world, state, run) = (Shared::default(), MemoryState::new("a"), control());
+    let other = MemoryState { me: "b", table: Arc::clone(&state.table) };
+    other.lock().lease = Some(("b", tokio::time::Instant::now() + Duration::from_millis(150)));
+    let sink = MemorySink::new(&id("orders"), &world);
+    let delivery = Delivery { settings: settings(), source: Lines::new(&THREE), sink, state: Some(state.clone()) };
+    let running = tokio::spawn(deliver(delivery, run.control.clone()));
+    tokio::time::sleep(Duration::from_millis(60)).await;
+    assert_eq!(run.control.meter.read().state, "standby");
+    assert!(world.lock().progress.is_empty(), "a standby claims nothing");
+    assert_eq!(running.await.expect("no panic"), DeliveryEnd::Finished);
+    other.lock().lease = Some(("b", tokio::time::Instant::now() + Duration::from_secs(3600)));
+    let now = Settings { take_over: TakeOver::Now, ..settings() };
+    let (end, _) = self::run(now, Lines::new(&THREE), &world, &state).await;
+    assert_eq!(end, DeliveryEnd::Finished);
+}
+
+/// Goal: bounds and memory close epochs early, and every input still arrives. Method: a bound of two inputs, then a
+/// budget that holds one buffer only.
+#[tokio::test]
+async fn bounds_and_memory_close_an_epoch_early() {
+    let lines: Vec<String> = (0..500).map(|n| format!("{{\"id\":{n}}}")).collect();
+    let texts: Vec<&str> = lines.iter().map(String::as_str).collect();
+    let world = Shared::default();
+    let two = EpochBounds { max_events: 2, interval: Duration::from_secs(3600), ..settings().epoch };
+    let (end, reading) =
+        run(Settings { epoch: two, ..settings() }, Lines::new(&texts), &world, &MemoryState::new("a")).await;
+    assert_eq!(end, DeliveryEnd::Finished);
+    assert_eq!(world.lock().rows, lines);
+    assert_eq!(world.lock().epochs.len(), 250);
+    assert!(reading.closed_early >= 250);
+    let (world, run) = (Shared::default(), control());
+    let control = Control { memory: MemoryBudget::new(1), ..run.control.clone() };
+    let sink = MemorySink::new(&id("orders"), &world);
+    let delivery = Delivery { settings: settings(), source: Lines::new(&texts), sink, state: None::<MemoryState> };
+    assert_eq!(deliver(delivery, control).await, DeliveryEnd::Finished);
+    assert_eq!(world.lock().rows, lines);
+}

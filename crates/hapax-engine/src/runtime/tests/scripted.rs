@@ -1,0 +1,362 @@
+//! A source, a sink and a state store in memory, with faults that real ones cannot make on demand: an answer that is
+//! lost after the commit landed, a commit that is lost before it, a claim by another worker at a chosen moment.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Duration;
+
+use hapax_model::contract::Contract;
+use hapax_model::epoch::{Epoch, Generation};
+use hapax_model::field::FieldPath;
+use hapax_model::ledger::Totals;
+use hapax_model::letter::Letter;
+use hapax_model::position::{Bookmark, DeliveryId, Incarnation, Position};
+use hapax_model::progress::{Progress, Witness};
+use hapax_model::transaction::{Move, TransactionState};
+
+use crate::batch::{Batch, Inputs};
+use crate::sink::{Claim, Committed, EpochRecord, SinkError, Target, TargetIdentity, TransactionalSink, Written};
+use crate::source::{Follow, Held, Polled, Room, Source, SourceError, StartAt};
+use crate::state::{DeliveryNote, Lease, StateError, StateStore, TakeOver};
+
+/// Lines with positions 0, 1, 2 …; ends after the last if not followed.
+pub(super) struct Lines {
+    pub(super) lines: Vec<String>,
+    pub(super) next: u64,
+    pub(super) follow: Follow,
+    pub(super) gap_at: Option<u64>,
+    pub(super) incarnation: &'static str,
+}
+
+impl Lines {
+    pub(super) fn new(lines: &[&str]) -> Self {
+        let lines = lines.iter().map(|line| (*line).to_owned()).collect();
+        Self { lines, next: 0, follow: Follow::No, gap_at: None, incarnation: "lines" }
+    }
+
+    fn at(&self, offset: u64) -> Bookmark {
+        Bookmark { incarnation: Incarnation::new(1, self.incarnation), position: Position::at(offset) }
+    }
+}
+
+impl Source for Lines {
+    fn lane(&self) -> &str {
+        "0"
+    }
+
+    fn identity(&self) -> String {
+        "lines".into()
+    }
+
+    async fn start(&mut self, at: StartAt) -> Result<Bookmark, SourceError> {
+        Ok(match at {
+            StartAt::Earliest => self.at(0),
+            StartAt::Latest => self.at(self.lines.len() as u64),
+            StartAt::At(position) => self.at(position.offset),
+        })
+    }
+
+    async fn hold(&mut self, bookmark: &Bookmark) -> Result<Held, SourceError> {
+        if &*bookmark.incarnation.text == self.incarnation {
+            Ok(Held::Yes)
+        } else {
+            Ok(Held::OtherIncarnation { now: self.incarnation.into() })
+        }
+    }
+
+    async fn assign(&mut self, bookmark: &Bookmark, follow: Follow) -> Result<(), SourceError> {
+        self.next = bookmark.position.offset;
+        self.follow = follow;
+        Ok(())
+    }
+
+    async fn poll(&mut self, into: &mut Inputs, room: Room) -> Result<Polled, SourceError> {
+        if self.gap_at.is_some_and(|gap| self.next >= gap) {
+            return Err(SourceError::Gap { what: format!("lines from {} on are gone", self.next) });
+        }
+        let rest = self.lines.iter().enumerate().skip(usize::try_from(self.next).expect("small")).take(room.events);
+        let mut read = 0;
+        for (offset, line) in rest {
+            into.push(Position::at(offset as u64), line.as_bytes());
+            read += 1;
+        }
+        self.next += read;
+        match (read, self.follow) {
+            (1.., _) => Ok(Polled::Records),
+            (_, Follow::No) => Ok(Polled::End),
+            (_, Follow::Yes) => {
+                tokio::time::sleep(Duration::from_millis(10)).await;
+                Ok(Polled::Idle)
+            }
+        }
+    }
+
+    fn bookmark(&self) -> Bookmark {
+        self.at(self.next)
+    }
+
+    async fn ack(&mut self, _upto: &Bookmark) -> Result<(), SourceError> {
+        Ok(())
+    }
+
+    fn extent(&self) -> Option<u64> {
+        Some(self.lines.len() as u64)
+    }
+}
+
+/// What a commit does instead of its work.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Fault {
+    /// It lands, and the answer is lost.
+    AnswerLost,
+    /// It does not land, and nobody says so.
+    RequestLost,
+    /// It is rolled back, and says so.
+    RolledBack,
+    /// Another worker claims just before it.
+    StolenBefore,
+    /// It lands nothing, says nothing, and another worker claims before the reclaim.
+    LostThenStolen,
+}
+
+/// The target: rows, letters and one progress row, shared by all its sinks.
+#[derive(Debug, Default)]
+pub(super) struct World {
+    pub(super) rows: Vec<String>,
+    pub(super) letters: Vec<Letter>,
+    pub(super) progress: BTreeMap<DeliveryId, Progress>,
+    pub(super) faults: VecDeque<Option<Fault>>,
+    pub(super) epochs: Vec<EpochRecord>,
+    pub(super) identity: String,
+}
+
+#[derive(Debug, Clone, Default)]
+pub(super) struct Shared(Arc<Mutex<World>>);
+
+impl Shared {
+    pub(super) fn lock(&self) -> MutexGuard<'_, World> {
+        self.0.lock().expect("no test panics while it holds the world")
+    }
+}
+
+pub(super) struct MemorySink {
+    pub(super) id: DeliveryId,
+    pub(super) world: Shared,
+    pub(super) fields: Vec<FieldPath>,
+    pub(super) state: TransactionState,
+    pub(super) staged: Option<Arc<Batch>>,
+    pub(super) progress: Option<Progress>,
+}
+
+impl MemorySink {
+    pub(super) fn new(id: &DeliveryId, world: &Shared) -> Self {
+        let fields = vec![FieldPath::of_name("id")];
+        Self {
+            id: id.clone(),
+            world: world.clone(),
+            fields,
+            state: TransactionState::Idle,
+            staged: None,
+            progress: None,
+        }
+    }
+
+    fn in_doubt(&self, epoch: Epoch) -> SinkError {
+        SinkError::CommitInDoubt { target: "memory".into(), epoch, message: "no answer".into() }
+    }
+
+    fn apply(&self, record: &EpochRecord) -> Result<Committed, SinkError> {
+        let mut world = self.world.lock();
+        let ours = self.progress.clone().expect("claimed");
+        let row = world.progress.get_mut(&self.id).expect("claimed");
+        if (row.generation, row.epoch, &row.bookmark) != (ours.generation, ours.epoch, &record.from) {
+            return Err(SinkError::FencedOut { ours: ours.generation, by: None });
+        }
+        let batch = self.staged.as_ref().expect("written");
+        row.epoch = record.epoch;
+        row.bookmark = record.to.clone();
+        row.totals = row.totals.plus(record.counts);
+        let progress = row.clone();
+        world.rows.extend(batch.events().map(|event| event.payload().to_owned()));
+        world.letters.extend(batch.letters().iter().map(|(_, letter)| letter.clone()));
+        world.epochs.push(record.clone());
+        let dead_inputs = batch.letters().iter().map(|(input, _)| *input).collect();
+        Ok(Committed { progress, written: Written::default(), dead_inputs })
+    }
+
+    fn steal(&self) {
+        self.world.lock().progress.get_mut(&self.id).expect("claimed").generation.0 += 1;
+    }
+}
+
+impl Target for MemorySink {
+    fn fields(&self) -> &[FieldPath] {
+        &self.fields
+    }
+
+    async fn inspect(&mut self) -> Result<TargetIdentity, SinkError> {
+        Ok(TargetIdentity(self.world.lock().identity.clone()))
+    }
+
+    async fn look(&mut self) -> Result<Option<Progress>, SinkError> {
+        Ok(self.world.lock().progress.get(&self.id).cloned())
+    }
+
+    async fn others(&mut self) -> Result<Vec<(DeliveryId, Progress)>, SinkError> {
+        let world = self.world.lock();
+        Ok(world.progress.iter().filter(|(id, _)| **id != self.id).map(|(id, p)| (id.clone(), p.clone())).collect())
+    }
+}
+
+impl TransactionalSink for MemorySink {
+    async fn init_transactions(&mut self, claim: &Claim) -> Result<Progress, SinkError> {
+        self.state = self.state.after(Move::Claim)?;
+        let mut world = self.world.lock();
+        match claim {
+            Claim::Take { start, contract, session } => {
+                let first = first_progress(start, contract, session);
+                let row = world.progress.entry(self.id.clone()).or_insert(first);
+                row.generation.0 += 1;
+                self.progress = Some(row.clone());
+            }
+            Claim::Reclaim { generation, .. } => {
+                let row = world.progress.get_mut(&self.id).expect("claimed");
+                if row.generation != *generation {
+                    return Err(SinkError::FencedOut { ours: *generation, by: None });
+                }
+                row.generation.0 += 1;
+                self.progress = Some(row.clone());
+            }
+        }
+        Ok(self.progress.clone().expect("just set"))
+    }
+
+    fn begin_transaction(&mut self, epoch: Epoch) -> Result<(), SinkError> {
+        self.state = self.state.after(Move::Begin(epoch))?;
+        Ok(())
+    }
+
+    fn write(&mut self, batch: Arc<Batch>) -> Result<(), SinkError> {
+        self.state = self.state.after(Move::Write)?;
+        self.staged = Some(batch);
+        Ok(())
+    }
+
+    async fn commit_transaction(&mut self, record: &EpochRecord) -> Result<Committed, SinkError> {
+        self.state = self.state.after(Move::Commit)?;
+        let fault = self.world.lock().faults.pop_front().flatten();
+        let result = match fault {
+            None => self.apply(record),
+            Some(Fault::AnswerLost) => self.apply(record).and_then(|_| Err(self.in_doubt(record.epoch))),
+            Some(Fault::RequestLost) => Err(self.in_doubt(record.epoch)),
+            Some(Fault::RolledBack) => Err(SinkError::TransactionCommitFailed {
+                target: "memory".into(),
+                epoch: record.epoch,
+                message: "deadlock".into(),
+            }),
+            Some(Fault::StolenBefore) => {
+                self.steal();
+                self.apply(record)
+            }
+            Some(Fault::LostThenStolen) => {
+                self.steal();
+                Err(self.in_doubt(record.epoch))
+            }
+        };
+        let step = if result.is_ok() { Move::Committed } else { Move::Fail };
+        self.state = self.state.after(step)?;
+        if let Ok(committed) = &result {
+            self.progress = Some(committed.progress.clone());
+            self.staged = None;
+        }
+        result
+    }
+
+    async fn abort_transaction(&mut self) -> Result<(), SinkError> {
+        self.state = self.state.after(Move::Abort)?.after(Move::Aborted)?;
+        self.staged = None;
+        Ok(())
+    }
+
+    fn transaction_state(&self) -> TransactionState {
+        self.state
+    }
+
+    async fn finish(&mut self) -> Result<(), SinkError> {
+        Ok(())
+    }
+}
+
+fn first_progress(start: &Bookmark, contract: &Contract, session: &str) -> Progress {
+    Progress {
+        generation: Generation(0),
+        epoch: Epoch(0),
+        bookmark: start.clone(),
+        contract: contract.clone(),
+        snapshot: None,
+        session: session.to_owned(),
+        totals: Totals::default(),
+    }
+}
+
+/// Leases, witnesses and notes, shared by all handles.
+#[derive(Debug, Clone)]
+pub(super) struct MemoryState {
+    pub(super) me: &'static str,
+    pub(super) table: Arc<Mutex<StateTable>>,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct StateTable {
+    pub(super) lease: Option<(&'static str, tokio::time::Instant)>,
+    pub(super) witness: Option<Witness>,
+    pub(super) notes: Vec<DeliveryNote>,
+}
+
+impl MemoryState {
+    pub(super) fn new(me: &'static str) -> Self {
+        Self { me, table: Arc::default() }
+    }
+
+    pub(super) fn lock(&self) -> MutexGuard<'_, StateTable> {
+        self.table.lock().expect("no test panics while it holds the table")
+    }
+}
+
+impl StateStore for MemoryState {
+    async fn lease(&mut self, _: &DeliveryId, ttl: Duration, take_over: TakeOver) -> Result<Lease, StateError> {
+        let now = tokio::time::Instant::now();
+        let mut table = self.lock();
+        match table.lease {
+            Some((by, until)) if by != self.me && until > now && take_over == TakeOver::Never => {
+                Ok(Lease::Held { by: by.into(), remaining: until - now })
+            }
+            Some(_) | None => {
+                table.lease = Some((self.me, now + ttl));
+                Ok(Lease::Ours)
+            }
+        }
+    }
+
+    async fn release(&mut self, _: &DeliveryId) -> Result<(), StateError> {
+        let mut table = self.lock();
+        if table.lease.is_some_and(|(by, _)| by == self.me) {
+            table.lease = None;
+        }
+        Ok(())
+    }
+
+    async fn load_witness(&mut self, _: &DeliveryId) -> Result<Option<Witness>, StateError> {
+        Ok(self.lock().witness.clone())
+    }
+
+    async fn save_witness(&mut self, _: &DeliveryId, witness: &Witness) -> Result<(), StateError> {
+        self.lock().witness = Some(witness.clone());
+        Ok(())
+    }
+
+    async fn note(&mut self, _: &DeliveryId, note: &DeliveryNote) -> Result<(), StateError> {
+        self.lock().notes.push(note.clone());
+        Ok(())
+    }
+}

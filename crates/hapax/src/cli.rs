@@ -1,0 +1,229 @@
+//! The command line: what the user typed, and nothing decided yet.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+
+/// Delivers every event once, and lets you try to break it.
+#[derive(Debug, Parser)]
+#[command(name = "hapax", version, about, propagate_version = true, arg_required_else_help = true)]
+#[command(after_help = "Start with `hapax demo`. Exit codes: 0 done, 1 failed, 2 usage or configuration, \
+3 guarantee refused, 4 fenced by another worker, 5 a gap or a changed contract that needs a person.")]
+pub(crate) struct Cli {
+    #[command(flatten)]
+    pub(crate) shared: Shared,
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+/// Options that every command takes.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct Shared {
+    /// Configuration file, or a folder of them.
+    #[arg(short, long, global = true, value_name = "PATH", default_value = crate::config::DEFAULT_FILE)]
+    pub(crate) config: PathBuf,
+    /// Answer in JSON, for programs.
+    #[arg(long, global = true)]
+    pub(crate) json: bool,
+    /// How logs look. They go to standard error.
+    #[arg(long, global = true, value_name = "FORMAT", default_value = "text")]
+    pub(crate) log_format: LogFormat,
+    /// What is logged: error, warn, info, debug, trace, or a filter such as `hapax_engine=debug`.
+    #[arg(long, global = true, value_name = "LEVEL", env = "HAPAX_LOG")]
+    pub(crate) log_level: Option<String>,
+}
+
+/// How logs look.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum LogFormat {
+    /// For people.
+    Text,
+    /// One JSON object per line.
+    Json,
+}
+
+/// What to do.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Show it: two workers on one stream, both killed again and again; one loses nothing and doubles nothing.
+    Demo(DemoArgs),
+    /// Say whether each workflow's guarantee holds, and why, without running anything.
+    Check(CheckArgs),
+    /// Deliver.
+    Run(RunArgs),
+    /// Make, print or drop the tables that Hapax keeps beside the data.
+    Setup(SetupArgs),
+    /// Show how each delivery stands: progress, ledger, dead letters, who works on it.
+    Status(StatusArgs),
+    /// Look at dead letters, replay them or discard them; no worker needs to be alive.
+    #[command(subcommand)]
+    Dlq(DlqCommand),
+    /// Move a delivery's position, accept a changed contract, or take over a renamed workflow's progress.
+    Reset(ResetArgs),
+    /// Show the configuration as it is understood, or its JSON Schema.
+    #[command(subcommand)]
+    Config(ConfigCommand),
+    /// Print completions for a shell.
+    Completions {
+        /// Which shell.
+        shell: clap_complete::Shell,
+    },
+}
+
+/// `hapax demo`.
+#[derive(Debug, Args)]
+pub(crate) struct DemoArgs {
+    /// Chooses the orders and the moments at which the workers are killed.
+    #[arg(long, default_value_t = 7)]
+    pub(crate) seed: u64,
+    /// How many orders are sent.
+    #[arg(long, default_value_t = 20_000)]
+    pub(crate) orders: u64,
+    /// How often both workers are killed.
+    #[arg(long, default_value_t = 8)]
+    pub(crate) kills: u32,
+    /// Where the demo's files go; made new. They stay: `hapax run` can go on with them.
+    #[arg(long, default_value = "hapax-demo", value_name = "FOLDER")]
+    pub(crate) folder: PathBuf,
+}
+
+/// `hapax check`.
+#[derive(Debug, Args)]
+pub(crate) struct CheckArgs {
+    /// Say more: the key, the first run, assumptions, and what a client should be told.
+    #[arg(long)]
+    pub(crate) explain: bool,
+    /// Also read the targets' tables, as `run` always does. Nothing is written.
+    #[arg(long)]
+    pub(crate) live: bool,
+}
+
+/// `hapax run`.
+#[derive(Debug, Args)]
+pub(crate) struct RunArgs {
+    /// Deliver what is there now, then end.
+    #[arg(long)]
+    pub(crate) once: bool,
+    /// Only this workflow; may be given several times.
+    #[arg(long, value_name = "ID")]
+    pub(crate) only: Vec<String>,
+    /// Take deliveries over from a worker that still has the lease. It is fenced and ends with code 4.
+    #[arg(long)]
+    pub(crate) take_over: bool,
+}
+
+/// `hapax setup`.
+#[derive(Debug, Args)]
+#[group(multiple = false)]
+pub(crate) struct SetupArgs {
+    /// Print the SQL and change nothing.
+    #[arg(long)]
+    pub(crate) sql: bool,
+    /// Make the tables.
+    #[arg(long)]
+    pub(crate) yes: bool,
+    /// Drop Hapax's own tables from every target and state store: progress and dead letters are gone.
+    #[arg(long)]
+    pub(crate) drop: bool,
+}
+
+/// `hapax status`.
+#[derive(Debug, Args)]
+pub(crate) struct StatusArgs {
+    /// Only this workflow.
+    #[arg(long, value_name = "ID")]
+    pub(crate) only: Option<String>,
+}
+
+/// `hapax dlq …`.
+#[derive(Debug, Subcommand)]
+pub(crate) enum DlqCommand {
+    /// Group dead letters by cause.
+    List(DlqChoice),
+    /// Show one letter whole, with its source bytes.
+    Show {
+        /// The letter's number.
+        id: i64,
+        #[command(flatten)]
+        choice: DlqChoice,
+    },
+    /// Deliver letters again, by the present configuration. Says first what it would do, and whether it is safe.
+    Replay {
+        #[command(flatten)]
+        choice: DlqChoice,
+        #[command(flatten)]
+        doing: Doing,
+        /// Replay although an older value may overwrite a newer one.
+        #[arg(long)]
+        overwrite: bool,
+    },
+    /// Mark letters as not to be delivered. They stay readable.
+    Discard {
+        #[command(flatten)]
+        choice: DlqChoice,
+        #[command(flatten)]
+        doing: Doing,
+    },
+}
+
+/// Which letters.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct DlqChoice {
+    /// Only of this workflow.
+    #[arg(long, value_name = "ID")]
+    pub(crate) workflow: Option<String>,
+    /// Only of this sink.
+    #[arg(long, value_name = "NAME")]
+    pub(crate) sink: Option<String>,
+    /// Only with this cause, as `list` prints it.
+    #[arg(long, value_name = "CAUSE")]
+    pub(crate) cause: Option<String>,
+    /// Only these numbers.
+    #[arg(long = "id", value_name = "NUMBER")]
+    pub(crate) ids: Vec<i64>,
+}
+
+/// Whether a command that changes things asks first.
+#[derive(Debug, Clone, Copy, Args)]
+#[group(multiple = false)]
+pub(crate) struct Doing {
+    /// Say what would happen, and do nothing.
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+    /// Do it without asking.
+    #[arg(long)]
+    pub(crate) yes: bool,
+}
+
+/// `hapax reset`.
+#[derive(Debug, Args)]
+pub(crate) struct ResetArgs {
+    /// The workflow.
+    pub(crate) workflow: String,
+    /// Only this sink of it.
+    #[arg(long, value_name = "NAME")]
+    pub(crate) sink: Option<String>,
+    /// Only this lane of it.
+    #[arg(long, value_name = "LANE")]
+    pub(crate) lane: Option<String>,
+    /// Go on at this position: a number, `earliest` or `latest`.
+    #[arg(long, value_name = "POSITION")]
+    pub(crate) to: Option<String>,
+    /// Accept what changed: the contract, the source's incarnation, a target that went back.
+    #[arg(long)]
+    pub(crate) accept: bool,
+    /// Take over the progress of the workflow that had this id before.
+    #[arg(long, value_name = "OLD", conflicts_with_all = ["to", "accept"])]
+    pub(crate) adopt: Option<String>,
+    #[command(flatten)]
+    pub(crate) doing: Doing,
+}
+
+/// `hapax config …`.
+#[derive(Debug, Subcommand)]
+pub(crate) enum ConfigCommand {
+    /// The configuration with every default, secrets hidden.
+    Show,
+    /// The JSON Schema of the configuration, for editors.
+    Schema,
+}

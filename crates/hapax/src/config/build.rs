@@ -1,0 +1,192 @@
+//! The typed form of an effective configuration.
+//!
+//! Reads: values that the schema and the rules found right. Writes: [`Config`].
+//! Invariant: for such values nothing is missing; `None` anywhere means that a problem was told before.
+
+use std::path::Path;
+use std::str::FromStr;
+use std::time::Duration;
+
+use hapax_engine::source::StartAt;
+use hapax_model::delivery::{
+    ConditionName, DeduplicationOverride, Delivery, DeliveryOverride, DocumentationOverride, EpochBoundsOverride,
+    IdempotencyKeyOverride, ReadersOverride, ReceiverOverride, RetriesOverride, WriterOverride,
+};
+use hapax_model::mode::{ConflictMode, ProgressPlace};
+use hapax_model::rejects::OnReject;
+
+use super::checked::{
+    Columns, Config, FileSource, GenerateSource, Sink, Source, SqliteSink, StateUrl, Target, Workflow,
+};
+use super::value::{Held, Value};
+
+/// The configuration; relative paths begin at `folder`.
+pub(crate) fn build(effective: &Value, folder: &Path) -> Option<Config> {
+    let workflows = effective.get("workflows")?.items().iter().map(|workflow| build_workflow(workflow, folder));
+    Some(Config {
+        state: build_state(effective.get("state")?.text()?, folder)?,
+        memory: effective.get("memory")?.size()?,
+        workflows: workflows.collect::<Option<_>>()?,
+    })
+}
+
+fn build_state(url: &str, folder: &Path) -> Option<StateUrl> {
+    match url.strip_prefix("sqlite://") {
+        Some(path) => Some(StateUrl::Sqlite(folder.join(path))),
+        None => (url == "none").then_some(StateUrl::None),
+    }
+}
+
+fn build_workflow(workflow: &Value, folder: &Path) -> Option<Workflow> {
+    let source = match workflow.get("source") {
+        Some(source) => Some(build_source(source, folder)?),
+        None => None,
+    };
+    let single = workflow.get("sink").map(|sink| build_target(sink, folder)).map(|target| {
+        let (kind, target) = target?;
+        Some(Sink { name: kind.to_owned(), target })
+    });
+    let named = workflow.get("sinks").map_or(&[][..], Value::items).iter().map(|sink| {
+        let name = sink.get("name")?.text()?.to_owned();
+        Some(Sink { name, target: build_target(sink, folder)?.1 })
+    });
+    Some(Workflow {
+        id: workflow.get("id")?.text()?.to_owned(),
+        place: workflow.place.clone(),
+        source,
+        sinks: single.into_iter().chain(named).collect::<Option<_>>()?,
+        delivery: Delivery::from(build_delivery(workflow.get("delivery")?)),
+    })
+}
+
+fn build_source(source: &Value, folder: &Path) -> Option<Source> {
+    if let Some(file) = source.get("file") {
+        let start = match file.get("start")?.text()? {
+            "latest" => StartAt::Latest,
+            _ => StartAt::Earliest,
+        };
+        let path = folder.join(file.get("path")?.text()?);
+        return Some(Source::File(FileSource { path, start, max_line: file.get("maxLine")?.size()? }));
+    }
+    let generate = source.get("generate")?;
+    Some(Source::Generate(GenerateSource {
+        seed: generate.get("seed")?.integer()?,
+        count: generate.get("count").and_then(Value::integer),
+        rate: generate.get("rate").and_then(Value::rate),
+        keys: generate.get("keys")?.integer()?,
+        updates: generate.get("updates")?.share()?,
+        deletes: generate.get("deletes")?.share()?,
+        poison: generate.get("poison")?.share()?,
+    }))
+}
+
+/// The kind's name and the target.
+fn build_target(sink: &Value, folder: &Path) -> Option<(&'static str, Target)> {
+    let sqlite = sink.get("sqlite")?;
+    let text_of = |name: &str| sqlite.get(name).and_then(Value::text).map(str::to_owned);
+    let on_conflict = match sqlite.get("onConflict").and_then(Value::text) {
+        Some(name) => Some(conflict_mode(name)?),
+        None => None,
+    };
+    let target = SqliteSink {
+        path: folder.join(sqlite.get("path")?.text()?),
+        table: text_of("table")?,
+        on_conflict,
+        key_column: text_of("keyColumn"),
+        version_column: text_of("versionColumn"),
+        columns: build_columns(sqlite.get("columns"))?,
+        delete_when: parsed(sqlite.get("deleteWhen")),
+        progress: if text_of("progress")? == "state" { ProgressPlace::State } else { ProgressPlace::Sink },
+        progress_interval: sqlite.get("progressInterval")?.duration()?,
+        busy_timeout: sqlite.get("busyTimeout")?.duration()?,
+    };
+    Some(("sqlite", Target::Sqlite(target)))
+}
+
+fn conflict_mode(name: &str) -> Option<ConflictMode> {
+    let modes = [ConflictMode::Append, ConflictMode::Ignore, ConflictMode::Update, ConflictMode::Newer];
+    modes.into_iter().find(|mode| mode.name() == name)
+}
+
+fn build_columns(columns: Option<&Value>) -> Option<Columns> {
+    let Some(columns) = columns else { return Some(Columns::ByName) };
+    if let Held::Map(entries) = &columns.held {
+        let mapped = entries.iter().map(|(column, path)| Some((column.clone(), path.text()?.parse().ok()?)));
+        return Some(Columns::Mapped(mapped.collect::<Option<_>>()?));
+    }
+    (columns.text() == Some("strict")).then_some(Columns::Strict)
+}
+
+/// A text that its rule has already read once.
+fn parsed<T: FromStr>(value: Option<&Value>) -> Option<T> {
+    value?.text()?.parse().ok()
+}
+
+/// The block; what is missing or wrong is missing here too.
+pub(crate) fn build_delivery(delivery: &Value) -> DeliveryOverride {
+    let at = |path: &str| delivery.at(path);
+    let duration = |path: &str| at(path).and_then(Value::duration);
+    let boolean = |path: &str| at(path).and_then(Value::boolean);
+    DeliveryOverride {
+        guarantee: parsed(at("guarantee")),
+        mechanism: parsed(at("mechanism")),
+        deduplication: DeduplicationOverride {
+            key_fields: at("deduplication.keyFields").map(|list| list.items().iter().flat_map(|it| parsed(Some(it))).collect()),
+            ttl: duration("deduplication.ttl"),
+            unique: boolean("deduplication.unique"),
+            strategy: parsed(at("deduplication.strategy")),
+        },
+        idempotency_key: IdempotencyKeyOverride {
+            format: parsed(at("idempotencyKey.format")),
+            hash_algorithm: parsed(at("idempotencyKey.hashAlgorithm")),
+            included_in_payload: boolean("idempotencyKey.includedInPayload"),
+        },
+        retries: RetriesOverride {
+            enabled: boolean("retries.enabled"),
+            max_attempts: at("retries.maxAttempts").and_then(Value::integer).and_then(|count| count.try_into().ok()),
+            backoff: at("retries.backoffMs").map(|list| list.items().iter().filter_map(millis).collect()),
+            give_up_after: duration("retries.giveUpAfter"),
+        },
+        epoch: EpochBoundsOverride {
+            interval: duration("epoch.interval"),
+            max_events: at("epoch.maxEvents").and_then(Value::integer),
+            max_bytes: at("epoch.maxBytes").and_then(Value::size),
+            commit_timeout: duration("epoch.commitTimeout"),
+            abort_timeout: duration("epoch.abortTimeout"),
+        },
+        on_reject: at("onReject").and_then(Value::text).map(on_reject),
+        max_rejects: at("maxRejects").and_then(Value::share),
+        claim_timeout: duration("claimTimeout"),
+        lease: duration("lease"),
+        // How often a position is saved is a matter of each sink, beside its `progress`.
+        progress_interval: None,
+        receiver: ReceiverOverride {
+            deduplicates: boolean("receiver.deduplicates"),
+            key_ttl: duration("receiver.keyTtl"),
+            refuses_older: boolean("receiver.refusesOlder"),
+        },
+        readers: ReadersOverride { isolation: parsed(at("readers.isolation")) },
+        writer: WriterOverride { serialises_keys: boolean("writer.serialisesKeys") },
+        conditions: at("conditions").map(|list| list.items().iter().filter_map(condition).collect()),
+        client_guidance: boolean("clientGuidance"),
+        documentation: DocumentationOverride {
+            deduplication_required: boolean("documentation.deduplicationRequired"),
+            sdk_available: boolean("documentation.sdkAvailable"),
+            example_code: at("documentation.exampleCode").and_then(Value::text).map(str::to_owned),
+        },
+        auto_fence_on_startup: boolean("autoFenceOnStartup"),
+    }
+}
+
+fn millis(value: &Value) -> Option<Duration> {
+    value.integer().map(Duration::from_millis)
+}
+
+fn on_reject(name: &str) -> OnReject {
+    if name == "stop" { OnReject::Stop } else { OnReject::DeadLetter }
+}
+
+fn condition(value: &Value) -> Option<ConditionName> {
+    let name = value.text()?;
+    ConditionName::ALL.into_iter().find(|condition| condition.name() == name)
+}

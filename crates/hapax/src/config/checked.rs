@@ -1,0 +1,126 @@
+//! The configuration as the rest of the program uses it: typed, merged, with every default, paths resolved.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use hapax_engine::source::StartAt;
+use hapax_model::condition::Condition;
+use hapax_model::delivery::Delivery;
+use hapax_model::field::FieldPath;
+use hapax_model::mode::{ConflictMode, ProgressPlace};
+use hapax_model::units::{ByteSize, Rate, Share};
+
+use super::problem::Place;
+
+/// All of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Config {
+    /// `state`.
+    pub(crate) state: StateUrl,
+    /// `memory`: one budget for all buffers of the process.
+    pub(crate) memory: ByteSize,
+    /// `workflows`, in the order of the files; ids are unique.
+    pub(crate) workflows: Vec<Workflow>,
+}
+
+/// Where the process keeps what belongs to no target.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum StateUrl {
+    /// A SQLite database at this path.
+    Sqlite(PathBuf),
+    /// Nowhere.
+    None,
+}
+
+/// One workflow.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Workflow {
+    pub(crate) id: String,
+    /// Where it stands, for messages that come later.
+    pub(crate) place: Place,
+    pub(crate) source: Option<Source>,
+    /// Names are unique; a single `sink:` is named after its kind.
+    pub(crate) sinks: Vec<Sink>,
+    pub(crate) delivery: Delivery,
+}
+
+impl Workflow {
+    /// What it lacks to run, in words, if something is lacking.
+    pub(crate) fn incomplete(&self) -> Option<&'static str> {
+        match (&self.source, self.sinks.is_empty()) {
+            (None, true) => Some("a source and a sink"),
+            (None, false) => Some("a source"),
+            (Some(_), true) => Some("a sink"),
+            (Some(_), false) => None,
+        }
+    }
+}
+
+/// Where events come from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Source {
+    File(FileSource),
+    Generate(GenerateSource),
+}
+
+/// `source.file`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct FileSource {
+    pub(crate) path: PathBuf,
+    pub(crate) start: StartAt,
+    pub(crate) max_line: ByteSize,
+}
+
+/// `source.generate`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct GenerateSource {
+    pub(crate) seed: u64,
+    /// Without it, events never end.
+    pub(crate) count: Option<u64>,
+    /// Without it, as fast as they can.
+    pub(crate) rate: Option<Rate>,
+    pub(crate) keys: u64,
+    pub(crate) updates: Share,
+    pub(crate) deletes: Share,
+    pub(crate) poison: Share,
+}
+
+/// Where events go, with the name that is part of the progress key.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Sink {
+    pub(crate) name: String,
+    pub(crate) target: Target,
+}
+
+/// The kinds of sink.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Target {
+    Sqlite(SqliteSink),
+}
+
+/// `sink.sqlite`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct SqliteSink {
+    pub(crate) path: PathBuf,
+    pub(crate) table: String,
+    /// Without it: `update` where key fields or a primary key are known, else `append`.
+    pub(crate) on_conflict: Option<ConflictMode>,
+    pub(crate) key_column: Option<String>,
+    pub(crate) version_column: Option<String>,
+    pub(crate) columns: Columns,
+    pub(crate) delete_when: Option<Condition>,
+    pub(crate) progress: ProgressPlace,
+    pub(crate) progress_interval: Duration,
+    pub(crate) busy_timeout: Duration,
+}
+
+/// How columns are filled.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Columns {
+    /// By name; fields without a column are counted.
+    ByName,
+    /// By name; a field without a column rejects its event.
+    Strict,
+    /// These from these paths, the others by name.
+    Mapped(Vec<(String, FieldPath)>),
+}

@@ -1,0 +1,159 @@
+//! Rules that look at several fields at once.
+//!
+//! Reads: the effective configuration, which may have holes where problems were found. Writes: problems, warnings.
+//! Not here: what one field may hold (`schema`), whether a promise can be kept (the audit).
+
+use std::collections::HashMap;
+
+use hapax_model::delivery::Delivery;
+
+use super::build::build_delivery;
+use super::node::{Origin, quoted};
+use super::problem::{Place, Problem, Problems, code};
+use super::value::Value;
+
+/// Checks the whole configuration.
+pub(crate) fn check_rules(effective: &Value, problems: &mut Problems, warnings: &mut Problems) {
+    check_state(effective, problems);
+    let workflows = effective.get("workflows").map_or(&[][..], Value::items);
+    let mut ids: HashMap<&str, &Place> = HashMap::new();
+    for workflow in workflows {
+        if let Some(id) = workflow.get("id") {
+            check_unique(&mut ids, id, code::DUPLICATE_WORKFLOW, "workflow", problems);
+        }
+        check_sinks(workflow, effective, problems, warnings);
+        check_source(workflow, effective, problems);
+        check_delivery(workflow, problems, warnings);
+    }
+}
+
+/// Whether a person wrote this value.
+fn written(value: &Value) -> bool {
+    value.place.line > 0
+}
+
+fn check_unique<'a>(
+    seen: &mut HashMap<&'a str, &'a Place>,
+    name: &'a Value,
+    code: &'static str,
+    what: &str,
+    problems: &mut Problems,
+) {
+    let Some(text) = name.text() else { return };
+    match seen.insert(text, &name.place) {
+        None => {}
+        Some(first) => {
+            let shown = match name.origin {
+                Origin::File => quoted(text),
+                Origin::Variable => "of a variable".into(),
+            };
+            let message = format!("the {what} {shown} is already at {first}");
+            let cure = format!("give each {what} a name of its own");
+            problems.add(Problem::new(&name.place, code, message, cure));
+            seen.insert(text, first);
+        }
+    }
+}
+
+fn check_state(effective: &Value, problems: &mut Problems) {
+    let Some(state) = effective.get("state") else { return };
+    if state.text().is_some_and(|url| url.starts_with("postgres")) {
+        let message = "PostgreSQL as state store is planned, and not in this build";
+        let cure = "write state: \"sqlite://hapax-data/state.db\", or state: none";
+        problems.add(Problem::new(&state.place, code::NOT_YET, message, cure));
+    }
+}
+
+fn check_sinks(workflow: &Value, effective: &Value, problems: &mut Problems, warnings: &mut Problems) {
+    let (single, several) = (workflow.get("sink"), workflow.get("sinks"));
+    if let (Some(_), Some(several)) = (single, several) {
+        let message = "the workflow has both sink and sinks";
+        let cure = "keep sinks, and give what is under sink a name there";
+        problems.add(Problem::new(&several.place, code::CONTRADICTION, message, cure));
+    }
+    let several = several.map_or(&[][..], Value::items);
+    let mut names = HashMap::new();
+    for name in several.iter().filter_map(|sink| sink.get("name")) {
+        check_unique(&mut names, name, code::DUPLICATE_SINK, "sink", problems);
+    }
+    for sqlite in single.into_iter().chain(several).filter_map(|sink| sink.get("sqlite")) {
+        check_modes(sqlite, problems);
+        check_progress(sqlite, effective, problems, warnings);
+    }
+}
+
+/// Fields of a SQL sink that only some conflict modes have a use for.
+fn check_modes(sqlite: &Value, problems: &mut Problems) {
+    let mode = sqlite.get("onConflict").and_then(Value::text);
+    let needs: [(&str, &[Option<&str>], &str); 3] = [
+        ("versionColumn", &[Some("newer")], "only onConflict: newer compares versions; write that, or remove it"),
+        (
+            "keyColumn",
+            &[None, Some("ignore"), Some("update"), Some("newer")],
+            "onConflict: append looks at no key; choose another mode, or remove it",
+        ),
+        (
+            "deleteWhen",
+            &[None, Some("update"), Some("newer")],
+            "only onConflict: update and newer can delete; choose one of them, or remove it",
+        ),
+    ];
+    for (name, modes, cure) in needs {
+        if let Some(field) = sqlite.get(name).filter(|_| !modes.contains(&mode)) {
+            let message = match mode {
+                Some(mode) => format!("\"{name}\" has no meaning with onConflict: {mode}"),
+                None => format!("\"{name}\" has no meaning without onConflict"),
+            };
+            problems.add(Problem::new(&field.place, code::CONTRADICTION, message, cure));
+        }
+    }
+}
+
+fn check_progress(sqlite: &Value, effective: &Value, problems: &mut Problems, warnings: &mut Problems) {
+    let Some(progress) = sqlite.get("progress") else { return };
+    let in_state = progress.text() == Some("state");
+    if in_state && effective.get("state").and_then(Value::text) == Some("none") {
+        let message = "progress: state needs a state store, and state is none";
+        let cure = "write progress: sink, or state: \"sqlite://hapax-data/state.db\"";
+        problems.add(Problem::new(&progress.place, code::CONTRADICTION, message, cure));
+    }
+    if let Some(interval) = sqlite.get("progressInterval").filter(|interval| !in_state && written(interval)) {
+        let message = "\"progressInterval\" has no effect: with progress: sink every commit saves the position";
+        warnings.add(Problem::new(&interval.place, code::NO_EFFECT, message, "remove it"));
+    }
+}
+
+fn check_source(workflow: &Value, effective: &Value, problems: &mut Problems) {
+    let memory = effective.get("memory").and_then(Value::size);
+    if let (Some(longest), Some(memory)) = (workflow.at("source.file.maxLine"), memory)
+        && longest.size().is_some_and(|longest| longest > memory)
+    {
+        let place = if written(longest) { &longest.place } else { &workflow.place };
+        let message = format!("a line of \"maxLine\" would not fit into memory: {memory}");
+        problems.add(Problem::new(place, code::CONTRADICTION, message, "lower maxLine, or raise memory"));
+    }
+    let Some(generate) = workflow.at("source.generate") else { return };
+    let shares = ["updates", "deletes", "poison"].map(|name| generate.get(name).and_then(Value::share));
+    let total: u32 = shares.into_iter().flatten().map(|share| share.per_mille()).sum();
+    if total > 1000 {
+        let message = "updates, deletes and poison are more than 100% together";
+        problems.add(Problem::new(&generate.place, code::CONTRADICTION, message, "lower them"));
+    }
+}
+
+fn check_delivery(workflow: &Value, problems: &mut Problems, warnings: &mut Problems) {
+    let Some(delivery) = workflow.get("delivery") else { return };
+    if let Some(fence) = delivery.get("autoFenceOnStartup") {
+        let message = "\"autoFenceOnStartup\" has no effect: an older worker is always fenced";
+        warnings.add(Problem::new(&fence.place, code::NO_EFFECT, message, "remove it"));
+    }
+    for problem in Delivery::from(build_delivery(delivery)).problems() {
+        let place = delivery.at(problem.field).filter(|field| written(field)).map_or(&workflow.place, |it| &it.place);
+        let message = format!("\"delivery.{}\": {}", problem.field, problem.what);
+        problems.add(Problem::new(place, problem.code, message, problem.cure));
+    }
+}
+
+#[cfg(test)]
+#[path = "rules_tests.rs"]
+mod tests;

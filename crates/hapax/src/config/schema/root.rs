@@ -1,0 +1,71 @@
+//! The file as a whole, and a workflow.
+
+use super::delivery::DELIVERY;
+use super::rules_of_text::{ID, STATE};
+use super::sinks::{NAMED_SINK, SINK};
+use super::sources::SOURCE;
+use super::{Field, Kind, Table};
+use crate::config::MOST_WORKFLOWS;
+
+pub(crate) static ROOT: Table = Table {
+    name: "configuration",
+    doc: "The file, or all files of a folder together.",
+    fields: &[
+        Field::new(
+            "state",
+            Kind::Text(&STATE),
+            "Where the process keeps what belongs to no target: the witness, leases, dead letters and progress of \
+             `progress: state`. `sqlite://` and a path, or `none`.",
+        )
+        .or("sqlite://hapax-data/state.db"),
+        Field::new(
+            "memory",
+            Kind::Size { least: 16 << 20, most: 1 << 40 },
+            "One budget for all buffers of the process; lanes borrow from it.",
+        )
+        .or("256MiB"),
+        Field::new(
+            "delivery",
+            Kind::Object(&DELIVERY),
+            "The default of all workflows, field by field. A mechanism is inherited only together with its guarantee.",
+        ),
+        Field::new("workflows", WORKFLOWS, "What is delivered from where to where.").or("[]"),
+        Field::planned("broker", "The broker."),
+        Field::planned("alerts", "Where to call when something needs a person."),
+        Field::planned("tests", "Inputs and expected outputs of workflows."),
+    ],
+    exactly_one_of: &[],
+};
+
+const WORKFLOWS: Kind = Kind::List { of: &ONE_WORKFLOW, fewest: 0, most: MOST_WORKFLOWS };
+static ONE_WORKFLOW: Kind = Kind::Object(&WORKFLOW);
+
+static WORKFLOW: Table = Table {
+    name: "workflow",
+    doc: "One delivery from a source to one or more sinks. Without a source or without a sink it is incomplete: its \
+          text is checked, but it does not run.",
+    fields: &[
+        Field::new(
+            "id",
+            Kind::Text(&ID),
+            "Its name, unique, and part of the progress key: renaming a workflow starts a new one.",
+        )
+        .required(),
+        Field::new("source", Kind::Object(&SOURCE), "Where events come from."),
+        Field::planned("transform", "A program that changes or filters events."),
+        Field::new(
+            "sink",
+            Kind::Object(&SINK),
+            "Where events go, if there is one target. It is named after its kind.",
+        ),
+        Field::new(
+            "sinks",
+            Kind::List { of: &ONE_SINK, fewest: 1, most: 100 },
+            "Where events go, if there are several targets. Each is a delivery of its own.",
+        ),
+        Field::new("delivery", Kind::Object(&DELIVERY), "What is promised, and how it is kept."),
+    ],
+    exactly_one_of: &[],
+};
+
+static ONE_SINK: Kind = Kind::Object(&NAMED_SINK);

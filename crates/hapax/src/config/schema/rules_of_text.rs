@@ -1,0 +1,97 @@
+//! The forms of text that fields hold.
+
+use hapax_model::condition::Condition;
+use hapax_model::delivery::{KeyTemplate, StrategyName};
+use hapax_model::field::FieldPath;
+
+use super::TextRule;
+
+const LONGEST_NAME: usize = 100;
+const LONGEST_TEXT: usize = 4096;
+
+/// A workflow's id or a sink's name: part of the progress key, of file names and of metrics, so it is kept plain.
+pub(super) static ID: TextRule = TextRule {
+    what: "a name of at most 100 letters, digits, points, hyphens and underscores",
+    example: "orders-to-erp",
+    check: |text| {
+        let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_');
+        match text.chars().find(|c| !plain(*c)) {
+            Some(odd) => Err(format!("it holds {odd:?}")),
+            None if text.is_empty() => Err("it is empty".into()),
+            None if text.len() > LONGEST_NAME => Err(format!("it has {} characters", text.len())),
+            None => Ok(()),
+        }
+    },
+    pattern: "^[A-Za-z0-9._-]{1,100}$",
+};
+
+pub(super) static PATH: TextRule = TextRule {
+    what: "a path",
+    example: "data/orders.jsonl",
+    check: some_text,
+    pattern: "",
+};
+
+/// A table or column may have any name that the database allows: it is always quoted, never pasted.
+pub(super) static TABLE_NAME: TextRule =
+    TextRule { what: "the name of a table", example: "orders", check: some_text, pattern: "" };
+
+pub(super) static COLUMN_NAME: TextRule =
+    TextRule { what: "the name of a column", example: "hapax_key", check: some_text, pattern: "" };
+
+pub(super) static ANY_TEXT: TextRule =
+    TextRule { what: "a text", example: "\"https://example.org\"", check: some_text, pattern: "" };
+
+pub(super) static FIELD_PATH: TextRule = TextRule {
+    what: "a path into the event",
+    example: ".order.id",
+    check: |text| text.parse::<FieldPath>().map(drop).map_err(|error| error.why.into()),
+    pattern: "",
+};
+
+pub(super) static CONDITION: TextRule = TextRule {
+    what: "a path, == and a literal",
+    example: "'.op == \"d\"'",
+    check: |text| text.parse::<Condition>().map(drop).map_err(|error| error.why),
+    pattern: "==",
+};
+
+pub(super) static KEY_FORMAT: TextRule = TextRule {
+    what: "names in braces",
+    example: "\"{database}:{table}:{primaryKey}:{changeVersion}\"",
+    check: |text| text.parse::<KeyTemplate>().map(drop).map_err(|error| error.why.into()),
+    pattern: "\\{[^{}]+\\}",
+};
+
+pub(super) static STRATEGY: TextRule = TextRule {
+    what: "a key strategy: content, content-with-epoch, composite, epoch-sequence, source-offset, change-key, derived, \
+           window-sequence or custom:NAME",
+    example: "content",
+    check: |text| text.parse::<StrategyName>().map(drop).map_err(|_| "there is no such strategy".into()),
+    pattern: "^(content|content-with-epoch|composite|epoch-sequence|source-offset|change-key|derived|window-sequence\
+              |custom:.+)$",
+};
+
+pub(super) static STATE: TextRule = TextRule {
+    what: "the word none or a URL of a state store",
+    example: "\"sqlite://hapax-data/state.db\"",
+    check: |text| match text.split_once("://") {
+        None if text == "none" => Ok(()),
+        None => Err("it has no ://".into()),
+        Some(("sqlite", "")) => Err("the path is missing".into()),
+        Some(("sqlite", path)) => some_text(path),
+        // Known, and refused with its own code by the rules.
+        Some(("postgres" | "postgresql", _)) => Ok(()),
+        Some((scheme, _)) => Err(format!("{scheme:?} is no state store")),
+    },
+    pattern: "^(none$|sqlite://.+)",
+};
+
+fn some_text(text: &str) -> Result<(), String> {
+    match text {
+        "" => Err("it is empty".into()),
+        _ if text.contains('\0') => Err("it holds a NUL character".into()),
+        _ if text.len() > LONGEST_TEXT => Err(format!("it has {} bytes, more than {LONGEST_TEXT}", text.len())),
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,108 @@
+//! Where events go.
+
+use super::rules_of_text::{COLUMN_NAME, CONDITION, FIELD_PATH, ID, PATH, TABLE_NAME};
+use super::{Choice, Field, Kind, Table};
+
+const SQLITE_FIELD: Field = Field::new("sqlite", Kind::Object(&SQLITE), "A table of a SQLite database.");
+const POSTGRES_FIELD: Field = Field::planned("postgres", "A table of a PostgreSQL database.");
+const MYSQL_FIELD: Field = Field::planned("mysql", "A table of a MySQL or MariaDB database.");
+const KAFKA_FIELD: Field = Field::planned("kafka", "A topic of a Kafka cluster.");
+const HTTP_FIELD: Field = Field::planned("http", "An HTTP endpoint.");
+const OUTBOX_FIELD: Field = Field::planned("outbox", "An outbox table.");
+
+const KINDS: &[&str] = &["sqlite", "postgres", "mysql", "kafka", "http", "outbox"];
+
+pub(super) static SINK: Table = Table {
+    name: "sink",
+    doc: "Exactly one kind of sink.",
+    fields: &[SQLITE_FIELD, POSTGRES_FIELD, MYSQL_FIELD, KAFKA_FIELD, HTTP_FIELD, OUTBOX_FIELD],
+    exactly_one_of: KINDS,
+};
+
+pub(super) static NAMED_SINK: Table = Table {
+    name: "sinks[]",
+    doc: "A name and exactly one kind of sink.",
+    fields: &[
+        Field::new("name", Kind::Text(&ID), "Its name, unique in the workflow, and part of the progress key.").required(),
+        SQLITE_FIELD,
+        POSTGRES_FIELD,
+        MYSQL_FIELD,
+        KAFKA_FIELD,
+        HTTP_FIELD,
+        OUTBOX_FIELD,
+    ],
+    exactly_one_of: KINDS,
+};
+
+static ON_CONFLICT: [Choice; 4] = [
+    Choice { name: "append", doc: "every event is a new row; no key is looked at" },
+    Choice { name: "ignore", doc: "the first event of a key stays" },
+    Choice { name: "update", doc: "the last event of a key stays" },
+    Choice { name: "newer", doc: "the event with the highest version stays; deletes are tombstones" },
+];
+
+static PROGRESS: [Choice; 2] = [
+    Choice { name: "sink", doc: "in the target, in the same transaction as the rows" },
+    Choice { name: "state", doc: "in the state store: rows and position are two commits" },
+];
+
+static STRICT: [Choice; 1] =
+    [Choice { name: "strict", doc: "columns by name; an event with a field that has no column is rejected" }];
+
+static PATH_OF_COLUMN: Kind = Kind::Text(&FIELD_PATH);
+
+static SQLITE: Table = Table {
+    name: "sink.sqlite",
+    doc: "A table of a SQLite database. Columns are filled by name, with the types of the live table.",
+    fields: &[
+        Field::new(
+            "path",
+            Kind::Text(&PATH),
+            "The database file. A relative path begins at the configuration's own folder.",
+        )
+        .required(),
+        Field::new("table", Kind::Text(&TABLE_NAME), "The table; always quoted.").required(),
+        Field::new(
+            "onConflict",
+            Kind::Choice(&ON_CONFLICT),
+            "What happens when a row's key exists. Without it: `update` where `keyFields` or a primary key are known, \
+             else `append`; `hapax check` prints which.",
+        ),
+        Field::new(
+            "keyColumn",
+            Kind::Text(&COLUMN_NAME),
+            "A column for the key: the entity key with `update` and `newer`, the event key with `ignore`. Without it the \
+             unique index over `keyFields` is used.",
+        ),
+        Field::new(
+            "versionColumn",
+            Kind::Text(&COLUMN_NAME),
+            "The column that `newer` compares. Without it `hapax_version`, which the sink fills itself.",
+        ),
+        Field::new(
+            "columns",
+            Kind::Map { of: &PATH_OF_COLUMN, or: &STRICT },
+            "Only what differs from the event's names: column and path, such as `{ id: .order.id }`. Fields of an event \
+             without a column are counted and named once.",
+        ),
+        Field::new(
+            "deleteWhen",
+            Kind::Text(&CONDITION),
+            "An event that matches deletes its row (`update`) or marks it as deleted (`newer`).",
+        ),
+        Field::new("progress", Kind::Choice(&PROGRESS), "Where the delivery's progress is kept.").or("sink"),
+        Field::new(
+            "progressInterval",
+            Kind::Duration { least: 1, most: 3_600_000 },
+            "How often the position is saved with `progress: state`.",
+        )
+        .or("1s"),
+        Field::new(
+            "busyTimeout",
+            Kind::Duration { least: 0, most: 3_600_000 },
+            "How long to wait for another writer of the database.",
+        )
+        .or("5s"),
+    ],
+    exactly_one_of: &[],
+};

@@ -1,0 +1,64 @@
+//! Where events come from.
+
+use super::rules_of_text::PATH;
+use super::{Choice, Field, Kind, Table};
+
+pub(super) static SOURCE: Table = Table {
+    name: "source",
+    doc: "Exactly one kind of source.",
+    fields: &[
+        Field::new("file", Kind::Object(&FILE), "A file of JSON lines, followed as it grows and rotates."),
+        Field::new("generate", Kind::Object(&GENERATE), "Made-up orders, the same for the same seed."),
+        Field::planned("kafka", "Topics of a Kafka cluster."),
+        Field::planned("outbox", "An outbox table that applications write."),
+        Field::planned("postgres", "Changes of PostgreSQL tables."),
+        Field::planned("mysql", "Changes of MySQL tables."),
+    ],
+    exactly_one_of: &["file", "generate", "kafka", "outbox", "postgres", "mysql"],
+};
+
+static START: [Choice; 2] = [
+    Choice { name: "earliest", doc: "at the first event that the source still holds" },
+    Choice { name: "latest", doc: "after the last event that is there at the first start; resolved once, ever" },
+];
+
+static FILE: Table = Table {
+    name: "source.file",
+    doc: "A file of JSON lines: one JSON object per line. The path is the lane.",
+    fields: &[
+        Field::new("path", Kind::Text(&PATH), "The file. A relative path begins at the configuration's own folder.")
+            .required(),
+        Field::new("start", Kind::Choice(&START), "Where a delivery without progress begins.").or("earliest"),
+        Field::new(
+            "maxLine",
+            Kind::Size { least: 64, most: 256 << 20 },
+            "A longer line becomes a dead letter with its position, length and hash. At most `memory`.",
+        )
+        .or("16MiB"),
+    ],
+    exactly_one_of: &[],
+};
+
+static GENERATE: Table = Table {
+    name: "source.generate",
+    doc: "Made-up orders for trying things out. The shares of updates, deletes and poison together are at most 100%.",
+    fields: &[
+        Field::new("seed", Kind::Integer { least: 0, most: u64::MAX }, "The same seed gives the same events.").or("1"),
+        Field::new(
+            "count",
+            Kind::Integer { least: 0, most: 1_000_000_000_000 },
+            "How many events there are in all; without it they never end.",
+        ),
+        Field::new("rate", Kind::Rate, "How many events come per second (`500/s`, or a bare number); without it as fast as they can."),
+        Field::new(
+            "keys",
+            Kind::Integer { least: 1, most: 1_000_000_000 },
+            "From how many different orders updates and deletes choose.",
+        )
+        .or("1000"),
+        Field::new("updates", Kind::Share, "How many of the events change an order that exists.").or("0%"),
+        Field::new("deletes", Kind::Share, "How many of the events delete an order.").or("0%"),
+        Field::new("poison", Kind::Share, "How many of the events cannot be delivered.").or("0%"),
+    ],
+    exactly_one_of: &[],
+};

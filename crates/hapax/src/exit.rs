@@ -1,0 +1,58 @@
+//! How the program ends: a code, and for failures a message on standard error.
+
+use std::fmt;
+
+/// Why a command failed.
+#[derive(Debug)]
+pub(crate) struct Failure {
+    /// The exit code.
+    pub(crate) exit_code: u8,
+    /// The code of the page that explains it, if there is one.
+    pub(crate) code: Option<String>,
+    /// What happened, where, and the cure.
+    pub(crate) message: String,
+}
+
+/// Usage or configuration.
+pub(crate) const USAGE: u8 = 2;
+
+impl Failure {
+    /// A failure that ends with code 1.
+    pub(crate) fn new(code: &str, message: impl Into<String>) -> Self {
+        Self { exit_code: 1, code: Some(code.to_owned()), message: message.into() }
+    }
+
+    /// The same failure with another exit code.
+    pub(crate) fn with_exit(self, exit_code: u8) -> Self {
+        Self { exit_code, ..self }
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.code {
+            Some(code) => write!(f, "{code}: {}", self.message),
+            None => f.write_str(&self.message),
+        }
+    }
+}
+
+impl std::error::Error for Failure {}
+
+impl From<hapax_engine::sink::SinkError> for Failure {
+    fn from(error: hapax_engine::sink::SinkError) -> Self {
+        use hapax_engine::sink::Reaction;
+        let exit_code = match error.reaction() {
+            Reaction::Retry | Reaction::InDoubt => 1,
+            Reaction::Fenced => 4,
+            Reaction::Stop(code) => code,
+        };
+        Self { exit_code, code: Some(error.code().to_owned()), message: error.to_string() }
+    }
+}
+
+impl From<hapax_engine::source::SourceError> for Failure {
+    fn from(error: hapax_engine::source::SourceError) -> Self {
+        Self::new(error.code(), error.to_string())
+    }
+}

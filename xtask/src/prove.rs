@@ -1,0 +1,93 @@
+//! Builds the program under test with its fault points, and the prover; runs the one against the other.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::{Context as _, Result};
+use serde_json::Value;
+
+use crate::child::{self, cargo, target_dir};
+use crate::phase::{Phases, Tally};
+use crate::proof;
+
+/// What is run against what.
+#[derive(Debug)]
+pub(crate) struct Programs {
+    hapax: PathBuf,
+    prover: PathBuf,
+}
+
+/// How much is run.
+#[derive(Debug)]
+pub(crate) enum Scope {
+    /// As much as fits, chosen by the seed.
+    Slice { minutes: u32, seed: u64 },
+    /// Every cell; further words for the prover.
+    All(Vec<String>),
+}
+
+/// `cargo xtask prove [ARGS]`: all of it, and the record in `docs/PROOF.md`.
+pub(crate) fn run(words: &[&str]) -> Result<ExitCode> {
+    if words.iter().any(|word| matches!(*word, "--help" | "-h")) {
+        child::run(&mut cargo(["run", "--quiet", "--package", "hapax-prove", "--", "--help"]))?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let scope = Scope::All(words.iter().map(|word| (*word).to_owned()).collect());
+    let mut phases = Phases::default();
+    phases.run("crash proof", |tally| {
+        let started = proof::now()?;
+        let programs = build()?;
+        let outcome = judge(&programs, &scope, tally);
+        // A record of a run that failed is still a record; one without a report is none.
+        if let Ok(report) = read_report() {
+            proof::write(&report, &started, &words.join(" "))?;
+            println!("wrote {}", proof::PAGE);
+        }
+        outcome
+    });
+    Ok(phases.finish())
+}
+
+/// Builds both. The program under test is copied away, so that a build meanwhile does not swap it.
+pub(crate) fn build() -> Result<Programs> {
+    child::run(&mut cargo(["build", "--package", "hapax", "--features", "fault"]))?;
+    let built = target_dir().join("debug/hapax");
+    let hapax = target_dir().join("prove/hapax");
+    std::fs::create_dir_all(target_dir().join("prove")).context("could not create the folder target/prove")?;
+    std::fs::copy(&built, &hapax).with_context(|| format!("could not copy {}", built.display()))?;
+    child::run(&mut cargo(["build", "--package", "hapax-prove"]))?;
+    Ok(Programs { hapax, prover: target_dir().join("debug/hapax-prove") })
+}
+
+fn report_path() -> PathBuf {
+    target_dir().join("prove/report.json")
+}
+
+/// Runs the prover and adds its cells to the tally.
+pub(crate) fn judge(programs: &Programs, scope: &Scope, tally: &mut Tally) -> Result<()> {
+    if report_path().exists() {
+        std::fs::remove_file(report_path()).context("could not remove the report of an earlier run")?;
+    }
+    let mut prover = child::command(&programs.prover.to_string_lossy(), ["--hapax"]);
+    prover.arg(&programs.hapax).arg("--json").arg(report_path());
+    match scope {
+        Scope::Slice { minutes, seed } => {
+            prover.args(["--slice", "--minutes", &minutes.to_string(), "--seed", &seed.to_string()]);
+        }
+        Scope::All(words) => {
+            prover.arg("--all").args(words);
+        }
+    }
+    let outcome = child::run(&mut prover);
+    if let Ok(report) = read_report() {
+        *tally = proof::tally(&report);
+    }
+    outcome
+}
+
+fn read_report() -> Result<Value> {
+    let path = report_path();
+    let text = std::fs::read_to_string(&path).with_context(|| format!("no report at {}", path.display()))?;
+    let value = serde_json::from_str(&text).with_context(|| format!("{} is no JSON", path.display()))?;
+    Ok(value)
+}

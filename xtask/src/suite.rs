@@ -1,0 +1,117 @@
+//! `cargo xtask test`: everything that must pass before a change lands.
+
+use std::process::ExitCode;
+
+use anyhow::{Context as _, Result, bail};
+
+use crate::child::{self, cargo};
+use crate::phase::{Phases, Tally};
+use crate::prove::{self, Scope};
+use crate::{Usage, edition, tidy};
+
+const SLICE_MINUTES: u32 = 6;
+
+/// What the command line asks for.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Options {
+    seed: Option<u64>,
+    slice: Slice,
+}
+
+/// Whether the crash proof's slice runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Slice {
+    Run,
+    LeaveOut,
+}
+
+impl Options {
+    /// `[--quick] [--seed N]`.
+    pub(crate) fn parse(words: &[&str]) -> Result<Self> {
+        let mut options = Self { seed: None, slice: Slice::Run };
+        let mut words = words.iter();
+        while let Some(word) = words.next() {
+            match *word {
+                "--quick" => options.slice = Slice::LeaveOut,
+                "--seed" => {
+                    let number = words.next().and_then(|number| number.parse().ok());
+                    options.seed = Some(number.context(Usage("--seed needs a number".to_owned()))?);
+                }
+                other => bail!(Usage(format!("test takes --quick and --seed N, not \"{other}\""))),
+            }
+        }
+        Ok(options)
+    }
+}
+
+/// Runs all phases, each to its end.
+pub(crate) fn run(options: &Options) -> Result<ExitCode> {
+    let seed = options.seed.unwrap_or_else(seed_of_commit);
+    println!("seed {seed} (repeat with `cargo xtask test --seed {seed}`)");
+    let mut phases = Phases::default();
+    phases.run("tidy", |tally| {
+        tally.failed = tidy::inspect()? as u64;
+        tally.passed = tidy::RULES.len() as u64 - tally.failed;
+        Ok(())
+    });
+    phases.run("embedded edition", |_| edition::check());
+    phases.run("tests", |tally| {
+        child::watch(&mut cargo(["test", "--workspace", "--no-fail-fast"]), |line| add_result(tally, line))
+    });
+    match options.slice {
+        Slice::Run => {
+            phases.run("crash proof, a slice", |tally| {
+                let scope = Scope::Slice { minutes: SLICE_MINUTES, seed };
+                prove::build().and_then(|programs| prove::judge(&programs, &scope, tally)).map(drop)
+            });
+        }
+        Slice::LeaveOut => phases.leave_out("the crash proof's slice (--quick)"),
+    }
+    Ok(phases.finish())
+}
+
+/// Adds `test result: ok. 12 passed; 0 failed; …` to the tally.
+fn add_result(tally: &mut Tally, line: &str) {
+    let Some(result) = line.trim_start().strip_prefix("test result: ") else { return };
+    let count = |word: &str| {
+        let before = result.split(&format!(" {word}")).next()?;
+        before.rsplit([' ', ';']).next()?.parse::<u64>().ok()
+    };
+    tally.passed += count("passed").unwrap_or(0);
+    tally.failed += count("failed").unwrap_or(0);
+}
+
+/// The commit decides which slice runs: the same commit, the same slice, and another one with the next commit.
+fn seed_of_commit() -> u64 {
+    let commit = child::read(&mut child::command("git", ["rev-parse", "HEAD"])).unwrap_or_default();
+    commit.get(..8).and_then(|hex| u64::from_str_radix(hex, 16).ok()).unwrap_or(1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Goal: the sum is that of the test programs. Method: lines as libtest prints them.
+    #[test]
+    fn results_of_test_programs_are_added_up() {
+        let mut tally = Tally::default();
+        for line in [
+            "running 3 tests",
+            "test result: ok. 12 passed; 0 failed; 1 ignored; 0 measured; 0 filtered out; finished in 0.00s",
+            "test result: FAILED. 3 passed; 2 failed; 0 ignored; 0 measured; 0 filtered out; finished in 0.00s",
+        ] {
+            add_result(&mut tally, line);
+        }
+        assert_eq!(tally, Tally { passed: 15, failed: 2 });
+    }
+
+    /// Goal: wrong words are refused as usage. Method: all that is legal, and what is not.
+    #[test]
+    fn options_are_read_or_refused() {
+        let read = |words: &[&str]| Options::parse(words).map_err(|error| error.to_string());
+        assert_eq!(read(&[]), Ok(Options { seed: None, slice: Slice::Run }));
+        assert_eq!(read(&["--seed", "7", "--quick"]), Ok(Options { seed: Some(7), slice: Slice::LeaveOut }));
+        assert!(read(&["--seed"]).is_err());
+        assert!(read(&["--fast"]).is_err());
+    }
+}
