@@ -12,6 +12,7 @@ pub mod decode;
 pub mod letters;
 pub mod memory;
 pub mod pipeline;
+pub mod reduce;
 pub mod runtime;
 pub mod sink;
 pub mod source;

@@ -3,12 +3,18 @@
 use std::time::{SystemTime, UNIX_EPOCH};
 
 pub mod admin;
+pub mod config;
+pub mod convert;
+pub mod ddl;
 pub mod error;
 pub mod letters;
+pub mod mapping;
 pub mod progress;
 #[cfg(test)]
 mod sample;
+pub mod schema;
 pub mod state;
+pub mod statement;
 pub mod tables;
 
 /// The wall clock, in milliseconds since 1970: for people, for leases, never for safety.

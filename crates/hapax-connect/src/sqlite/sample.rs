@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use hapax_engine::sink::{Claim, EpochRecord, Save};
+use hapax_engine::sink::{Claim, EpochRecord};
 use hapax_model::contract::{Contract, SOURCE, TARGET};
 use hapax_model::epoch::Epoch;
 use hapax_model::ledger::Totals;
@@ -68,7 +68,6 @@ pub(super) fn next(was: &Progress) -> EpochRecord {
         opened_at_ms: 1,
         closed_at_ms: 2,
         rejects: RejectRule::new(OnReject::DeadLetter, 1000),
-        save: Save::Now,
     }
 }
 

@@ -1,0 +1,380 @@
+//! Which field feeds which column, and whether the live table is fit for what the workflow asks of it.
+//!
+//! Reads: the configuration and the live table. Writes: nothing.
+//! Not here: where a field lies in a batch (`rows`), since a batch may be older than the table's newest column.
+
+use hapax_model::field::FieldPath;
+use hapax_model::mode::ConflictMode;
+
+use super::config::{Deletes, SqliteSinkConfig};
+use super::schema::{Affinity, DeferredKey, LiveColumn, LiveTable, RowNumbers};
+
+/// The table is not there.
+pub const NO_TABLE: &str = "HX4110";
+/// There is something else under the table's name.
+pub const NO_PLAIN_TABLE: &str = "HX4111";
+/// No unique index lies over exactly the key's columns.
+pub const NO_UNIQUE_INDEX: &str = "HX4112";
+/// A column of the key may be NULL, or cannot hold the key.
+pub const KEY_COLUMN_UNFIT: &str = "HX4113";
+/// A column that the configuration names is not there.
+pub const NO_COLUMN: &str = "HX4114";
+/// A column must have a value and gets none.
+pub const UNFED_COLUMN: &str = "HX4115";
+/// Mode `newer` finds no column that says which row is newer.
+pub const NO_VERSION: &str = "HX4116";
+/// Deletes cannot be written in this mode.
+pub const NO_DELETES: &str = "HX4117";
+/// A foreign key is only checked at COMMIT.
+pub const DEFERRED_KEY: &str = "HX4118";
+
+/// The column that mode `newer` compares when no other is named.
+pub const VERSION_COLUMN: &str = "hapax_version";
+/// The column that marks a removed row in mode `newer`.
+pub const DELETED_COLUMN: &str = "hapax_deleted";
+
+/// What feeds a column.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Feed {
+    /// An event's field, by its place in [`Mapping::fields`].
+    Field(usize),
+    /// The key: the event key in `ignore`, else the entity key.
+    Key,
+    /// The event's place in its lane, in an order that SQLite compares.
+    Version,
+    /// Whether the row was removed.
+    Deleted,
+}
+
+/// A column that is written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FedColumn {
+    /// The column.
+    pub live: LiveColumn,
+    /// What feeds it.
+    pub feed: Feed,
+}
+
+/// How a table is written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Mapping {
+    /// The table's name.
+    pub table: String,
+    /// What happens to a key that is already there.
+    pub mode: ConflictMode,
+    /// Why it is this mode, for people.
+    pub why: String,
+    /// The fields of an event that feed columns.
+    pub fields: Vec<FieldPath>,
+    /// The columns that are written, in the table's order.
+    pub columns: Vec<FedColumn>,
+    /// Which of `columns` are the key; empty in `append`.
+    pub key: Vec<usize>,
+    /// Which of `columns` says which row is newer; only in `newer`.
+    pub version: Option<usize>,
+    /// Whether rows have numbers of their own.
+    pub row_numbers: RowNumbers,
+}
+
+/// Why a table is not fit.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Unfit {
+    /// The code of the page that explains it.
+    pub code: &'static str,
+    /// What is wrong, and the cure.
+    pub message: String,
+}
+
+fn unfit(code: &'static str, message: impl Into<String>) -> Unfit {
+    Unfit { code, message: message.into() }
+}
+
+impl Mapping {
+    /// Resolves the configuration against the live table.
+    ///
+    /// # Errors
+    /// The first reason for which the table is not fit.
+    pub fn resolve(config: &SqliteSinkConfig, live: &LiveTable) -> Result<Self, Unfit> {
+        let (mode, why) = mode(config, live);
+        check_deferred(config, live, mode)?;
+        check_named(config, live)?;
+        let mut fields = Vec::new();
+        let columns = feed_columns(config, live, mode, &mut fields)?;
+        let mut mapping = Self {
+            table: live.name.clone(),
+            mode,
+            why,
+            fields,
+            columns,
+            key: Vec::new(),
+            version: None,
+            row_numbers: live.row_numbers,
+        };
+        if mode != ConflictMode::Append {
+            mapping.key = mapping.key_columns(config, live)?;
+            mapping.check_key(live)?;
+        }
+        if mode == ConflictMode::Newer {
+            mapping.version = Some(mapping.version_column(config)?);
+        }
+        mapping.check_deletes(config)?;
+        Ok(mapping)
+    }
+
+    /// The column that is written from `name`'s own feed.
+    fn position(&self, name: &str) -> Option<usize> {
+        self.columns.iter().position(|column| column.live.name.eq_ignore_ascii_case(name))
+    }
+
+    fn key_columns(&self, config: &SqliteSinkConfig, live: &LiveTable) -> Result<Vec<usize>, Unfit> {
+        let mode = self.mode.name();
+        if let Some(name) = &config.key_column {
+            return Ok(self.position(name).into_iter().collect());
+        }
+        let fed_by = |path: &FieldPath| {
+            let slot = self.fields.iter().position(|field| field == path);
+            self.columns.iter().position(|column| slot.is_some_and(|slot| column.feed == Feed::Field(slot)))
+        };
+        if !config.key_fields.is_empty() {
+            let found = config.key_fields.iter().map(|path| {
+                fed_by(path).ok_or_else(|| {
+                    unfit(
+                        NO_COLUMN,
+                        format!(
+                            "no column takes the key field {path}, and onConflict is {mode}; map a column to it under \
+                             columns, or name a keyColumn for the key's hash"
+                        ),
+                    )
+                })
+            });
+            return found.collect();
+        }
+        if live.primary_key.is_empty() {
+            let message = format!(
+                "onConflict is {mode}, but neither keyFields nor a keyColumn is given and the table has no primary \
+                 key; name the key, or write onConflict: append"
+            );
+            return Err(unfit(NO_UNIQUE_INDEX, message));
+        }
+        Ok(live.primary_key.iter().filter_map(|name| self.position(name)).collect())
+    }
+
+    fn check_key(&self, live: &LiveTable) -> Result<(), Unfit> {
+        let names: Vec<&str> = self.key.iter().map(|at| self.columns[*at].live.name.as_str()).collect();
+        let over_key = |columns: &[String]| {
+            columns.len() == names.len()
+                && columns.iter().all(|column| names.iter().any(|name| name.eq_ignore_ascii_case(column)))
+        };
+        let (list, mode) = (listed(&names), self.mode.name());
+        let mut candidates = live.unique.iter().filter(|index| over_key(&index.columns)).peekable();
+        if candidates.peek().is_none() {
+            let message = format!(
+                "onConflict is {mode}, which needs a unique index over exactly {list}; make it with: {}, or write \
+                 onConflict: append",
+                super::ddl::unique_index(&self.table, &names)
+            );
+            return Err(unfit(NO_UNIQUE_INDEX, message));
+        }
+        let mut flaws = candidates.map(|index| index.flaw.as_deref());
+        if let Some(flaw) = flaws.try_fold("", |_, flaw| flaw) {
+            let message = format!(
+                "onConflict is {mode}, but {flaw}; make a plain unique index: {}",
+                super::ddl::unique_index(&self.table, &names)
+            );
+            return Err(unfit(NO_UNIQUE_INDEX, message));
+        }
+        for at in &self.key {
+            let column = &self.columns[*at];
+            if !column.live.required {
+                let message = format!(
+                    "column \"{}\" is part of the key and may be NULL, and NULL equals nothing, so its rows would be \
+                     doubled; declare it NOT NULL",
+                    column.live.name
+                );
+                return Err(unfit(KEY_COLUMN_UNFIT, message));
+            }
+            let holds_hash = matches!(column.live.affinity, Affinity::Blob | Affinity::Text | Affinity::Any);
+            if column.feed == Feed::Key && !holds_hash {
+                let message = format!(
+                    "keyColumn \"{}\" is declared {}; the key's hash needs a BLOB (faster) or TEXT column",
+                    column.live.name, column.live.declared
+                );
+                return Err(unfit(KEY_COLUMN_UNFIT, message));
+            }
+        }
+        Ok(())
+    }
+
+    fn version_column(&self, config: &SqliteSinkConfig) -> Result<usize, Unfit> {
+        if let Some(name) = &config.version_column {
+            // Whether it is there was checked with the other names.
+            let found = self.position(name).filter(|at| !self.key.contains(at));
+            let message = format!("versionColumn \"{name}\" is part of the key and never changes; name another");
+            return found.ok_or_else(|| unfit(NO_VERSION, message));
+        }
+        let found = self.columns.iter().position(|column| column.feed == Feed::Version);
+        let Some(at) = found else {
+            let message = format!(
+                "onConflict is newer, but the table has no column that says which row is newer; name a versionColumn \
+                 that an event field feeds, or add ours with: {}",
+                super::ddl::add_column(&self.table, VERSION_COLUMN, "BLOB")
+            );
+            return Err(unfit(NO_VERSION, message));
+        };
+        match self.columns[at].live.affinity {
+            Affinity::Blob | Affinity::Any => Ok(at),
+            Affinity::Integer | Affinity::Real | Affinity::Text | Affinity::Numeric => {
+                let declared = &self.columns[at].live.declared;
+                let message = format!("column \"{VERSION_COLUMN}\" is declared {declared}; declare it BLOB");
+                Err(unfit(NO_VERSION, message))
+            }
+        }
+    }
+
+    fn check_deletes(&self, config: &SqliteSinkConfig) -> Result<(), Unfit> {
+        if config.deletes == Deletes::Never {
+            return Ok(());
+        }
+        match self.mode {
+            ConflictMode::Append | ConflictMode::Ignore => {
+                let message = format!(
+                    "deleteWhen is given, but onConflict is {}, which only adds rows; write onConflict: update (the \
+                     row is removed) or newer (it becomes a tombstone)",
+                    self.mode.name()
+                );
+                Err(unfit(NO_DELETES, message))
+            }
+            ConflictMode::Newer if self.columns.iter().all(|column| column.feed != Feed::Deleted) => {
+                let message = format!(
+                    "deleteWhen is given and onConflict is newer, where a removed row stays as a tombstone; add the \
+                     column with: {}",
+                    super::ddl::add_column(&self.table, DELETED_COLUMN, "INTEGER NOT NULL DEFAULT 0")
+                );
+                Err(unfit(NO_DELETES, message))
+            }
+            ConflictMode::Newer | ConflictMode::Update => Ok(()),
+        }
+    }
+}
+
+/// The mode, and why it is this one.
+fn mode(config: &SqliteSinkConfig, live: &LiveTable) -> (ConflictMode, String) {
+    if let Some(mode) = config.mode {
+        return (mode, "as configured".to_owned());
+    }
+    if let Some(name) = &config.key_column {
+        return (ConflictMode::Update, format!("because keyColumn \"{name}\" is given"));
+    }
+    if !config.key_fields.is_empty() {
+        let fields: Vec<String> = config.key_fields.iter().map(ToString::to_string).collect();
+        return (ConflictMode::Update, format!("because the key fields {} are given", fields.join(", ")));
+    }
+    if !live.primary_key.is_empty() {
+        let names: Vec<&str> = live.primary_key.iter().map(String::as_str).collect();
+        return (ConflictMode::Update, format!("because the table has the primary key {}", listed(&names)));
+    }
+    (ConflictMode::Append, "because neither key fields nor a primary key are known".to_owned())
+}
+
+fn check_deferred(config: &SqliteSinkConfig, live: &LiveTable, mode: ConflictMode) -> Result<(), Unfit> {
+    for key in &live.deferred {
+        let place = match key {
+            DeferredKey::Own => "the table has a foreign key".to_owned(),
+            DeferredKey::Of(other) => format!("table \"{other}\" refers to it by a foreign key"),
+        };
+        let removes = config.deletes == Deletes::Some && mode == ConflictMode::Update;
+        if *key == DeferredKey::Own || removes {
+            let message = format!(
+                "{place} that is INITIALLY DEFERRED: it would fail at COMMIT with no row to blame; declare it \
+                 INITIALLY IMMEDIATE"
+            );
+            return Err(unfit(DEFERRED_KEY, message));
+        }
+    }
+    Ok(())
+}
+
+/// Every column that the configuration names is there.
+fn check_named(config: &SqliteSinkConfig, live: &LiveTable) -> Result<(), Unfit> {
+    let named = config.columns.map.iter().map(|(column, _)| ("columns", column));
+    let named = named.chain(config.key_column.iter().map(|column| ("keyColumn", column)));
+    let newer = config.mode == Some(ConflictMode::Newer);
+    let named = named.chain(config.version_column.iter().filter(|_| newer).map(|column| ("versionColumn", column)));
+    for (place, name) in named {
+        if live.column(name).is_none() {
+            let known: Vec<&str> = live.columns.iter().map(|column| column.name.as_str()).collect();
+            let message = format!(
+                "{place} names \"{name}\", and the table has no such column that can be written; it has {}",
+                listed(&known)
+            );
+            return Err(unfit(NO_COLUMN, message));
+        }
+    }
+    Ok(())
+}
+
+fn feed_columns(
+    config: &SqliteSinkConfig,
+    live: &LiveTable,
+    mode: ConflictMode,
+    fields: &mut Vec<FieldPath>,
+) -> Result<Vec<FedColumn>, Unfit> {
+    let mut fed = Vec::with_capacity(live.columns.len());
+    for column in &live.columns {
+        match feed(config, column, mode, fields) {
+            Some(feed) => fed.push(FedColumn { live: column.clone(), feed }),
+            None if column.required && !column.fills_itself => {
+                let message = format!(
+                    "column \"{}\" is NOT NULL without a default, and in onConflict: {} nothing feeds it; give it a \
+                     default, or map a field to it under columns",
+                    column.name,
+                    mode.name()
+                );
+                return Err(unfit(UNFED_COLUMN, message));
+            }
+            None => {}
+        }
+    }
+    Ok(fed)
+}
+
+fn feed(
+    config: &SqliteSinkConfig,
+    column: &LiveColumn,
+    mode: ConflictMode,
+    fields: &mut Vec<FieldPath>,
+) -> Option<Feed> {
+    let named = |name: &str| column.name.eq_ignore_ascii_case(name);
+    if config.key_column.as_deref().is_some_and(named) {
+        return Some(Feed::Key);
+    }
+    if let Some((_, path)) = config.columns.map.iter().find(|(name, _)| named(name)) {
+        return Some(Feed::Field(slot(fields, path.clone())));
+    }
+    if config.version_column.as_deref().is_some_and(named) {
+        return Some(Feed::Field(slot(fields, FieldPath::of_name(&column.name))));
+    }
+    if named(VERSION_COLUMN) {
+        return (mode == ConflictMode::Newer && config.version_column.is_none()).then_some(Feed::Version);
+    }
+    if named(DELETED_COLUMN) {
+        return (mode == ConflictMode::Newer).then_some(Feed::Deleted);
+    }
+    Some(Feed::Field(slot(fields, FieldPath::of_name(&column.name))))
+}
+
+fn slot(fields: &mut Vec<FieldPath>, path: FieldPath) -> usize {
+    fields.iter().position(|field| *field == path).unwrap_or_else(|| {
+        fields.push(path);
+        fields.len() - 1
+    })
+}
+
+/// `"a", "b"`.
+pub(crate) fn listed(names: &[&str]) -> String {
+    names.iter().map(|name| format!("\"{name}\"")).collect::<Vec<_>>().join(", ")
+}
+
+#[cfg(test)]
+#[path = "mapping_tests.rs"]
+mod tests;
