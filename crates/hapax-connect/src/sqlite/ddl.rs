@@ -103,7 +103,8 @@ mod tests {
                 config.mode = Some(mode);
                 config.key_fields = vec![path(".order.id"), path("line")];
                 config.key_column = key_column;
-                config.columns.map = vec![("order_id".to_owned(), path(".order.id")), ("total".to_owned(), path("sum"))];
+                config.columns.map =
+                    vec![("order_id".to_owned(), path(".order.id")), ("total".to_owned(), path("sum"))];
                 if mode == ConflictMode::Newer {
                     config.deletes = Deletes::Some;
                 }
