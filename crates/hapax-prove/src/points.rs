@@ -81,7 +81,7 @@ pub static POINTS: [Point; 24] = [
     point("commit.answered", KS, Way::Epoch, Reach::Everywhere, 8),
     point("witness.saved", K, Way::Second, Reach::Everywhere, 1),
     point("source.acked", K, Way::Epoch, Reach::Everywhere, 3),
-    point("reclaim.sent", K, Way::Doubt, Reach::SinkOnly, 1),
+    point("reclaim.sent", K, Way::Doubt, Reach::SinkOnly, 2),
     point("drain.sigterm", K, Way::Drain, Reach::Everywhere, 1),
     point("reset.middle", K, Way::Reset, Reach::SinkOnly, 1),
     point("sql.begun", K, Way::Epoch, Reach::Everywhere, 8),

@@ -93,7 +93,8 @@ impl Setting {
             | Anomaly::WitnessAhead
             | Anomaly::LetterDoubled
             | Anomaly::Reordered => self.place == Place::Sink,
-            Anomaly::Lost | Anomaly::LetterLost => self.guarantee != Guarantee::AtMostOnce,
+            // Under at-most-once an epoch in doubt becomes letters: nothing is repeated, and nothing vanishes unseen.
+            Anomaly::Lost | Anomaly::LetterLost | Anomaly::InnocentDied => self.guarantee != Guarantee::AtMostOnce,
             Anomaly::Doubled => match self.guarantee {
                 Guarantee::AtMostOnce | Guarantee::IdempotentKeys | Guarantee::ExactlyOnce => true,
                 Guarantee::AtLeastOnce => false,

@@ -64,7 +64,7 @@ pub fn judge_letters(dead: &[&str], letters: &[LetterRow]) -> Vec<Finding> {
     };
     report(Anomaly::LetterLost, &lost, "without a letter");
     report(Anomaly::LetterDoubled, &doubled, "with more than one letter");
-    report(Anomaly::Conduct, &innocent, "died without being guilty");
+    report(Anomaly::InnocentDied, &innocent, "died without being guilty");
     findings
 }
 
@@ -144,7 +144,7 @@ mod tests {
         let twice = [letter("{bad"), letter("{worse"), letter("{bad")];
         assert_eq!(kinds(judge_letters(&dead, &twice)), [Anomaly::LetterDoubled]);
         let innocent = [letter("{bad"), letter("{worse"), letter("{\"n\":1}")];
-        assert_eq!(kinds(judge_letters(&dead, &innocent)), [Anomaly::Conduct]);
+        assert_eq!(kinds(judge_letters(&dead, &innocent)), [Anomaly::InnocentDied]);
     }
 
     /// Goal: a balance that disagrees with its rows is seen. Method: right, wrong sum, wrong count.

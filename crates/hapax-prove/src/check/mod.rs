@@ -38,6 +38,8 @@ pub enum Anomaly {
     LetterLost,
     /// A rejected input with two dead letters.
     LetterDoubled,
+    /// A dead letter of an input that could be delivered.
+    InnocentDied,
     /// The witness knew more than the target.
     WitnessAhead,
     /// A process that did not do what the protocol says: an exit code, a missing message, a fault that never came.
@@ -46,7 +48,7 @@ pub enum Anomaly {
 
 impl Anomaly {
     /// All of them.
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 14] = [
         Self::Lost,
         Self::Doubled,
         Self::Reordered,
@@ -58,6 +60,7 @@ impl Anomaly {
         Self::Ledger,
         Self::LetterLost,
         Self::LetterDoubled,
+        Self::InnocentDied,
         Self::WitnessAhead,
         Self::Conduct,
     ];
@@ -77,6 +80,7 @@ impl Anomaly {
             Self::Ledger => "ledger",
             Self::LetterLost => "dead letter lost",
             Self::LetterDoubled => "dead letter doubled",
+            Self::InnocentDied => "innocent died",
             Self::WitnessAhead => "witness ahead",
             Self::Conduct => "conduct",
         }

@@ -6,6 +6,7 @@ use rustix::process::Signal;
 
 use super::point::must_have_happened;
 use crate::child::{Child, Exit};
+use crate::observe::write_locked;
 use crate::points::Point;
 use crate::reader::Reader;
 use crate::world::{SOON, World};
@@ -56,7 +57,8 @@ pub fn failing_commit(world: &mut World, random: &mut fastrand::Rng) -> anyhow::
 pub fn kill_at(world: &mut World, random: &mut fastrand::Rng, point: &Point) -> anyhow::Result<()> {
     let reader = world.reader();
     world.feed(world.count())?;
-    let mut worker = worker_in_doubt(world, random, &["run"], &format!("{}:kill:1", point.name))?;
+    let pass = random.u64(1..=point.latest_pass);
+    let mut worker = worker_in_doubt(world, random, &["run"], &format!("{}:kill:{}", point.name, pass))?;
     std::thread::sleep(Duration::from_millis(700));
     worker.limit_file_size(None)?;
     world.expect(&mut worker, Exit::KILLED)?;
@@ -75,9 +77,7 @@ pub fn zombie(world: &mut World, random: &mut fastrand::Rng) -> anyhow::Result<(
     world.feed(world.count() / 2)?;
     let mut first = worker_in_doubt(world, random, &["run"], "")?;
     std::thread::sleep(Duration::from_millis(600));
-    world.signal(&mut first, Signal::STOP)?;
-    let stopped = first.wait_stopped(SOON)?;
-    world.must(stopped.into(), "the first worker does not stop");
+    stop_outside_its_transaction(world, &mut first)?;
     first.limit_file_size(None)?;
     let owner = generation(&reader);
     let mut second = world.follow("second")?;
@@ -95,6 +95,22 @@ pub fn zombie(world: &mut World, random: &mut fastrand::Rng) -> anyhow::Result<(
     world.drain(&mut second)?;
     reader.finish()?;
     world.conclude()
+}
+
+/// Stops the worker where it holds no lock, so that another can claim.
+fn stop_outside_its_transaction(world: &mut World, worker: &mut Child) -> anyhow::Result<()> {
+    for _ in 0..50 {
+        world.signal(worker, Signal::STOP)?;
+        let stopped = worker.wait_stopped(SOON)?;
+        world.must(stopped.into(), "the first worker does not stop");
+        if !write_locked(&world.target())? && !write_locked(&world.state())? {
+            return Ok(());
+        }
+        world.signal(worker, Signal::CONT)?;
+        std::thread::sleep(Duration::from_millis(7));
+    }
+    world.blame("the first worker holds its locks all the time");
+    Ok(())
 }
 
 fn generation(reader: &Reader) -> u64 {

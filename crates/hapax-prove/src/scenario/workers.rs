@@ -49,12 +49,12 @@ pub fn standby(world: &mut World) -> anyhow::Result<()> {
 pub fn take_over(world: &mut World) -> anyhow::Result<()> {
     let reader = world.reader();
     let feeder = world.feed_slowly(world.count(), PACE);
-    let mut first = world.follow("first")?;
-    let works = reader.wait_for(SOON, |sample| sample.progress.epoch >= 2);
+    // It holds the lock most of the time, so that the claim has to wait for a commit: what it read before that is old.
+    let pauses: Vec<String> = (3..80).step_by(2).map(|pass| format!("sql.before_commit:pause-60:{pass}")).collect();
+    let mut first = world.launch("first", &["run"]).faults(pauses.join(";")).start()?;
+    let works = reader.wait_for(SOON, |sample| sample.progress.epoch >= 4);
     world.must(works.into(), "the first worker committed nothing");
-    // The claim takes its time, so that the first worker commits while it is under way.
-    let claim = world.launch("second", &["run", "--take-over"]).faults("claim.sent:pause-300:1");
-    let mut second = claim.start()?;
+    let mut second = world.launch("second", &["run", "--take-over"]).start()?;
     world.expect(&mut first, Exit::Code(4))?;
     feeder.finish()?;
     let fed = world.fed as u64;
@@ -68,14 +68,14 @@ pub fn take_over(world: &mut World) -> anyhow::Result<()> {
     world.conclude()
 }
 
-/// Stopped between two epochs; the other delivers everything; woken up, it must end with code 4.
+/// Stopped with an epoch in its hands; the other delivers everything; woken up, it must end with code 4.
 ///
 /// # Errors
 /// If it could not be told to its end.
 pub fn zombie_late(world: &mut World, random: &mut fastrand::Rng) -> anyhow::Result<()> {
     let reader = world.reader();
     world.feed(world.count() - TAIL)?;
-    let faults = format!("commit.answered:stop:{}", random.u64(1..=6));
+    let faults = format!("barrier:stop:{}", random.u64(1..=6));
     let mut first = world.launch("zombie", &["run"]).faults(faults).start()?;
     let stopped = first.wait_stopped(SOON)?;
     world.must(stopped.into(), "the first worker never stopped");
@@ -94,7 +94,7 @@ pub fn zombie_late(world: &mut World, random: &mut fastrand::Rng) -> anyhow::Res
 pub fn zombie_early(world: &mut World, random: &mut fastrand::Rng) -> anyhow::Result<()> {
     let reader = world.reader();
     world.feed(world.count())?;
-    let faults = format!("commit.answered:stop:{}", random.u64(1..=6));
+    let faults = format!("barrier:stop:{}", random.u64(1..=6));
     let mut first = world.launch("zombie", &["run"]).faults(faults).start()?;
     let stopped = first.wait_stopped(SOON)?;
     world.must(stopped.into(), "the first worker never stopped");
