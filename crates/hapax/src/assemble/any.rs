@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use hapax_connect::file::FileSource;
 use hapax_connect::generate::GenerateSource;
-use hapax_connect::sqlite::{SqliteIdempotentSink, SqliteSink, SqliteState};
+use hapax_connect::sqlite::state::SqliteState;
+use hapax_connect::sqlite::{SqliteIdempotentSink, SqliteSink};
 use hapax_engine::batch::{Batch, Inputs};
 use hapax_engine::sink::{Claim, Committed, EpochRecord, SinkError, Target, TargetIdentity, TransactionalSink};
 use hapax_engine::source::{Follow, Held, Polled, Room, Source, SourceError, StartAt};

@@ -14,14 +14,15 @@ use hapax_connect::file::{FileSource, FileSourceConfig};
 use hapax_connect::generate::{GenerateConfig, GenerateSource};
 use hapax_connect::sqlite::config as sqlite_config;
 use hapax_connect::sqlite::state::SqliteState;
-use hapax_connect::sqlite::{LiveTarget, SqliteIdempotentSink, SqliteSink};
+use hapax_connect::sqlite::inspect::{LiveCheck, check_live};
+use hapax_connect::sqlite::{SqliteIdempotentSink, SqliteSink};
 use hapax_engine::runtime::{Delivery, Settings};
 use hapax_engine::source::{Follow, Source as _, StartAt};
 use hapax_engine::state::TakeOver;
 use hapax_engine::state_progress::{Order, StateProgress, WatchKeys};
 use hapax_model::audit::{Audit, KeyIndex};
 use hapax_model::delivery::Guarantee;
-use hapax_model::mode::ProgressPlace;
+use hapax_model::mode::{ConflictMode, ProgressPlace};
 use hapax_model::position::DeliveryId;
 
 pub(crate) use any::{AnySink, AnySource};
@@ -137,14 +138,14 @@ impl<'a> Part<'a> {
     }
 
     /// Reads the live table without writing anything.
-    pub(crate) async fn live(&self) -> Result<LiveTarget, Failure> {
-        Ok(LiveTarget::read(&self.connector()).await?)
+    pub(crate) async fn live(&self) -> Result<LiveCheck, Failure> {
+        Ok(check_live(&self.connector()).await?)
     }
 
     /// The verdict; with what the live table said, if it was read.
-    pub(crate) fn audit(&self, live: Option<&LiveTarget>) -> Audit {
+    pub(crate) fn audit(&self, live: Option<&LiveCheck>) -> Audit {
         let facts = match live {
-            Some(live) => plan::TableFacts { mode: live.mode(), index: live.key_index() },
+            Some(live) => plan::TableFacts { mode: live.mapping.mode, index: key_index(live.mapping.mode) },
             None => plan::TableFacts {
                 mode: plan::mode_without_table(self.sqlite(), &self.workflow.delivery),
                 index: KeyIndex::Unread,
@@ -156,7 +157,7 @@ impl<'a> Part<'a> {
     /// Everything together, ready to run.
     pub(crate) fn delivery(
         &self,
-        live: &LiveTarget,
+        live: &LiveCheck,
         state: Option<&SqliteState>,
         how: &How,
     ) -> Result<Delivery<AnySource, AnySink, SqliteState>, Failure> {
@@ -166,9 +167,9 @@ impl<'a> Part<'a> {
         Ok(Delivery { settings, source, sink, state: state.cloned() })
     }
 
-    fn settings(&self, live: &LiveTarget, source: &AnySource, how: &How) -> Settings {
+    fn settings(&self, live: &LiveCheck, source: &AnySource, how: &How) -> Settings {
         let (delivery, sqlite) = (&self.workflow.delivery, self.sqlite());
-        let keyer = plan::keyer(self.workflow, sqlite, live.mode());
+        let keyer = plan::keyer(self.workflow, sqlite, live.mapping.mode);
         Settings {
             id: self.id(),
             after_doubt: plan::after_doubt(delivery.guarantee),
@@ -179,7 +180,7 @@ impl<'a> Part<'a> {
             rejects: plan::rejects(delivery),
             lease: delivery.lease,
             take_over: how.take_over,
-            contract: plan::contract(&source.identity(), &keyer, live.mode()),
+            contract: plan::contract(&source.identity(), &keyer, live.mapping.mode),
             configured: Arc::clone(&how.configured),
             session: hapax_sql::process::session_name(),
             keyer,
@@ -231,4 +232,12 @@ impl How {
 
 fn narrow(per_mille: u32) -> u16 {
     u16::try_from(per_mille).unwrap_or(1000)
+}
+
+/// Keyed modes are only resolved where a unique index over the key exists; `append` needs none and uses none.
+const fn key_index(mode: ConflictMode) -> KeyIndex {
+    match mode {
+        ConflictMode::Append => KeyIndex::Missing,
+        ConflictMode::Ignore | ConflictMode::Update | ConflictMode::Newer => KeyIndex::Only,
+    }
 }

@@ -6,14 +6,14 @@ use super::{load, print_json};
 use crate::assemble::{Part, parts};
 use crate::cli::{CheckArgs, Shared};
 use crate::exit::Failure;
-use hapax_connect::sqlite::LiveTarget;
+use hapax_connect::sqlite::inspect::LiveCheck;
 use hapax_model::audit::Audit;
 
 /// What one sink's check found.
 struct Finding<'a> {
     part: Part<'a>,
     audit: Audit,
-    live: Option<Result<LiveTarget, Failure>>,
+    live: Option<Result<LiveCheck, Failure>>,
 }
 
 impl Finding<'_> {
@@ -53,7 +53,7 @@ fn print_finding(finding: &Finding<'_>, args: &CheckArgs) {
     let Finding { part, audit, live } = finding;
     println!("{} → {}: {}", part.workflow.id, part.sink.name, audit.headline());
     match live {
-        Some(Ok(live)) => println!("  table: {}", live.description()),
+        Some(Ok(live)) => println!("  table: {}", description(live)),
         Some(Err(failure)) => println!("  table: {failure}"),
         None => {}
     }
@@ -74,7 +74,7 @@ fn as_json(findings: &[Finding<'_>], incomplete: &[(&str, &str)]) -> serde_json:
         .map(|Finding { part, audit, live }| {
             let refused = audit.may_start().err().map(|r| json!({"code": r.code, "reason": r.reason, "cure": r.cure}));
             let live = live.as_ref().map(|live| match live {
-                Ok(live) => json!({"fit": true, "mode": live.mode().name(), "description": live.description()}),
+                Ok(live) => json!({"fit": true, "mode": live.mapping.mode.name(), "description": description(live)}),
                 Err(failure) => json!({"fit": false, "code": failure.code, "message": failure.message}),
             });
             json!({"workflow": part.workflow.id, "sink": part.sink.name, "audit": audit, "refused": refused, "table": live})
@@ -82,4 +82,10 @@ fn as_json(findings: &[Finding<'_>], incomplete: &[(&str, &str)]) -> serde_json:
         .collect();
     let incomplete: Vec<_> = incomplete.iter().map(|(id, lacking)| json!({"workflow": id, "lacks": lacking})).collect();
     json!({"checked": checked, "incomplete": incomplete})
+}
+
+/// The mode, why it is this one, and the columns that are written.
+fn description(live: &LiveCheck) -> String {
+    let columns: Vec<&str> = live.mapping.columns.iter().map(|column| column.live.name.as_str()).collect();
+    format!("{}: {}; writes {}", live.mapping.mode.name(), live.mapping.why, columns.join(", "))
 }

@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use hapax_connect::sqlite::letters;
-use hapax_connect::sqlite::{LiveTarget, SqliteIdempotentSink, SqliteSink};
+use hapax_connect::sqlite::inspect::LiveCheck;
+use hapax_connect::sqlite::{SqliteIdempotentSink, SqliteSink};
 use hapax_engine::batch::Batch;
 use hapax_engine::letters::{LetterChoice, Replay as _, Replayed, StoredLetter};
 use hapax_engine::pipeline::{Origin, Pipeline};
@@ -87,7 +88,7 @@ async fn look(part: &Part<'_>, choice: &LetterChoice, config: &Config, sum: &mut
         let Some(last) = page.last() else { return Ok(()) };
         after = last.id;
         for letter in page.iter().filter(|letter| letter.state == "dead") {
-            *sum.verdicts.entry(judge(letter, live.mode(), part.sqlite().progress)).or_default() += 1;
+            *sum.verdicts.entry(judge(letter, live.mapping.mode, part.sqlite().progress)).or_default() += 1;
         }
     }
 }
@@ -108,7 +109,7 @@ async fn replay_part(
         let Some(last) = page.last() else { return Ok(()) };
         after = last.id;
         let goes = |letter: &&StoredLetter| {
-            letter.state == "dead" && judge(letter, live.mode(), part.sqlite().progress).goes_ahead(overwrite)
+            letter.state == "dead" && judge(letter, live.mapping.mode, part.sqlite().progress).goes_ahead(overwrite)
         };
         let ready: Vec<StoredLetter> = page.iter().filter(goes).cloned().collect();
         if !ready.is_empty() {
@@ -147,7 +148,7 @@ impl Writer {
     async fn write(
         &mut self,
         part: &Part<'_>,
-        live: &LiveTarget,
+        live: &LiveCheck,
         ledger: &mut Ledger,
         ready: &[StoredLetter],
     ) -> Result<Replayed, Failure> {
@@ -175,13 +176,13 @@ impl Writer {
 /// The letters' inputs, decoded and keyed as if they had just been read.
 fn batch_of(
     part: &Part<'_>,
-    live: &LiveTarget,
+    live: &LiveCheck,
     fields: &[hapax_model::field::FieldPath],
     ready: &[StoredLetter],
 ) -> Batch {
     let source = part.open_source();
     let origin = Origin { source: source.identity(), lane: source.lane().to_owned() };
-    let keyer = plan::keyer(part.workflow, part.sqlite(), live.mode());
+    let keyer = plan::keyer(part.workflow, part.sqlite(), live.mapping.mode);
     let delete_when = part.sqlite().delete_when.clone();
     let mut pipeline = Pipeline::new(fields, keyer, delete_when, plan::unknown_fields(part.sqlite()), origin);
     let mut batch = pipeline.batch();
