@@ -200,7 +200,12 @@ impl<K: IdempotentSink, P: ProgressStore> StateProgress<K, P> {
     }
 
     fn committed(&self, batch: &Batch, upserted: &Upserted) -> Committed {
-        Committed { progress: self.progress(), written: upserted.written, dead_inputs: dead_inputs(batch, upserted) }
+        Committed {
+            progress: self.progress(),
+            stored: self.unsaved.record.is_none(),
+            written: upserted.written,
+            dead_inputs: dead_inputs(batch, upserted),
+        }
     }
 }
 

@@ -56,7 +56,7 @@ pub fn suggested_ddl(config: &SqliteSinkConfig) -> String {
     for name in &key {
         add(name, if config.key_column.as_ref() == Some(name) { " BLOB NOT NULL" } else { " NOT NULL" });
     }
-    for name in &config.key_column {
+    if let Some(name) = &config.key_column {
         add(name, " BLOB");
     }
     for path in &config.key_fields {

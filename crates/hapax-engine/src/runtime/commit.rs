@@ -112,7 +112,9 @@ impl<K: TransactionalSink, T: StateStore> Committer<K, T> {
         if !self.progress.totals.adds_up() {
             tracing::error!(delivery = %self.settings.id, totals = ?self.progress.totals, "the ledger does not add up");
         }
-        self.witness(Due::IfIntervalPassed).await;
+        if committed.stored {
+            self.witness(Due::IfIntervalPassed).await;
+        }
         let fields: Arc<[FieldPath]> = self.sink.fields().into();
         self.news.send_replace(News { committed: Some(self.progress.bookmark.clone()), fields });
         Ok(())
@@ -247,7 +249,12 @@ enum Due {
 /// What a commit that landed in spite of its missing answer did, as far as progress tells.
 fn landed(found: Progress, batch: &Batch) -> Committed {
     let dead_inputs = batch.letters().iter().map(|(input, _)| *input).collect();
-    Committed { progress: found, written: Written { upserts: batch.len() as u64, ..Written::default() }, dead_inputs }
+    Committed {
+        progress: found,
+        stored: true,
+        written: Written { upserts: batch.len() as u64, ..Written::default() },
+        dead_inputs,
+    }
 }
 
 /// The inputs of `batch`, all of them letters.
