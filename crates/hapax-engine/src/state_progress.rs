@@ -363,9 +363,16 @@ impl<K: IdempotentSink, P: ProgressStore> TransactionalSink for StateProgress<K,
     }
 
     async fn finish(&mut self) -> Result<(), SinkError> {
-        match self.unsaved.record.clone() {
-            Some(last) => self.save(&last, Totals::default(), Vec::new()).await,
-            None => Ok(()),
+        let Some(mut last) = self.unsaved.record.clone() else { return Ok(()) };
+        // Position first: the position of this epoch is saved, its counts and letters are not. They get an epoch of
+        // their own, without a range, because the log holds each epoch once.
+        if self.saved.as_ref().is_some_and(|saved| saved.epoch == last.epoch) {
+            last.epoch = last.epoch.next();
         }
+        self.save(&last, Totals::default(), Vec::new()).await
     }
 }
+
+#[cfg(test)]
+#[path = "state_progress_tests.rs"]
+mod tests;
