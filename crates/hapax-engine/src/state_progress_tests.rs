@@ -41,7 +41,7 @@ impl IdempotentSink for Taker {
 
 /// A store whose log, like a real one, holds each epoch once.
 #[derive(Clone, Default)]
-struct Store(Arc<Mutex<Vec<(Progress, usize)>>>);
+struct Store(Arc<Mutex<Vec<(Progress, usize)>>>, Arc<Mutex<Option<Intent>>>);
 
 impl ProgressStore for Store {
     async fn look(&mut self, _id: &DeliveryId) -> Result<Option<Progress>, SinkError> {
@@ -81,10 +81,11 @@ impl ProgressStore for Store {
     }
 
     async fn load_intent(&mut self, _id: &DeliveryId) -> Result<Option<Intent>, SinkError> {
-        Ok(None)
+        Ok(self.1.lock().unwrap().clone())
     }
 
-    async fn save_intent(&mut self, _id: &DeliveryId, _epoch: Epoch, _intent: &Intent) -> Result<(), SinkError> {
+    async fn save_intent(&mut self, _id: &DeliveryId, _epoch: Epoch, intent: &Intent) -> Result<(), SinkError> {
+        *self.1.lock().unwrap() = Some(intent.clone());
         Ok(())
     }
 }
@@ -94,12 +95,12 @@ fn bookmark(offset: u64) -> Bookmark {
 }
 
 /// An epoch of two inputs, one of which has died in the fill.
-fn epoch(number: u64) -> (EpochRecord, Batch) {
+fn epoch(number: u64, key: u8) -> (EpochRecord, Batch) {
     let mut batch = Batch::new(Layout::new(&[]));
     for offset in [2 * number - 2, 2 * number - 1] {
         batch.inputs.push(Position { offset, index: 0 }, b"{}");
     }
-    batch.push_event(0, 0, Operation::Upsert);
+    batch.push_event(0, 0, Operation::Upsert).set_keys(None, Some(KeyHash([key; 16])));
     let cause = Cause { stage: Stage::Decode, code: "HX2001", message: "bad".into(), fingerprint: "bad".into() };
     batch.push_letter(1, cause, None);
     let record = EpochRecord {
@@ -124,7 +125,7 @@ async fn what_was_not_saved_yet_is_saved_at_the_end() {
         let claim = Claim::Take { start: bookmark(0), contract: Contract::default(), session: "test".into() };
         sink.init_transactions(&claim).await.expect("it is claimed");
         for number in 1..=3 {
-            let (record, batch) = epoch(number);
+            let (record, batch) = epoch(number, 7);
             sink.begin_transaction(record.epoch).expect("it begins");
             sink.write(Arc::new(batch)).expect("it is staged");
             sink.commit_transaction(&record).await.expect("it commits");
@@ -135,5 +136,33 @@ async fn what_was_not_saved_yet_is_saved_at_the_end() {
         assert_eq!(last.totals, Totals { read: 6, delivered: 3, dead: 3, filtered: 0, rows: 3 }, "{order:?}");
         assert_eq!(last.bookmark, bookmark(6), "{order:?}");
         assert_eq!(log.iter().map(|(_, letters)| letters).sum::<usize>(), 3, "{order:?}");
+    }
+}
+
+async fn life(store: &Store, interval: Duration, keys: &[u8]) -> Result<(), SinkError> {
+    let id = DeliveryId { workflow: "w".into(), sink: "s".into(), lane: "l".into() };
+    let mut sink = StateProgress::new(id, Taker, store.clone(), Order::RowsFirst, WatchKeys::Yes, interval);
+    let claim = Claim::Take { start: bookmark(0), contract: Contract::default(), session: "test".into() };
+    sink.init_transactions(&claim).await?;
+    for (key, number) in keys.iter().zip(1..) {
+        let (record, batch) = epoch(number, *key);
+        sink.begin_transaction(record.epoch)?;
+        sink.write(Arc::new(batch))?;
+        sink.commit_transaction(&record).await?;
+    }
+    Ok(())
+}
+
+/// Goal: keys that changed over a restart are noticed, and the same keys are not blamed when the position is saved in
+/// the middle of the range that is read again. Method: two epochs without a saved position, then a second life.
+#[tokio::test]
+async fn keys_are_compared_over_the_whole_range_that_was_written_down() {
+    for interval in [Duration::ZERO, Duration::from_secs(3600)] {
+        for (again, same) in [([1, 2], true), ([1, 3], false), ([3, 2], false)] {
+            let store = Store::default();
+            life(&store, Duration::from_secs(3600), &[1, 2]).await.expect("the first life goes well");
+            let second = life(&store, interval, &again).await;
+            assert_eq!(second.is_ok(), same, "{interval:?} {again:?}: {second:?}");
+        }
     }
 }
