@@ -1,6 +1,6 @@
 //! A fault at a named point: bring a worker there, let it happen, go on, judge.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
 
@@ -11,6 +11,9 @@ use crate::points::{Action, Point, Way};
 use crate::world::{LEASE, SOON, World};
 
 use super::{contract, doubt, letters};
+
+/// What a fenced worker says when it claims again.
+pub(super) const BEGINS_ANEW: &str = "claiming again";
 
 /// Lines that are kept back until the stopped worker has been woken up.
 pub(super) const TAIL: usize = 200;
@@ -153,14 +156,13 @@ fn woken_inside_its_transaction(world: &mut World, first: &mut Child, shut: Shut
     Ok(())
 }
 
-/// True if the second worker took the lane over: the first is then fenced and the second ends well.
+/// True if the second worker took the lane over: it ends well, and the first is then fenced.
 fn wait_either(world: &mut World, first: &mut Child, second: &mut Child) -> anyhow::Result<bool> {
-    let started = std::time::Instant::now();
+    let started = Instant::now();
     while started.elapsed() < Duration::from_secs(6) {
         if first.poll()?.is_some() || second.poll()?.is_some() {
             world.expect(second, Exit::Code(0))?;
-            world.feed(world.fed + 20)?;
-            world.expect(first, Exit::Code(4))?;
+            fenced_or_begins_anew(world, first)?;
             return Ok(true);
         }
         std::thread::sleep(Duration::from_millis(10));
@@ -168,16 +170,40 @@ fn wait_either(world: &mut World, first: &mut Child, second: &mut Child) -> anyh
     Ok(false)
 }
 
+/// A worker that was fenced ends with code 4; if nobody has the lease any more it may claim again instead, as any
+/// worker that starts may. It then goes on as one, and ends well when it is asked to.
+pub(super) fn fenced_or_begins_anew(world: &mut World, worker: &mut Child) -> anyhow::Result<()> {
+    world.feed(world.fed + 20)?;
+    let started = Instant::now();
+    while worker.poll()?.is_none() && started.elapsed() < SOON {
+        if worker.said().contains(BEGINS_ANEW) {
+            world.wait_all_read()?;
+            return world.drain(worker);
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    world.expect(worker, Exit::Code(4))?;
+    Ok(())
+}
+
 /// A stopped worker that holds nothing is taken over from; woken up, it must notice and write nothing.
-pub(super) fn woken_after_take_over(world: &mut World, first: &mut Child) -> anyhow::Result<()> {
-    let mut second = world.launch("second", &["run", "--once"]).start()?;
-    world.expect(&mut second, Exit::Code(0))?;
+fn woken_after_take_over(world: &mut World, first: &mut Child) -> anyhow::Result<()> {
+    let mut second = world.follow("second")?;
+    world.wait_all_read()?;
     let before = world.found()?;
-    // More input, so that the one that wakes up has something to try.
-    world.feed(world.fed + TAIL / 2)?;
     world.signal(first, Signal::CONT)?;
+    let started = Instant::now();
+    while first.poll()?.is_none() && second.poll()?.is_none() && started.elapsed() < SOON {
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    if second.poll()?.is_some() && first.said().contains(BEGINS_ANEW) {
+        // On a machine that stands still for longer than a lease the second worker lost its own: it is the fenced one.
+        world.expect(&mut second, Exit::Code(4))?;
+        return world.drain(first);
+    }
     world.expect(first, Exit::Code(4))?;
     let after = world.found()?;
+    world.drain(&mut second)?;
     let same = before.rows == after.rows && before.progress == after.progress && before.epochs == after.epochs;
     if !same {
         let text =
