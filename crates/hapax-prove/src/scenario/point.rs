@@ -108,11 +108,9 @@ fn stop(world: &mut World, random: &mut fastrand::Rng, point: &Point) -> anyhow:
         return Ok(());
     }
     must_have_happened(world, &first, point);
-    let target_locked = write_locked(&world.target())?;
-    if target_locked || (world.state().exists() && write_locked(&world.state())?) {
-        woken_inside_its_transaction(world, &mut first, target_locked.into())?;
-    } else {
-        woken_after_take_over(world, &mut first)?;
+    match shut_out_of(world)? {
+        Some(shut) => woken_inside_its_transaction(world, &mut first, shut)?,
+        None => woken_after_take_over(world, &mut first)?,
     }
     world.feed(world.count())?;
     world.run_once("last")?;
@@ -122,21 +120,23 @@ fn stop(world: &mut World, random: &mut fastrand::Rng, point: &Point) -> anyhow:
 
 /// Which database a stopped worker shuts others out of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Shut {
+pub(super) enum Shut {
     /// The target: whoever claims must name the holder.
     Target,
     /// Only the state store, by chance: manners, nothing to say about it.
     State,
 }
 
-impl From<bool> for Shut {
-    fn from(target_locked: bool) -> Self {
-        if target_locked { Self::Target } else { Self::State }
+/// What the worker that is stopped now shuts others out of.
+pub(super) fn shut_out_of(world: &World) -> anyhow::Result<Option<Shut>> {
+    if write_locked(&world.target())? {
+        return Ok(Some(Shut::Target));
     }
+    Ok((world.state().exists() && write_locked(&world.state())?).then_some(Shut::State))
 }
 
 /// A stopped worker that holds the write lock blocks the claim: the claimer names it, and goes on once it is awake.
-fn woken_inside_its_transaction(world: &mut World, first: &mut Child, shut: Shut) -> anyhow::Result<()> {
+pub(super) fn woken_inside_its_transaction(world: &mut World, first: &mut Child, shut: Shut) -> anyhow::Result<()> {
     let mut second = world.launch("second", &["run", "--once"]).start()?;
     match shut {
         Shut::Target => {

@@ -4,10 +4,11 @@ use std::time::Duration;
 
 use rustix::process::Signal;
 
-use super::point::{TAIL, fenced_or_begins_anew};
+use super::point::{TAIL, fenced_or_begins_anew, shut_out_of, woken_inside_its_transaction};
 use crate::check::Anomaly;
-use crate::child::Exit;
+use crate::child::{Child, Exit};
 use crate::feed::Pace;
+use crate::reader::Reader;
 use crate::world::{SOON, World};
 
 /// Long, because a first worker that could not renew it in time would lose it honestly.
@@ -85,10 +86,15 @@ pub fn zombie_late(world: &mut World, random: &mut fastrand::Rng) -> anyhow::Res
     let mut first = world.launch("zombie", &["run"]).faults(faults).start()?;
     let stopped = first.wait_stopped(SOON)?;
     world.must(stopped.into(), "the first worker never stopped");
-    let mut second = world.launch("second", &["run", "--once"]).start()?;
-    world.expect(&mut second, Exit::Code(0))?;
-    world.signal(&mut first, Signal::CONT)?;
-    fenced_or_begins_anew(world, &mut first)?;
+    if let Some(shut) = shut_out_of(world)? {
+        // By chance it renews its lease just now.
+        woken_inside_its_transaction(world, &mut first, shut)?;
+    } else {
+        let mut second = world.launch("second", &["run", "--once"]).start()?;
+        world.expect(&mut second, Exit::Code(0))?;
+        world.signal(&mut first, Signal::CONT)?;
+        fenced_or_begins_anew(world, &mut first)?;
+    }
     world.feed(world.count())?;
     world.run_once("last")?;
     reader.finish()?;
@@ -102,19 +108,32 @@ pub fn zombie_late(world: &mut World, random: &mut fastrand::Rng) -> anyhow::Res
 /// If it could not be told to its end.
 pub fn zombie_early(world: &mut World, random: &mut fastrand::Rng) -> anyhow::Result<()> {
     let reader = world.reader();
-    world.feed(world.count())?;
+    world.feed(world.count() - TAIL)?;
     let faults = format!("barrier:stop:{}", random.u64(1..=6));
     let mut first = world.launch("zombie", &["run"]).faults(faults).start()?;
     let stopped = first.wait_stopped(SOON)?;
     world.must(stopped.into(), "the first worker never stopped");
+    if let Some(shut) = shut_out_of(world)? {
+        // By chance it renews its lease just now.
+        woken_inside_its_transaction(world, &mut first, shut)?;
+    } else {
+        woken_before_the_first_commit(world, &reader, &mut first)?;
+    }
+    world.feed(world.count())?;
+    world.run_once("last")?;
+    reader.finish()?;
+    world.conclude()
+}
+
+fn woken_before_the_first_commit(world: &mut World, reader: &Reader, first: &mut Child) -> anyhow::Result<()> {
     reader.refresh();
     let owner = reader.latest().map_or(0, |sample| sample.progress.generation);
     let claim = world.launch("second", &["run", "--once"]).faults("source.assigned:pause-1500:1");
     let mut second = claim.start()?;
     let claimed = reader.wait_for(SOON, |sample| sample.progress.generation > owner);
     world.must(claimed.into(), "the second worker did not claim");
-    world.signal(&mut first, Signal::CONT)?;
-    world.expect(&mut first, Exit::Code(4))?;
+    world.signal(first, Signal::CONT)?;
+    world.expect(first, Exit::Code(4))?;
     world.expect(&mut second, Exit::Code(0))?;
     reader.refresh();
     let generation = reader.latest().map_or(0, |sample| sample.progress.generation);
@@ -122,6 +141,5 @@ pub fn zombie_early(world: &mut World, random: &mut fastrand::Rng) -> anyhow::Re
         let text = format!("generation is {generation}, one claim after {owner}: the owner lost its lane to a zombie");
         world.accuse(Anomaly::ZombieWrite, text);
     }
-    reader.finish()?;
-    world.conclude()
+    Ok(())
 }
