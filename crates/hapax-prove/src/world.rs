@@ -240,6 +240,8 @@ impl World {
     /// # Errors
     /// If it does not end.
     pub fn drain(&mut self, child: &mut Child) -> anyhow::Result<()> {
+        // Before it says one of these it may not listen for signals yet.
+        child.wait_said_any(&["claimed", "standing by"], SOON)?;
         self.signal(child, Signal::TERM)?;
         self.expect(child, Exit::Code(0))?;
         Ok(())

@@ -7,7 +7,7 @@ use rustix::process::Signal;
 use crate::child::Exit;
 use crate::feed::Pace;
 use crate::setting::Guarantee;
-use crate::world::{Trouble, World};
+use crate::world::{SOON, Trouble, World};
 
 /// No fault: what is judged here is the workload, the configuration and the judge.
 ///
@@ -77,6 +77,9 @@ pub fn drain(world: &mut World, random: &mut fastrand::Rng) -> anyhow::Result<()
     let feeder = world.feed_slowly(world.count(), pace);
     for time in 0..2 {
         let mut worker = world.follow(&format!("drained{time}"))?;
+        // Before that it may not listen for signals yet.
+        let claimed = worker.wait_said("claimed", SOON)?;
+        world.must(claimed.into(), "the worker did not claim");
         let works = world.wait_rows(50 * (time + 1))?;
         world.must(works.into(), "no row arrived");
         std::thread::sleep(Duration::from_millis(random.u64(0..120)));
