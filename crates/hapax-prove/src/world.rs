@@ -401,6 +401,14 @@ impl World {
         Ok(())
     }
 
+    /// Says that no live worker has a COMMIT in doubt here. Where progress is in the target, every guarantee then
+    /// delivers everything once: who is killed leaves nothing open that the next claim does not answer.
+    pub fn nobody_doubts(&mut self) {
+        if self.setting.place == Place::Sink {
+            self.trouble = Trouble::None;
+        }
+    }
+
     /// What happened, so far.
     #[must_use]
     pub fn history(&self) -> History {
@@ -438,7 +446,7 @@ impl World {
 /// Whether anything happened that a weaker guarantee may answer with less.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Trouble {
-    /// No fault, no doubt: every guarantee then delivers everything once.
+    /// No fault, or none that leaves a doubt: every guarantee then delivers everything once.
     None,
     /// There was some.
     Some,

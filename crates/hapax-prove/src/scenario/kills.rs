@@ -29,6 +29,7 @@ pub fn plain(world: &mut World) -> anyhow::Result<()> {
 /// # Errors
 /// If it could not be told to its end.
 pub fn random(world: &mut World, random: &mut fastrand::Rng) -> anyhow::Result<()> {
+    world.nobody_doubts();
     let reader = world.reader();
     let pace = Pace { lines: 25, pause: Duration::from_millis(8) };
     let feeder = world.feed_slowly(world.count(), pace);

@@ -23,6 +23,9 @@ pub(super) const TAIL: usize = 200;
 /// # Errors
 /// If it could not be run to its end.
 pub fn run(world: &mut World, random: &mut fastrand::Rng, point: &'static Point, action: Action) -> anyhow::Result<()> {
+    if action == Action::Kill && point.way != Way::Doubt {
+        world.nobody_doubts();
+    }
     match (point.way, action) {
         (Way::Start | Way::Epoch, Action::Kill) => kill_on_the_way(world, random, point),
         (Way::Start | Way::Epoch, Action::Stop) => stop(world, random, point),
