@@ -436,6 +436,12 @@ impl<'a> OutputEvent<'a> {
         self.entry().event_key
     }
 
+    /// Which field is in which slot.
+    #[must_use]
+    pub const fn layout(&self) -> &'a Layout {
+        self.batch.layout()
+    }
+
     /// Field `slot` of the batch's layout.
     #[must_use]
     pub fn field(&self, slot: usize) -> FieldValue<'a> {
