@@ -5,5 +5,6 @@
 
 pub mod file;
 pub mod generate;
+pub mod metrics;
 #[cfg(feature = "sqlite")]
 pub mod sqlite;

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use hapax_model::field::FieldPath;
-use hapax_model::mode::ConflictMode;
+use hapax_model::mode::{ConflictMode, ProgressPlace};
 
 /// How many rows one INSERT carries unless the workflow says otherwise: measured, 25 to 50 % faster than one row each.
 pub const ROWS_PER_STATEMENT: usize = 64;
@@ -31,6 +31,9 @@ pub struct SqliteSinkConfig {
     pub columns: Columns,
     /// Whether events may ask for their row to be removed (`deleteWhen`).
     pub deletes: Deletes,
+    /// Where progress is kept. In the state store, mode `newer` needs a `versionColumn`: a version made from positions
+    /// would go back when the source's incarnation changes, of which the target then knows nothing.
+    pub progress: ProgressPlace,
     /// Whether the key strategy promises that two different events never share an event key.
     pub unique_keys: UniqueKeys,
     /// How long a wait for the file's lock may last.
@@ -91,6 +94,7 @@ impl SqliteSinkConfig {
             version_column: None,
             columns: Columns::default(),
             deletes: Deletes::Never,
+            progress: ProgressPlace::Sink,
             unique_keys: UniqueKeys::NotPromised,
             busy_timeout: BUSY_TIMEOUT,
             rows_per_statement: ROWS_PER_STATEMENT,

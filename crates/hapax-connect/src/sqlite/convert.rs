@@ -94,10 +94,9 @@ impl Stored<'_> {
             (ValueRef::Integer(a), ValueRef::Real(b)) => order_mixed(a, b),
             (ValueRef::Real(a), ValueRef::Integer(b)) => order_mixed(b, a).reverse(),
             (ValueRef::Text(a), ValueRef::Text(b)) | (ValueRef::Blob(a), ValueRef::Blob(b)) => a.cmp(b),
-            (
-                ValueRef::Null | ValueRef::Integer(_) | ValueRef::Real(_) | ValueRef::Text(_) | ValueRef::Blob(_),
-                _,
-            ) => class(&a).cmp(&class(&b)),
+            (ValueRef::Null | ValueRef::Integer(_) | ValueRef::Real(_) | ValueRef::Text(_) | ValueRef::Blob(_), _) => {
+                class(&a).cmp(&class(&b))
+            }
         }
     }
 }

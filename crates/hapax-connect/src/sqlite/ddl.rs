@@ -56,7 +56,7 @@ pub fn suggested_ddl(config: &SqliteSinkConfig) -> String {
     for name in &key {
         add(name, if config.key_column.as_ref() == Some(name) { " BLOB NOT NULL" } else { " NOT NULL" });
     }
-    for name in &config.key_column {
+    if let Some(name) = &config.key_column {
         add(name, " BLOB");
     }
     for path in &config.key_fields {
@@ -103,7 +103,8 @@ mod tests {
                 config.mode = Some(mode);
                 config.key_fields = vec![path(".order.id"), path("line")];
                 config.key_column = key_column;
-                config.columns.map = vec![("order_id".to_owned(), path(".order.id")), ("total".to_owned(), path("sum"))];
+                config.columns.map =
+                    vec![("order_id".to_owned(), path(".order.id")), ("total".to_owned(), path("sum"))];
                 if mode == ConflictMode::Newer {
                     config.deletes = Deletes::Some;
                 }

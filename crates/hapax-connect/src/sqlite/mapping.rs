@@ -4,7 +4,7 @@
 //! Not here: where a field lies in a batch (`rows`), since a batch may be older than the table's newest column.
 
 use hapax_model::field::FieldPath;
-use hapax_model::mode::ConflictMode;
+use hapax_model::mode::{ConflictMode, ProgressPlace};
 
 use super::config::{Deletes, SqliteSinkConfig};
 use super::schema::{Affinity, DeferredKey, LiveColumn, LiveTable, RowNumbers};
@@ -211,6 +211,11 @@ impl Mapping {
             let found = self.position(name).filter(|at| !self.key.contains(at));
             let message = format!("versionColumn \"{name}\" is part of the key and never changes; name another");
             return found.ok_or_else(|| unfit(NO_VERSION, message));
+        }
+        if config.progress == ProgressPlace::State {
+            let message = "onConflict is newer and progress is in the state store, where a row's version must come from \
+                           the event; name a versionColumn that an event field feeds";
+            return Err(unfit(NO_VERSION, message));
         }
         let found = self.columns.iter().position(|column| column.feed == Feed::Version);
         let Some(at) = found else {

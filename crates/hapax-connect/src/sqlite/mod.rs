@@ -3,19 +3,30 @@
 use std::time::{SystemTime, UNIX_EPOCH};
 
 pub mod admin;
+mod commit;
 pub mod config;
 pub mod convert;
 pub mod ddl;
 pub mod error;
+pub mod idempotent;
+pub mod inspect;
 pub mod letters;
 pub mod mapping;
 pub mod progress;
+mod replay;
+mod rows;
 #[cfg(test)]
 mod sample;
 pub mod schema;
+pub mod sink;
 pub mod state;
 pub mod statement;
 pub mod tables;
+mod write;
+
+pub use config::SqliteSinkConfig;
+pub use idempotent::SqliteIdempotentSink;
+pub use sink::SqliteSink;
 
 /// The wall clock, in milliseconds since 1970: for people, for leases, never for safety.
 pub(crate) fn now_ms() -> u64 {

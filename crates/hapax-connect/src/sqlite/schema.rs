@@ -158,7 +158,8 @@ fn columns(connection: &Connection, table: &str, typing: Typing) -> rusqlite::Re
         key_place: u32,
         hidden: i64,
     }
-    let sql = "SELECT name, type, \"notnull\", dflt_value IS NOT NULL, pk, hidden FROM pragma_table_xinfo(?1) ORDER BY cid";
+    let sql =
+        "SELECT name, type, \"notnull\", dflt_value IS NOT NULL, pk, hidden FROM pragma_table_xinfo(?1) ORDER BY cid";
     let mut statement = connection.prepare(sql)?;
     let raw: Vec<Raw> = statement
         .query_map([table], |row| {
@@ -176,9 +177,8 @@ fn columns(connection: &Connection, table: &str, typing: Typing) -> rusqlite::Re
         raw.iter().filter(|c| c.key_place > 0).map(|c| (c.key_place, c.name.clone())).collect();
     key.sort();
     let key: Vec<String> = key.into_iter().map(|(_, name)| name).collect();
-    let is_row_number = |column: &Raw| {
-        key.len() == 1 && column.key_place > 0 && column.declared.eq_ignore_ascii_case("integer")
-    };
+    let is_row_number =
+        |column: &Raw| key.len() == 1 && column.key_place > 0 && column.declared.eq_ignore_ascii_case("integer");
     let row_number = if has_key_index(connection, table)? { None } else { raw.iter().position(is_row_number) };
     // Hidden is 1 in virtual tables, 2 and 3 for generated columns: nobody can write those.
     let writable = raw.iter().enumerate().filter(|(_, column)| column.hidden == 0);
@@ -238,7 +238,8 @@ fn unique_index(connection: &Connection, name: String, mut flaw: Option<String>)
 }
 
 fn deferred_keys(connection: &Connection, table: &str) -> rusqlite::Result<Vec<DeferredKey>> {
-    let mut statement = connection.prepare("SELECT name, sql FROM sqlite_schema WHERE type = 'table' AND sql IS NOT NULL")?;
+    let mut statement =
+        connection.prepare("SELECT name, sql FROM sqlite_schema WHERE type = 'table' AND sql IS NOT NULL")?;
     let tables: Vec<(String, String)> =
         statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?.collect::<rusqlite::Result<_>>()?;
     let mut found = Vec::new();

@@ -6,7 +6,7 @@ use hapax_model::fault::{Bug, planted};
 use hapax_model::mode::ConflictMode;
 use hapax_sql::sqlite::{QuoteError, quote_identifier};
 
-use super::mapping::{Feed, FedColumn, Mapping};
+use super::mapping::{FedColumn, Feed, Mapping};
 use super::schema::Affinity;
 
 /// What a row asks of the table.

@@ -1,0 +1,225 @@
+//! A SQLite table as a target that holds none of our tables: `progress: state`.
+//!
+//! One transaction of its own per batch. Invariant: the file gets rows of the user's table and nothing else, no marker
+//! either. Not here: progress and letters (the state store's).
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Instant;
+
+use hapax_engine::batch::{Batch, FieldSpan, OutputEvent};
+use hapax_engine::sink::{IdempotentSink, SinkError, TargetIdentity, Upserted, Written};
+use hapax_model::field::{FieldPath, FieldValue};
+use hapax_model::key::{DedupStrategy, KeyHash};
+use hapax_model::letter::Cause;
+use hapax_model::mode::ProgressPlace;
+use hapax_model::position::Position;
+use hapax_model::rejects::RejectStop;
+use hapax_sql::sqlite::{Session, checked_commit};
+use rusqlite::{Connection, Transaction, TransactionBehavior};
+
+use super::commit::check_schema;
+use super::config::SqliteSinkConfig;
+use super::error::{During, after_commit, path_of, sink_error};
+use super::inspect::{Inspected, inspect_foreign, inspect_foreign_again};
+use super::mapping::Mapping;
+use super::rows::{Incarnations, Rows, dedup_key};
+use super::sink::run;
+use super::write::{InsertCounter, Outcome, Pass, Trouble, write_fast, write_slowly};
+use crate::metrics::SinkMetrics;
+
+/// How often one batch reads the schema again before it gives up.
+const SCHEMA_READS: u32 = 2;
+
+/// Writes rows by key, with progress elsewhere.
+#[derive(Debug)]
+pub struct SqliteIdempotentSink {
+    config: Arc<SqliteSinkConfig>,
+    strategy: DedupStrategy,
+    session: Option<Session>,
+    inspected: Option<Arc<Inspected>>,
+    metrics: SinkMetrics,
+}
+
+impl SqliteIdempotentSink {
+    /// A sink whose keys are made by `strategy`; nothing is opened before the first question.
+    #[must_use]
+    pub fn new(config: SqliteSinkConfig, strategy: DedupStrategy) -> Self {
+        let config = SqliteSinkConfig { progress: ProgressPlace::State, ..config };
+        Self { config: Arc::new(config), strategy, session: None, inspected: None, metrics: SinkMetrics::default() }
+    }
+
+    /// What the sink counted so far.
+    #[must_use]
+    pub fn metrics(&self) -> SinkMetrics {
+        self.metrics.clone()
+    }
+
+    /// How the table is written, once it was inspected.
+    #[must_use]
+    pub fn mapping(&self) -> Option<&Mapping> {
+        self.inspected.as_deref().map(|inspected| &inspected.mapping)
+    }
+
+    async fn inspected(&mut self) -> Result<Arc<Inspected>, SinkError> {
+        if let Some(inspected) = &self.inspected {
+            return Ok(Arc::clone(inspected));
+        }
+        let config = Arc::clone(&self.config);
+        let work = move |connection: &mut Connection| inspect_foreign(connection, &config);
+        let inspected = Arc::new(run(&mut self.session, &self.config, During::Look, work).await?);
+        self.inspected = Some(Arc::clone(&inspected));
+        Ok(inspected)
+    }
+
+    async fn write(&mut self, batch: Arc<Batch>) -> Result<Upserted, SinkError> {
+        let inspected = self.inspected().await?;
+        let config = Arc::clone(&self.config);
+        let events = batch.len() as u64;
+        let work = move |connection: &mut Connection| {
+            let begun = Instant::now();
+            let (outcome, inspected) = upsert(connection, &config, inspected, &batch)?;
+            Ok((outcome, inspected, begun.elapsed()))
+        };
+        let done = run(&mut self.session, &self.config, During::Look, work).await;
+        let (outcome, inspected, took) = done.inspect_err(|_| self.metrics.commit_failures += 1)?;
+        self.metrics.committed(events, &outcome.written, took);
+        self.inspected = Some(inspected);
+        Ok(Upserted { written: outcome.written, rejected: outcome.refused })
+    }
+}
+
+/// Writes the batch, in as many tries as it takes; only the last one leaves anything behind.
+fn upsert(
+    connection: &mut Connection,
+    config: &SqliteSinkConfig,
+    mut inspected: Arc<Inspected>,
+    batch: &Batch,
+) -> Result<(Outcome, Arc<Inspected>), SinkError> {
+    let mut pass = Pass::Fast;
+    let mut schema_reads = 0;
+    loop {
+        pass = match attempt(connection, config, &inspected, batch, &pass) {
+            Ok(outcome) => return Ok((outcome, inspected)),
+            Err(Trouble::Stop(error)) => return Err(error),
+            Err(Trouble::Refused) => Pass::Slow { known: BTreeMap::new() },
+            Err(Trouble::Without(event, cause)) => pass.without(event, cause),
+            Err(Trouble::Schema(message)) if schema_reads == SCHEMA_READS => {
+                return Err(SinkError::SchemaEvolution { target: config.target_name(), message });
+            }
+            Err(Trouble::Schema(_)) => {
+                schema_reads += 1;
+                inspected = Arc::new(inspect_foreign_again(connection, config)?);
+                pass
+            }
+        };
+    }
+}
+
+fn attempt(
+    connection: &mut Connection,
+    config: &SqliteSinkConfig,
+    inspected: &Inspected,
+    batch: &Batch,
+    pass: &Pass,
+) -> Result<Outcome, Trouble> {
+    let (path, during) = (path_of(connection), During::Look);
+    let fail = |error: rusqlite::Error| Trouble::Stop(sink_error(&path, during, &error));
+    // No version is made from positions here: the mapping refuses that where progress is elsewhere.
+    let rows = Rows::new(&inspected.mapping, batch, Incarnations::One(0));
+    let order = match pass {
+        Pass::Fast => rows.reduced(config.unique_keys)?.ok_or(Trouble::Refused)?,
+        Pass::Slow { .. } => (0..batch.len()).collect(),
+    };
+    let counter = InsertCounter::install(connection, &inspected.mapping).map_err(fail)?;
+    let tried = {
+        let transaction = Transaction::new_unchecked(connection, TransactionBehavior::Immediate).map_err(fail)?;
+        let written = check_schema(&transaction, during, inspected).and_then(|()| match pass {
+            Pass::Fast => write_fast(&transaction, &rows, &order, config.rows_per_statement, &counter, during),
+            Pass::Slow { known } => write_slowly(&transaction, &rows, &order, known, &counter, during),
+        });
+        written.and_then(|outcome| {
+            after_commit(&path, during, checked_commit(&transaction))?;
+            Ok(outcome)
+        })
+        // Dropped without COMMIT, the transaction is rolled back here.
+    };
+    counter.remove(connection).map_err(fail)?;
+    tried
+}
+
+/// One event as a batch of its own.
+fn alone(event: &OutputEvent<'_>) -> Batch {
+    let mut batch = Batch::new(event.layout().clone());
+    let payload = event.payload();
+    batch.inputs.push(event.position(), payload.as_bytes());
+    let emit = u16::try_from(event.emit()).unwrap_or(u16::MAX);
+    let mut copy = batch.push_event(0, emit, event.operation());
+    for slot in 0..event.layout().paths().len() {
+        if let Some(field) = span_of(payload, event.field(slot)) {
+            copy.set(slot, &field);
+        }
+    }
+    copy.set_keys(event.entity_key(), event.event_key());
+    batch
+}
+
+/// A field as a span of its event's own bytes.
+fn span_of(payload: &str, value: FieldValue<'_>) -> Option<FieldSpan> {
+    let range = |text: &str| {
+        let start = (text.as_ptr() as usize).wrapping_sub(payload.as_ptr() as usize);
+        payload.get(start..start.checked_add(text.len())?).filter(|same| *same == text)?;
+        Some(start..start + text.len())
+    };
+    match value {
+        FieldValue::Absent => None,
+        FieldValue::Null => Some(FieldSpan::Null),
+        FieldValue::Bool(value) => Some(FieldSpan::Bool(value)),
+        FieldValue::Number(text) => range(text).map(FieldSpan::Number),
+        FieldValue::Json(text) => range(text).map(FieldSpan::Json),
+        FieldValue::Text(text) => {
+            Some(range(text).map_or_else(|| FieldSpan::Unescaped(text.to_owned()), FieldSpan::Text))
+        }
+    }
+}
+
+impl IdempotentSink for SqliteIdempotentSink {
+    fn fields(&self) -> &[FieldPath] {
+        self.mapping().map_or(&[], |mapping| &mapping.fields)
+    }
+
+    async fn inspect(&mut self) -> Result<TargetIdentity, SinkError> {
+        self.inspected = None;
+        Ok(self.inspected().await?.identity.clone())
+    }
+
+    fn derive_dedup_key(&self, event: &OutputEvent<'_>) -> Option<KeyHash> {
+        let mode = self.mapping().map(|mapping| mapping.mode).or(self.config.mode)?;
+        dedup_key(mode, event)
+    }
+
+    async fn upsert(&mut self, event: &OutputEvent<'_>) -> Result<Written, SinkError> {
+        let batch = alone(event);
+        let (position, done) = (event.position(), self.write(Arc::new(batch)).await?);
+        match done.rejected.into_iter().next() {
+            None => Ok(done.written),
+            Some((_, cause)) => Err(refused(position, cause)),
+        }
+    }
+
+    async fn upsert_batch(&mut self, batch: Arc<Batch>) -> Result<Upserted, SinkError> {
+        self.write(batch).await
+    }
+
+    fn dedup_strategy(&self) -> &DedupStrategy {
+        &self.strategy
+    }
+}
+
+fn refused(position: Position, cause: Cause) -> SinkError {
+    SinkError::Rejected { stop: RejectStop::First { input: 0 }, position, message: cause.message }
+}
+
+#[cfg(test)]
+#[path = "idempotent_tests.rs"]
+mod tests;

@@ -1,0 +1,186 @@
+//! Dead letters written again, where they live: lock, outputs, mark, COMMIT, in one transaction.
+//!
+//! Reads and writes the target and `hapax_dead_letters`. Invariant: a letter is replayed once, by whoever locks it
+//! first; no position and no epoch changes. Not here: decoding the letters' bytes (the caller's).
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use hapax_engine::batch::Batch;
+use hapax_engine::letters::{LetterChoice, LetterStore, Replay, Replayed, StoredLetter};
+use hapax_engine::sink::{SinkError, Target as _, Written};
+use hapax_model::fault::point;
+use hapax_model::letter::Cause;
+use hapax_model::position::{DeliveryId, Incarnation};
+use hapax_sql::sqlite::checked_commit;
+use rusqlite::{Connection, Transaction, TransactionBehavior, params};
+
+use super::commit::check_schema;
+use super::config::SqliteSinkConfig;
+use super::error::{During, after_commit, path_of, sink_error};
+use super::inspect::{Inspected, inspect_again};
+use super::letters;
+use super::rows::{Incarnations, Rows};
+use super::sink::SqliteSink;
+use super::write::{InsertCounter, Trouble, write_slowly};
+
+/// How often one replay reads the schema again before it gives up.
+const SCHEMA_READS: u32 = 2;
+
+impl LetterStore for SqliteSink {
+    async fn list(&mut self, choice: &LetterChoice, after: i64, limit: usize) -> Result<Vec<StoredLetter>, SinkError> {
+        let choice = choice.clone();
+        self.run(During::Look, move |connection| letters::list(connection, &choice, after, limit)).await
+    }
+
+    async fn discard(&mut self, ids: &[i64]) -> Result<u64, SinkError> {
+        let ids = ids.to_vec();
+        self.run(During::Look, move |connection| letters::discard(connection, &ids)).await
+    }
+}
+
+impl Replay for SqliteSink {
+    async fn replay(&mut self, letters: &[i64], batch: Batch) -> Result<Replayed, SinkError> {
+        self.inspect().await?;
+        let job = Job {
+            config: Arc::clone(self.config()),
+            id: self.id().clone(),
+            inspected: self.inspected().await?,
+            letters: letters.to_vec(),
+            batch,
+        };
+        self.run(During::Look, move |connection| replay(connection, &job)).await
+    }
+}
+
+struct Job {
+    config: Arc<SqliteSinkConfig>,
+    id: DeliveryId,
+    inspected: Arc<Inspected>,
+    letters: Vec<i64>,
+    batch: Batch,
+}
+
+fn replay(connection: &mut Connection, job: &Job) -> Result<Replayed, SinkError> {
+    let mut inspected = Arc::clone(&job.inspected);
+    let mut known = BTreeMap::new();
+    let mut schema_reads = 0;
+    loop {
+        match attempt(connection, job, &inspected, &known) {
+            Ok(replayed) => return Ok(replayed),
+            Err(Trouble::Stop(error)) => return Err(error),
+            // Already in lane order with savepoints; a refused row is no trouble there.
+            Err(Trouble::Refused) => {}
+            Err(Trouble::Without(event, cause)) => {
+                known.insert(event, cause);
+            }
+            Err(Trouble::Schema(message)) if schema_reads == SCHEMA_READS => {
+                return Err(SinkError::SchemaEvolution { target: job.config.target_name(), message });
+            }
+            Err(Trouble::Schema(_)) => {
+                schema_reads += 1;
+                inspected = Arc::new(inspect_again(connection, &job.config, &job.id, &inspected)?);
+            }
+        }
+    }
+}
+
+fn attempt(
+    connection: &mut Connection,
+    job: &Job,
+    inspected: &Inspected,
+    known: &BTreeMap<usize, Cause>,
+) -> Result<Replayed, Trouble> {
+    let path = path_of(connection);
+    let fail = |error: rusqlite::Error| Trouble::Stop(sink_error(&path, During::Look, &error));
+    let counter = InsertCounter::install(connection, &inspected.mapping).map_err(fail)?;
+    let tried = {
+        let transaction = Transaction::new_unchecked(connection, TransactionBehavior::Immediate).map_err(fail)?;
+        fill(&transaction, job, inspected, known, &counter).and_then(|replayed| {
+            let end = checked_commit(&transaction);
+            point("dlq.commit_sent");
+            after_commit(&path, During::Look, end)?;
+            Ok(replayed)
+        })
+        // Dropped without COMMIT, the transaction is rolled back here.
+    };
+    counter.remove(connection).map_err(fail)?;
+    tried
+}
+
+/// Everything between BEGIN and COMMIT.
+fn fill(
+    connection: &Connection,
+    job: &Job,
+    inspected: &Inspected,
+    known: &BTreeMap<usize, Cause>,
+    counter: &InsertCounter,
+) -> Result<Replayed, Trouble> {
+    let dead: BTreeSet<i64> = letters::still_dead(connection, &job.letters)?.into_iter().collect();
+    point("dlq.locked");
+    check_schema(connection, During::Look, inspected)?;
+    let numbers = incarnations(connection, &job.letters)?;
+    let mut refused: BTreeMap<usize, Cause> = in_fill(job).filter(|(input, _)| is_ours(job, &dead, *input)).collect();
+    let rows = Rows::new(&inspected.mapping, &job.batch, Incarnations::PerInput(numbers));
+    let writes = |event: &usize| {
+        let input = job.batch.event(*event).input();
+        is_ours(job, &dead, input) && !refused.contains_key(&input)
+    };
+    let order: Vec<usize> = (0..job.batch.len()).filter(writes).collect();
+    let outcome = write_slowly(connection, &rows, &order, known, counter, During::Look)?;
+    point("dlq.output_written");
+    refused.extend(outcome.refused.into_iter().map(|(event, cause)| (job.batch.event(event).input(), cause)));
+    let refused: BTreeMap<i64, Cause> =
+        refused.into_iter().filter_map(|(input, cause)| Some((*job.letters.get(input)?, cause))).collect();
+    let good: Vec<i64> = dead.iter().copied().filter(|id| !refused.contains_key(id)).collect();
+    let replayed = letters::mark_replayed(connection, &good)?;
+    note_refused(connection, &refused)?;
+    point("dlq.marked");
+    Ok(Replayed {
+        replayed,
+        taken: (job.letters.len() - dead.len()) as u64,
+        refused: refused.into_iter().map(|(id, cause)| (id, cause.message)).collect(),
+        written: Written { failures: outcome.written.failures, ..outcome.written },
+    })
+}
+
+/// Letters that died again before they reached the table.
+fn in_fill(job: &Job) -> impl Iterator<Item = (usize, Cause)> {
+    job.batch.letters().iter().map(|(input, letter)| (*input, letter.cause.clone()))
+}
+
+/// Whether the letter of this input is still dead, and therefore locked by us.
+fn is_ours(job: &Job, dead: &BTreeSet<i64>, input: usize) -> bool {
+    job.letters.get(input).is_some_and(|id| dead.contains(id))
+}
+
+/// The number of the incarnation that each letter's position belongs to, in the order of `ids`.
+fn incarnations(connection: &Connection, ids: &[i64]) -> Result<Vec<u32>, SinkError> {
+    let fail = |error: rusqlite::Error| sink_error(&path_of(connection), During::Look, &error);
+    let mut statement =
+        connection.prepare_cached("SELECT incarnation FROM hapax_dead_letters WHERE id = ?1").map_err(fail)?;
+    let mut numbers = Vec::with_capacity(ids.len());
+    for id in ids {
+        let mut rows = statement.query([id]).map_err(fail)?;
+        let text: Option<String> = rows.next().and_then(|row| row.map(|row| row.get(0)).transpose()).map_err(fail)?;
+        let number = text.and_then(|text| text.parse::<Incarnation>().ok()).map_or(1, |found| found.number);
+        numbers.push(number);
+    }
+    Ok(numbers)
+}
+
+/// A letter that was refused again stays dead, with the newer reason.
+fn note_refused(connection: &Connection, refused: &BTreeMap<i64, Cause>) -> Result<(), SinkError> {
+    let sql = "UPDATE hapax_dead_letters SET stage = ?2, code = ?3, message = ?4, fingerprint = ?5, \
+               replay_count = replay_count + 1 WHERE id = ?1 AND state = 'dead'";
+    for (id, cause) in refused {
+        let values = params![id, cause.stage.name(), cause.code, cause.message, cause.fingerprint];
+        let done = connection.prepare_cached(sql).and_then(|mut statement| statement.execute(values));
+        done.map_err(|error| sink_error(&path_of(connection), During::Look, &error))?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+#[path = "replay_tests.rs"]
+mod tests;

@@ -1,0 +1,206 @@
+//! A batch as rows of the live table: what each event asks, what it lacks, what its columns hold.
+//!
+//! Reads: the batch, the mapping. Writes: nothing. Invariant: two events have one key here exactly if the table's
+//! unique index takes them for one row. Not here: SQL.
+
+use std::cmp::Ordering;
+
+use hapax_engine::batch::{Batch, Operation, OutputEvent};
+use hapax_engine::reduce::{Cover, RowFacts, RowKeys, first_collision, reduce};
+use hapax_engine::sink::SinkError;
+use hapax_model::field::FieldValue;
+use hapax_model::letter::{Cause, Stage};
+use hapax_model::mode::ConflictMode;
+
+use super::config::UniqueKeys;
+use super::convert::{self, Stored};
+use super::mapping::{Feed, Mapping};
+use super::statement::{AbsentSet, RowKind};
+
+/// An event that is a delete, in a mode that has none.
+const UNWANTED_DELETE: &str = "HX2022";
+/// An event that has no key, for a table that is written by key.
+const NO_KEY: &str = "HX2024";
+
+/// Which incarnation of the source the positions of a batch belong to.
+#[derive(Debug, Clone)]
+pub(super) enum Incarnations {
+    /// All to this one.
+    One(u32),
+    /// Each input to its own.
+    PerInput(Vec<u32>),
+}
+
+/// A batch as rows.
+pub(super) struct Rows<'a> {
+    pub(super) mapping: &'a Mapping,
+    pub(super) batch: &'a Batch,
+    /// Where each column's field is in this batch, if it has it.
+    slots: Vec<Option<usize>>,
+    incarnations: Incarnations,
+}
+
+impl<'a> Rows<'a> {
+    pub(super) fn new(mapping: &'a Mapping, batch: &'a Batch, incarnations: Incarnations) -> Self {
+        let slot = |feed| match feed {
+            Feed::Field(at) => batch.layout().slot_of(&mapping.fields[at]),
+            Feed::Key | Feed::Version | Feed::Deleted => None,
+        };
+        let slots = mapping.columns.iter().map(|column| slot(column.feed)).collect();
+        Self { mapping, batch, slots, incarnations }
+    }
+
+    /// What an event asks of the table.
+    pub(super) fn kind(&self, event: &OutputEvent<'_>) -> Result<RowKind, Cause> {
+        match (event.operation(), self.mapping.mode) {
+            (Operation::Upsert, _) => Ok(RowKind::Upsert),
+            (Operation::Delete, ConflictMode::Update) => Ok(RowKind::Delete),
+            (Operation::Delete, ConflictMode::Newer) => Ok(RowKind::Tombstone),
+            (Operation::Delete, ConflictMode::Append | ConflictMode::Ignore) => {
+                let message =
+                    format!("the event is a delete, and onConflict: {} only adds rows", self.mapping.mode.name());
+                Err(Cause { stage: Stage::Map, code: UNWANTED_DELETE, fingerprint: message.clone(), message })
+            }
+        }
+    }
+
+    /// Which columns an event leaves to their default, or as they are.
+    pub(super) fn absent(&self, event: &OutputEvent<'_>, kind: RowKind, absent: &mut AbsentSet) {
+        absent.reset(self.mapping.columns.len());
+        if kind == RowKind::Upsert {
+            for at in 0..self.slots.len() {
+                if self.leaves_out(event, at) {
+                    absent.insert(at);
+                }
+            }
+        }
+    }
+
+    /// A column that must have a value and has no default cannot be left out, nor can the key.
+    fn leaves_out(&self, event: &OutputEvent<'_>, at: usize) -> bool {
+        let column = &self.mapping.columns[at];
+        matches!(column.feed, Feed::Field(_))
+            && self.field(event, at) == FieldValue::Absent
+            && (column.live.fills_itself || !column.live.required)
+            && !self.mapping.key.contains(&at)
+    }
+
+    fn field<'b>(&self, event: &OutputEvent<'b>, at: usize) -> FieldValue<'b> {
+        self.slots[at].map_or(FieldValue::Absent, |slot| event.field(slot))
+    }
+
+    /// What an event puts into column `at` of the mapping.
+    pub(super) fn value<'b>(&self, event: &OutputEvent<'b>, at: usize) -> Result<Stored<'b>, Cause> {
+        let column = &self.mapping.columns[at];
+        match column.feed {
+            Feed::Field(_) => convert::field(&column.live, self.field(event, at)),
+            Feed::Key => match self.key(event) {
+                Some(key) => Ok(convert::key(&column.live, key)),
+                None => Err(self.no_key()),
+            },
+            Feed::Version => {
+                let incarnation = match &self.incarnations {
+                    Incarnations::One(number) => *number,
+                    Incarnations::PerInput(numbers) => numbers.get(event.input()).copied().unwrap_or(1),
+                };
+                Ok(Stored::Version(convert::version(incarnation, event.position(), event.emit())))
+            }
+            Feed::Deleted => Ok(Stored::Integer((event.operation() == Operation::Delete).into())),
+        }
+    }
+
+    fn key(&self, event: &OutputEvent<'_>) -> Option<hapax_model::key::KeyHash> {
+        dedup_key(self.mapping.mode, event)
+    }
+
+    fn no_key(&self) -> Cause {
+        let message =
+            "the event has no key for the key column; name its fields under deduplication.keyFields".to_owned();
+        Cause { stage: Stage::Key, code: NO_KEY, fingerprint: message.clone(), message }
+    }
+
+    /// The keys of all events, as the table compares them; an error if an event has none.
+    fn keys(&self) -> Result<RowKeys, Cause> {
+        let mut keys = RowKeys::with_capacity(self.batch.len());
+        for event in self.batch.events() {
+            let mut failed = None;
+            keys.push(|bytes| {
+                for at in &self.mapping.key {
+                    match self.value(&event, *at) {
+                        Ok(value) => value.append_key(bytes),
+                        Err(cause) => failed = Some(cause),
+                    }
+                }
+            });
+            if let Some(cause) = failed {
+                return Err(cause);
+            }
+        }
+        Ok(keys)
+    }
+
+    /// The events to write in the first try, reduced and sorted; none if an event has no key and must be found.
+    pub(super) fn reduced(&self, unique: UniqueKeys) -> Result<Option<Vec<usize>>, SinkError> {
+        let mode = self.mapping.mode;
+        if mode == ConflictMode::Append {
+            return Ok(Some((0..self.batch.len()).collect()));
+        }
+        let Ok(keys) = self.keys() else { return Ok(None) };
+        if mode == ConflictMode::Ignore && unique == UniqueKeys::Promised {
+            self.refuse_collision(&keys)?;
+        }
+        Ok(Some(reduce(mode, &keys, self)))
+    }
+
+    /// All events by key: only for the planted bug that tries the rows of a rejected epoch in this order.
+    pub(super) fn sorted_by_key(&self) -> Vec<usize> {
+        let mut order: Vec<usize> = (0..self.batch.len()).collect();
+        if let Ok(keys) = self.keys() {
+            order.sort_by(|a, b| keys.key(*b).cmp(keys.key(*a)));
+        }
+        order
+    }
+
+    fn refuse_collision(&self, keys: &RowKeys) -> Result<(), SinkError> {
+        let width = self.batch.layout().paths().len();
+        let differ = |a: usize, b: usize| {
+            let (a, b) = (self.batch.event(a), self.batch.event(b));
+            (0..width).any(|slot| a.field(slot) != b.field(slot))
+        };
+        let Some((first, second)) = first_collision(keys, differ) else { return Ok(()) };
+        let (first, second) = (self.batch.event(first), self.batch.event(second));
+        let key = self.key(&first).map(|key| key.text().to_string()).unwrap_or_default();
+        Err(SinkError::DedupKeyCollision { first: first.position(), second: second.position(), key })
+    }
+}
+
+/// The key under which an event is written: the entity key in `update` and `newer`, else the event key.
+pub(super) fn dedup_key(mode: ConflictMode, event: &OutputEvent<'_>) -> Option<hapax_model::key::KeyHash> {
+    match mode {
+        ConflictMode::Update | ConflictMode::Newer => event.entity_key(),
+        ConflictMode::Ignore | ConflictMode::Append => event.event_key(),
+    }
+}
+
+impl RowFacts for Rows<'_> {
+    fn cover(&self, event: usize) -> Cover {
+        let event = self.batch.event(event);
+        let partial =
+            event.operation() == Operation::Upsert && (0..self.slots.len()).any(|at| self.leaves_out(&event, at));
+        // A version that does not fit must reach the table's row by row pass, not vanish here.
+        let unreadable = self.mapping.version.is_some_and(|at| self.value(&event, at).is_err());
+        if partial || unreadable { Cover::Part } else { Cover::Whole }
+    }
+
+    /// As the guard of mode `newer` does: NULL gives way to everything, and equal versions leave what is there.
+    fn replaces(&self, earlier: usize, later: usize) -> bool {
+        let Some(at) = self.mapping.version else { return true };
+        let (earlier, later) = (self.batch.event(earlier), self.batch.event(later));
+        match (self.value(&earlier, at), self.value(&later, at)) {
+            (Ok(Stored::Null), _) => true,
+            (_, Ok(Stored::Null)) => false,
+            (Ok(earlier), Ok(later)) => earlier.order(&later) == Ordering::Less,
+            (Err(_), _) | (_, Err(_)) => false,
+        }
+    }
+}

@@ -1,0 +1,377 @@
+//! Rows on their way into the table, inside a transaction that the caller opened.
+//!
+//! The first try carries many rows per statement and has no savepoints. The second, after a rejection, goes in lane
+//! order with a savepoint per input, so that only the guilty ones die.
+//! Invariant: an input's rows are written all or none. Not here: BEGIN, COMMIT, progress, letters.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use hapax_engine::sink::{SinkError, Written};
+use hapax_model::fault::point;
+use hapax_model::letter::{Cause, Stage};
+use hapax_model::mode::ConflictMode;
+use rusqlite::hooks::Action;
+use rusqlite::{CachedStatement, Connection};
+
+use super::error::{During, RowFault, path_of, row_fault, sink_error};
+use super::mapping::Mapping;
+use super::rows::Rows;
+use super::schema::RowNumbers;
+use super::statement::{AbsentSet, RowKind, RowShape};
+
+/// The table took the statement and changed no row.
+const SWALLOWED: &str = "HX2023";
+/// How many shapes keep their statements during one transaction.
+const SHAPES_KEPT: usize = 32;
+
+/// How an epoch's rows are tried.
+#[derive(Debug)]
+pub(super) enum Pass {
+    /// Reduced, sorted, many rows per statement, no savepoint.
+    Fast,
+    /// In lane order, a savepoint per input. Events that are known to end the whole transaction are left out.
+    Slow { known: BTreeMap<usize, Cause> },
+}
+
+/// Why a try ended before its COMMIT. The caller rolls back.
+#[derive(Debug)]
+pub(super) enum Trouble {
+    /// A row was refused: try again slowly.
+    Refused,
+    /// This event's row ended the whole transaction: try again without it.
+    Without(usize, Cause),
+    /// The statements do not fit the table: read the schema again.
+    Schema(String),
+    /// Nothing that another try would cure.
+    Stop(SinkError),
+}
+
+impl From<SinkError> for Trouble {
+    fn from(error: SinkError) -> Self {
+        Self::Stop(error)
+    }
+}
+
+/// What became of a batch's rows.
+#[derive(Debug, Default)]
+pub(super) struct Outcome {
+    pub(super) written: Written,
+    /// Events that were refused, in lane order, one for each input that died.
+    pub(super) refused: Vec<(usize, Cause)>,
+}
+
+/// Counts rows that were created: SQLite itself tells only that a row changed.
+#[derive(Debug, Clone, Default)]
+pub(super) struct InsertCounter(Option<Arc<AtomicU64>>);
+
+impl InsertCounter {
+    /// Starts counting, where the mode leaves it open and SQLite can tell (not in a `WITHOUT ROWID` table).
+    pub(super) fn install(connection: &mut Connection, mapping: &Mapping) -> rusqlite::Result<Self> {
+        let open = matches!(mapping.mode, ConflictMode::Update | ConflictMode::Newer);
+        if !open || mapping.row_numbers == RowNumbers::None {
+            return Ok(Self(None));
+        }
+        let count = Arc::new(AtomicU64::new(0));
+        let (hook, table) = (Arc::clone(&count), mapping.table.clone());
+        connection.update_hook(Some(move |action: Action, _: &str, changed: &str, _: i64| {
+            if action == Action::SQLITE_INSERT && changed == table {
+                hook.fetch_add(1, Ordering::Relaxed);
+            }
+        }))?;
+        Ok(Self(Some(count)))
+    }
+
+    /// Stops counting.
+    pub(super) fn remove(self, connection: &mut Connection) -> rusqlite::Result<()> {
+        match self.0 {
+            Some(_) => connection.update_hook(None::<fn(Action, &str, &str, i64)>),
+            None => Ok(()),
+        }
+    }
+
+    fn get(&self) -> u64 {
+        self.0.as_ref().map_or(0, |count| count.load(Ordering::Relaxed))
+    }
+
+    fn set(&self, value: u64) {
+        if let Some(count) = &self.0 {
+            count.store(value, Ordering::Relaxed);
+        }
+    }
+}
+
+/// Writes all rows of `order` in the first try.
+pub(super) fn write_fast(
+    connection: &Connection,
+    rows: &Rows<'_>,
+    order: &[usize],
+    per_statement: usize,
+    counter: &InsertCounter,
+    during: During,
+) -> Result<Outcome, Trouble> {
+    let mut writer = Writer::new(connection, rows, per_statement, counter, during);
+    let middle = order.len() / 2;
+    for (done, event) in order.iter().enumerate() {
+        if done == middle {
+            point("sql.data_middle");
+        }
+        writer.add(*event)?;
+    }
+    writer.flush()?;
+    Ok(Outcome { written: writer.finish(), refused: Vec::new() })
+}
+
+/// Writes the rows of `order`, which is lane order, with a savepoint for each input.
+pub(super) fn write_slowly(
+    connection: &Connection,
+    rows: &Rows<'_>,
+    order: &[usize],
+    known: &BTreeMap<usize, Cause>,
+    counter: &InsertCounter,
+    during: During,
+) -> Result<Outcome, Trouble> {
+    let mut writer = Writer::new(connection, rows, 1, counter, during);
+    let mut refused = Vec::new();
+    let same_input = |a: &usize, b: &usize| rows.batch.event(*a).input() == rows.batch.event(*b).input();
+    let inputs: Vec<&[usize]> = order.chunk_by(same_input).collect();
+    for (done, events) in inputs.iter().enumerate() {
+        if done == inputs.len() / 2 {
+            point("sql.bisect_middle");
+        }
+        if let Some((event, cause)) = writer.write_input(events, known)? {
+            refused.push((event, cause));
+        }
+    }
+    let mut written = writer.finish();
+    written.failures = refused.len() as u64;
+    refused.sort_by_key(|(event, _)| *event);
+    Ok(Outcome { written, refused })
+}
+
+struct Prepared<'c> {
+    shape: RowShape,
+    per_statement: usize,
+    one: Option<CachedStatement<'c>>,
+    many: Option<CachedStatement<'c>>,
+}
+
+struct Writer<'c, 'r> {
+    connection: &'c Connection,
+    rows: &'r Rows<'r>,
+    per_statement: usize,
+    counter: &'r InsertCounter,
+    during: During,
+    shapes: Vec<Prepared<'c>>,
+    /// The shape of the events in `run`.
+    current: usize,
+    /// Events of one shape that wait to fill a statement.
+    run: Vec<usize>,
+    absent: AbsentSet,
+    written: Written,
+    /// Rows that upserts created or overwrote; which of the two, the counter tells.
+    changed: u64,
+}
+
+impl<'c, 'r> Writer<'c, 'r> {
+    fn new(
+        connection: &'c Connection,
+        rows: &'r Rows<'r>,
+        per_statement: usize,
+        counter: &'r InsertCounter,
+        during: During,
+    ) -> Self {
+        counter.set(0);
+        Self {
+            connection,
+            rows,
+            per_statement,
+            counter,
+            during,
+            shapes: Vec::new(),
+            current: 0,
+            run: Vec::with_capacity(per_statement),
+            absent: AbsentSet::default(),
+            written: Written::default(),
+            changed: 0,
+        }
+    }
+
+    /// Adds an event; writes as soon as a statement is full. Events keep their order.
+    fn add(&mut self, event: usize) -> Result<(), Trouble> {
+        let shape = self.shape_of(event).map_err(|_| Trouble::Refused)?;
+        if shape != self.current {
+            self.flush()?;
+            self.current = shape;
+        }
+        self.run.push(event);
+        if self.run.len() == self.shapes[shape].per_statement { self.flush() } else { Ok(()) }
+    }
+
+    /// Writes what waits.
+    fn flush(&mut self) -> Result<(), Trouble> {
+        let run = std::mem::take(&mut self.run);
+        let full = self.shapes.get(self.current).is_some_and(|prepared| run.len() == prepared.per_statement);
+        let written = if full { self.execute(&run) } else { run.chunks(1).try_for_each(|one| self.execute(one)) };
+        self.run = run;
+        self.run.clear();
+        written.map_err(|fault| match fault {
+            Fault::Row(_) => Trouble::Refused,
+            Fault::Schema(message) => Trouble::Schema(message),
+            Fault::Target(error) => Trouble::Stop(error),
+        })
+    }
+
+    /// Writes one input's rows in a savepoint; returns the event that was refused, if one was.
+    fn write_input(
+        &mut self,
+        events: &[usize],
+        known: &BTreeMap<usize, Cause>,
+    ) -> Result<Option<(usize, Cause)>, Trouble> {
+        if let Some((event, cause)) = events.iter().find_map(|event| Some((*event, known.get(event)?.clone()))) {
+            return Ok(Some((event, cause)));
+        }
+        self.savepoint("SAVEPOINT hapax_input")?;
+        let before = (self.written, self.changed, self.counter.get());
+        for event in events {
+            match self.write_alone(*event) {
+                Ok(()) => {}
+                Err(Fault::Row(cause)) if self.connection.is_autocommit() => {
+                    return Err(Trouble::Without(*event, cause));
+                }
+                Err(Fault::Row(cause)) => {
+                    self.savepoint("ROLLBACK TO hapax_input")?;
+                    self.savepoint("RELEASE hapax_input")?;
+                    (self.written, self.changed) = (before.0, before.1);
+                    self.counter.set(before.2);
+                    return Ok(Some((*event, cause)));
+                }
+                Err(Fault::Schema(message)) => return Err(Trouble::Schema(message)),
+                Err(Fault::Target(error)) => return Err(Trouble::Stop(error)),
+            }
+        }
+        self.savepoint("RELEASE hapax_input")?;
+        Ok(None)
+    }
+
+    fn savepoint(&self, sql: &str) -> Result<(), Trouble> {
+        let done = self.connection.prepare_cached(sql).and_then(|mut statement| statement.execute([]));
+        done.map(drop).map_err(|error| Trouble::Stop(sink_error(&path_of(self.connection), self.during, &error)))
+    }
+
+    fn write_alone(&mut self, event: usize) -> Result<(), Fault> {
+        self.current = self.shape_of(event).map_err(Fault::Row)?;
+        self.execute(&[event])
+    }
+
+    /// The shape of an event, as an index of `shapes`.
+    fn shape_of(&mut self, event: usize) -> Result<usize, Cause> {
+        let event = self.rows.batch.event(event);
+        let kind = self.rows.kind(&event)?;
+        self.rows.absent(&event, kind, &mut self.absent);
+        let same = |prepared: &Prepared<'_>| prepared.shape.kind == kind && prepared.shape.absent == self.absent;
+        // Most events have the shape of the one before.
+        if self.shapes.get(self.current).is_some_and(same) {
+            return Ok(self.current);
+        }
+        if let Some(found) = self.shapes.iter().position(same) {
+            return Ok(found);
+        }
+        let shape = RowShape::new(self.rows.mapping, kind, self.absent.clone());
+        let per_statement = shape.rows_per_statement(self.per_statement);
+        let prepared = Prepared { shape, per_statement, one: None, many: None };
+        if self.shapes.len() >= SHAPES_KEPT && self.run.is_empty() {
+            self.shapes.clear();
+        }
+        self.shapes.push(prepared);
+        Ok(self.shapes.len() - 1)
+    }
+
+    /// Binds and runs one statement for `events`, which have the current shape: either one, or as many as it carries.
+    fn execute(&mut self, events: &[usize]) -> Result<(), Fault> {
+        let prepared = &mut self.shapes[self.current];
+        let place = if events.len() == 1 { &mut prepared.one } else { &mut prepared.many };
+        if place.is_none() {
+            let sql = prepared.shape.sql(self.rows.mapping, events.len()).map_err(|e| Fault::Schema(e.to_string()))?;
+            let statement = self.connection.prepare_cached(&sql);
+            *place = Some(statement.map_err(|error| fault(self.connection, self.during, &error))?);
+        }
+        let statement = place.as_mut().expect("it was prepared just now");
+        let mut parameter = 0;
+        for event in events {
+            let event = self.rows.batch.event(*event);
+            for at in &prepared.shape.bound {
+                parameter += 1;
+                let value = self.rows.value(&event, *at).map_err(Fault::Row)?;
+                let bound = statement.raw_bind_parameter(parameter, value);
+                bound.map_err(|error| fault(self.connection, self.during, &error))?;
+            }
+        }
+        let inserted = self.counter.get();
+        let changed = statement.raw_execute().map_err(|error| fault(self.connection, self.during, &error))?;
+        let kind = prepared.shape.kind;
+        self.count(kind, events.len() as u64, changed as u64, inserted)
+    }
+
+    /// Books what a statement did. In `append` and `update` every row sent must have changed one.
+    fn count(&mut self, kind: RowKind, sent: u64, changed: u64, inserted: u64) -> Result<(), Fault> {
+        self.written.upserts += sent;
+        let mode = self.rows.mapping.mode;
+        match kind {
+            RowKind::Upsert => {
+                let must_match = matches!(mode, ConflictMode::Append | ConflictMode::Update);
+                if must_match && changed != sent {
+                    return Err(Fault::Row(swallowed(&self.rows.mapping.table, sent, changed)));
+                }
+                self.written.unchanged += sent.saturating_sub(changed);
+                match mode {
+                    ConflictMode::Append | ConflictMode::Ignore => self.written.inserts += changed,
+                    ConflictMode::Update | ConflictMode::Newer => self.changed += changed,
+                }
+            }
+            RowKind::Delete | RowKind::Tombstone => {
+                self.written.deletes += changed;
+                self.written.unchanged += sent.saturating_sub(changed);
+                self.counter.set(inserted);
+            }
+        }
+        Ok(())
+    }
+
+    fn finish(mut self) -> Written {
+        if self.counter.0.is_some() {
+            let inserts = self.counter.get().min(self.changed);
+            self.written.inserts = inserts;
+            self.written.updates = self.changed - inserts;
+        }
+        self.written
+    }
+}
+
+enum Fault {
+    Row(Cause),
+    Schema(String),
+    Target(SinkError),
+}
+
+fn fault(connection: &Connection, during: During, error: &rusqlite::Error) -> Fault {
+    match row_fault(error) {
+        RowFault::Row { code, fingerprint } => {
+            Fault::Row(Cause { stage: Stage::Write, code, message: error.to_string(), fingerprint })
+        }
+        RowFault::Schema => Fault::Schema(error.to_string()),
+        RowFault::Target => Fault::Target(sink_error(&path_of(connection), during, error)),
+    }
+}
+
+fn swallowed(table: &str, sent: u64, changed: u64) -> Cause {
+    Cause {
+        stage: Stage::Write,
+        code: SWALLOWED,
+        message: format!(
+            "table \"{table}\" took {sent} rows and changed {changed}: a trigger of it drops rows silently"
+        ),
+        fingerprint: format!("a trigger of table \"{table}\" drops rows silently"),
+    }
+}
