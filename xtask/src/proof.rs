@@ -68,12 +68,13 @@ fn render(report: &Value, commit: &str, started: &str, words: &str) -> String {
          Written by `cargo xtask prove`; do not edit. A cell is one fault at one point under one guarantee and mode:\n\
          a real `hapax run` is killed or stopped there, started again, and judged from outside.\n\n\
          | | |\n|---|---|\n| commit | {commit} |\n| started | {started} |\n| command | `cargo xtask prove {words}` |\n\
-         | seed | {seed} |\n| cells passed | {} |\n| cells refused by the audit, as they must be | {} |\n\
+         | seed | {seed} |\n| cells run | {} |\n| cells passed | {} |\n| cells refused by the audit, as they must be | {} |\n\
          | cells failed | {} |\n| cells skipped | {} |\n",
+        counts.values().sum::<u64>(),
         count("passed"),
         count("refused"),
         count("failed"),
-        count("skipped"),
+        count("skipped") + report.get("notStarted").and_then(Value::as_u64).unwrap_or(0),
     );
     for (title, verdict) in [("Failed", "failed"), ("Skipped", "skipped"), ("Refused", "refused")] {
         let cells: Vec<&Value> = items(report, "cells").filter(|cell| text(cell, "verdict") == verdict).collect();
@@ -86,6 +87,13 @@ fn render(report: &Value, commit: &str, started: &str, words: &str) -> String {
                 .expect("a string takes text");
         }
     }
+    let mut remarks: Vec<&str> =
+        items(report, "cells").flat_map(|cell| items(cell, "remarks")).filter_map(Value::as_str).collect();
+    remarks.sort_unstable();
+    remarks.dedup();
+    if !remarks.is_empty() {
+        write!(out, "\n## Notes\n\n- {}\n", remarks.join("\n- ")).expect("a string takes text");
+    }
     out.push_str("\n## Planted bugs\n\nWith the bug the prover must fail; without it the same seed must pass.\n\n");
     out.push_str("| bug | seed | caught by | caught | without it |\n|---|---|---|---|---|\n");
     for plant in items(report, "plants") {
@@ -96,4 +104,51 @@ fn render(report: &Value, commit: &str, started: &str, words: &str) -> String {
         writeln!(out, "| {name} | {seed} | {by} | {caught} | {clean} |").expect("a string takes text");
     }
     out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn report() -> Value {
+        serde_json::json!({
+            "seed": 7, "notStarted": 0,
+            "cells": [
+                { "name": "a", "seed": 1, "verdict": "passed", "detail": "", "remarks": ["by a file-size limit"] },
+                { "name": "b", "seed": 2, "verdict": "passed", "detail": "", "remarks": ["by a file-size limit"] },
+                { "name": "c", "seed": 3, "verdict": "refused", "detail": "HX1101", "remarks": [] },
+                { "name": "d", "seed": 4, "verdict": "failed", "detail": "one row lost", "remarks": [] },
+            ],
+            "plants": [
+                { "name": "no-fence", "seed": 7, "by": "e: zombie write", "caught": true, "clean": true },
+                { "name": "sorted-bisect", "seed": 7, "by": "f: nothing", "caught": false, "clean": true },
+            ],
+        })
+    }
+
+    /// Goal: a failed cell and a bug that escaped both count as failures. Method: one of each among good ones.
+    #[test]
+    fn what_escaped_counts_as_failed() {
+        assert_eq!(tally(&report()), Tally { passed: 4, failed: 2 });
+        assert_eq!(tally(&Value::Null), Tally::default());
+    }
+
+    /// Goal: the record holds what the report says. Method: every kind of line.
+    #[test]
+    fn the_record_shows_cells_notes_and_bugs() {
+        let page = render(&report(), "abc", "2026-01-01 00:00 UTC", "--seed 7");
+        for line in [
+            "| commit | abc |",
+            "| command | `cargo xtask prove --seed 7` |",
+            "| cells run | 4 |",
+            "| cells skipped | 0 |",
+            "| c | 3 | HX1101 |",
+            "| d | 4 | one row lost |",
+            "- by a file-size limit",
+            "| no-fence | 7 | e: zombie write | yes | passes |",
+            "| sorted-bisect | 7 | f: nothing | **no** | passes |",
+        ] {
+            assert_eq!(page.lines().filter(|found| *found == line).count(), 1, "{line} in\n{page}");
+        }
+    }
 }

@@ -114,12 +114,11 @@ pub(crate) struct RunArgs {
 
 /// `hapax setup`.
 #[derive(Debug, Args)]
-#[group(multiple = false)]
 pub(crate) struct SetupArgs {
     /// Print the SQL and change nothing.
-    #[arg(long)]
+    #[arg(long, conflicts_with_all = ["yes", "drop"])]
     pub(crate) sql: bool,
-    /// Make the tables.
+    /// Do it without asking.
     #[arg(long)]
     pub(crate) yes: bool,
     /// Drop Hapax's own tables from every target and state store: progress and dead letters are gone.

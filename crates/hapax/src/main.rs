@@ -1,36 +1,39 @@
-//! For now: reads a configuration, says all that is wrong with it, or prints it with every default.
+//! The program: flags, configuration, assembly, commands.
 
+mod assemble;
+mod cli;
+mod commands;
 mod config;
+mod exit;
+mod logging;
 
-use std::path::PathBuf;
 use std::process::ExitCode;
 
+use clap::Parser as _;
+
+use crate::cli::{Cli, Command};
+
 fn main() -> ExitCode {
-    let (options, paths): (Vec<_>, Vec<_>) = std::env::args().skip(1).partition(|argument| argument.starts_with("--"));
-    if options.iter().any(|option| option == "--schema") {
-        println!("{:#}", config::json_schema());
-        return ExitCode::SUCCESS;
-    }
-    let json = options.iter().any(|option| option == "--json");
-    let path = paths.first().map_or_else(|| PathBuf::from(config::DEFAULT_FILE), PathBuf::from);
-    match config::load(&path, &config::System) {
-        Ok(loaded) => {
-            loaded.warnings.iter().for_each(|warning| eprintln!("{warning}"));
-            for workflow in &loaded.config.workflows {
-                if let Some(lacking) = workflow.incomplete() {
-                    eprintln!("{} is incomplete: it lacks {lacking}", workflow.id);
-                }
+    let cli = Cli::parse();
+    let level = if matches!(cli.command, Command::Run(_)) { "info" } else { "warn" };
+    logging::start(&cli.shared, level);
+    let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
+        Ok(runtime) => runtime,
+        Err(error) => {
+            eprintln!("hapax: no threads could be started: {error}");
+            return ExitCode::FAILURE;
+        }
+    };
+    let result = runtime.block_on(commands::dispatch(cli));
+    runtime.shutdown_background();
+    match result {
+        Ok(code) => ExitCode::from(code),
+        Err(failure) => {
+            let text = failure.to_string();
+            if !text.is_empty() {
+                eprintln!("hapax: {text}");
             }
-            if json { println!("{:#}", loaded.to_json()) } else { print!("{}", loaded.to_yaml()) }
-            ExitCode::SUCCESS
-        }
-        Err(problems) if json => {
-            println!("{:#}", problems.to_json());
-            ExitCode::from(2)
-        }
-        Err(problems) => {
-            eprintln!("{problems}");
-            ExitCode::from(2)
+            ExitCode::from(failure.exit_code)
         }
     }
 }

@@ -1,5 +1,11 @@
 //! Just enough Rust to tell code from text and production from tests. No parser: a lexer that blanks.
 
+use std::collections::BTreeSet;
+
+use crate::tree::Tree;
+
+const TEST_MARK: &str = "#[cfg(test)]";
+
 /// What [`blank`] leaves in place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Keep {
@@ -127,13 +133,12 @@ fn raw_string(rest: &[u8]) -> Option<usize> {
 
 /// The blanked source (see [`blank`]) with everything under `#[cfg(test)]` blanked as well.
 pub(super) fn production(source: &str, keep: Keep) -> String {
-    const MARK: &str = "#[cfg(test)]";
     let code = blank(source, Keep::Code);
     let mut out = blank(source, keep);
     let mut from = 0;
-    while let Some(found) = code[from..].find(MARK) {
+    while let Some(found) = code[from..].find(TEST_MARK) {
         let start = from + found;
-        let end = item_end(&code, start + MARK.len());
+        let end = item_end(&code, start + TEST_MARK.len());
         let empty: String = out[start..end].bytes().map(|b| if b == b'\n' { '\n' } else { ' ' }).collect();
         out.replace_range(start..end, &empty);
         from = end;
@@ -188,10 +193,33 @@ pub(super) fn functions(code: &str) -> Vec<Function> {
     found
 }
 
-/// Whether a whole file is test code by its path.
-pub(super) fn is_test_path(path: &str) -> bool {
-    let folder = |name: &str| path.split('/').any(|part| part == name);
-    path.ends_with("_tests.rs") || path.ends_with("/tests.rs") || folder("tests") || folder("benches")
+/// Rust files that are production code: not under `tests` or `benches`, and not declared under `#[cfg(test)]`.
+pub(super) fn production_files(tree: &Tree) -> impl Iterator<Item = (&str, &str)> {
+    let for_tests: BTreeSet<String> = tree.rust().flat_map(|(path, text)| test_modules(path, text)).collect();
+    let in_folder = |path: &str, name: &str| path.split('/').any(|part| part == name);
+    tree.rust().filter(move |(path, _)| {
+        !(path.ends_with("_tests.rs")
+            || in_folder(path, "tests")
+            || in_folder(path, "benches")
+            || for_tests.contains(*path))
+    })
+}
+
+/// Files of the modules that `path` declares with `#[cfg(test)] mod x;`.
+fn test_modules(path: &str, text: &str) -> Vec<String> {
+    let (parent, file) = path.rsplit_once('/').unwrap_or(("", path));
+    let stem = file.trim_end_matches(".rs");
+    let folder = if matches!(stem, "mod" | "lib" | "main") { parent.to_owned() } else { format!("{parent}/{stem}") };
+    let code = blank(text, Keep::Code);
+    let mut found = Vec::new();
+    for (at, _) in code.match_indices(TEST_MARK) {
+        let item = &code[at + TEST_MARK.len()..item_end(&code, at + TEST_MARK.len())];
+        let declared = item.trim_end().strip_suffix(';').and_then(|item| item.rsplit_once("mod "));
+        if let Some((_, name)) = declared {
+            found.extend([format!("{folder}/{name}.rs"), format!("{folder}/{name}/mod.rs")]);
+        }
+    }
+    found
 }
 
 /// The line (from 1) of a byte.
@@ -225,6 +253,21 @@ let g = 'é';"##;
         let code = "fn a() {}\n#[cfg(test)]\nmod tests {\n fn b() {}\n}\n#[cfg(test)] use x;\n#[cfg(test)]\n#[path = \"\"]\nmod t;\nfn c() {}\n";
         let names: Vec<String> = functions(&production(code, Keep::Code)).into_iter().map(|f| f.name).collect();
         assert_eq!(names, ["a", "c"]);
+    }
+
+    /// Goal: a whole file of test code is known by its declaration. Method: both places of a module, and one of production.
+    #[test]
+    fn modules_declared_for_tests_are_test_code() {
+        let tree = Tree::of(&[
+            ("crates/a/src/lib.rs", "#[cfg(test)]\nmod sample;\nmod real;\n"),
+            ("crates/a/src/sample.rs", ""),
+            ("crates/a/src/real.rs", "#[cfg(test)]\n#[allow(x)]\nmod made;\n#[cfg(test)]\nmod tests { mod b; }\n"),
+            ("crates/a/src/real/made/mod.rs", ""),
+            ("crates/a/src/real_tests.rs", ""),
+            ("crates/a/benches/x.rs", ""),
+        ]);
+        let files: Vec<&str> = production_files(&tree).map(|(path, _)| path).collect();
+        assert_eq!(files, ["crates/a/src/lib.rs", "crates/a/src/real.rs"]);
     }
 
     /// Goal: a function's size is what a reader scrolls. Method: a signature over lines, a nested one, one without body.

@@ -3,11 +3,14 @@
 use std::collections::BTreeMap;
 
 use super::Finding;
-use super::code::{Keep, is_test_path, line_of, production};
+use super::code::{Keep, line_of, production, production_files};
 use crate::tree::Tree;
 
 /// The index of the pages.
 pub(super) const INDEX: &str = "docs/errors/README.md";
+
+/// What every page says.
+const PARTS: [&str; 3] = ["What happened", "Why", "What to do"];
 
 const HEAD: &str = "\
 # Error codes
@@ -32,7 +35,12 @@ pub(super) fn pages(tree: &Tree) -> Vec<Finding> {
             findings.push(Finding::new(&place, format!("no code in the crates says {code}")));
         }
         if title.is_empty() {
-            findings.push(Finding::new(&place, format!("begins with `# {code}: what happened`")));
+            findings.push(Finding::new(&place, format!("begins with `# {code}: what happened, in a few words`")));
+        }
+        for part in PARTS {
+            if !tree.text(&place).is_some_and(|text| text.contains(&format!("\n## {part}\n"))) {
+                findings.push(Finding::new(&place, format!("has no part `## {part}`")));
+            }
         }
     }
     findings
@@ -70,11 +78,8 @@ fn page_titles(tree: &Tree) -> BTreeMap<String, String> {
 /// Code → the first place where production code says it.
 fn codes(tree: &Tree) -> BTreeMap<String, String> {
     let mut found = BTreeMap::new();
-    for (path, text) in tree.rust() {
-        let in_source = path.starts_with("crates/") && path.contains("/src/") && !is_test_path(path);
-        if !in_source {
-            continue;
-        }
+    let in_source = |path: &str| path.starts_with("crates/") && path.contains("/src/");
+    for (path, text) in production_files(tree).filter(|(path, _)| in_source(path)) {
         for (at, code) in codes_in(&production(text, Keep::CodeAndStrings)) {
             found.entry(code.to_owned()).or_insert_with(|| format!("{path}:{}", line_of(text, at)));
         }
@@ -103,9 +108,11 @@ mod tests {
     #[test]
     fn pages_and_codes_are_the_same_set() {
         let tree = |page: &str, title: &str| Tree::of(&[("crates/a/src/b.rs", CODE), (page, title)]);
-        assert!(pages(&tree("docs/errors/HX4001.md", "# HX4001: it broke\n")).is_empty());
-        assert_eq!(pages(&tree("docs/errors/HX4002.md", "# HX4002: it broke\n")).len(), 2);
-        assert_eq!(pages(&tree("docs/errors/HX4001.md", "# It broke\n")).len(), 1);
+        let parts = "\n## What happened\n\n## Why\n\n## What to do\n";
+        assert!(pages(&tree("docs/errors/HX4001.md", &format!("# HX4001: it broke\n{parts}"))).is_empty());
+        assert_eq!(pages(&tree("docs/errors/HX4002.md", &format!("# HX4002: it broke\n{parts}"))).len(), 2);
+        assert_eq!(pages(&tree("docs/errors/HX4001.md", &format!("# It broke\n{parts}"))).len(), 1);
+        assert_eq!(pages(&tree("docs/errors/HX4001.md", "# HX4001: it broke\n")).len(), 3);
     }
 
     /// Goal: the index cannot rot. Method: as it should be, and with a page more.

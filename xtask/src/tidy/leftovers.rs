@@ -1,6 +1,6 @@
 //! Words that must not stay behind. The words themselves are written in two parts here, so that no rule finds itself.
 
-use super::code::{Keep, blank, is_test_path, line_of, production};
+use super::code::{Keep, blank, line_of, production, production_files};
 use super::edges::ALLOWED;
 use super::{Finding, crate_of};
 use crate::tree::Tree;
@@ -21,12 +21,12 @@ pub(super) fn unfinished(tree: &Tree) -> Vec<Finding> {
         for call in UNFINISHED_CALLS {
             findings.extend(places(path, text, &code, call, "finish it"));
         }
-        let library = ALLOWED.iter().any(|place| Some(place.name) == crate_of(path) && place.is_library());
-        if library && !is_test_path(path) {
-            let code = production(text, Keep::Code);
-            for print in PRINTS {
-                findings.extend(places(path, text, &code, print, "a library prints nothing: return it, or trace it"));
-            }
+    }
+    let in_library = |path: &str| ALLOWED.iter().any(|place| Some(place.name) == crate_of(path) && place.is_library());
+    for (path, text) in production_files(tree).filter(|(path, _)| in_library(path)) {
+        let code = production(text, Keep::Code);
+        for print in PRINTS {
+            findings.extend(places(path, text, &code, print, "a library prints nothing: return it, or trace it"));
         }
     }
     findings
@@ -35,7 +35,7 @@ pub(super) fn unfinished(tree: &Tree) -> Vec<Finding> {
 /// Rule: `unwrap` only in tests.
 pub(super) fn unwraps(tree: &Tree) -> Vec<Finding> {
     let mut findings = Vec::new();
-    for (path, text) in tree.rust().filter(|(path, _)| !is_test_path(path)) {
+    for (path, text) in production_files(tree) {
         let code = production(text, Keep::Code);
         findings.extend(places(path, text, &code, ".unwrap()", "handle it, or `expect` the invariant by name"));
     }

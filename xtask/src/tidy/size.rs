@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use super::Finding;
-use super::code::{Keep, functions as functions_of, is_test_path, production};
+use super::code::{Keep, functions as functions_of, production, production_files};
 use crate::tree::Tree;
 
 /// The list of what is over the limit.
@@ -34,7 +34,7 @@ fn file_sizes(tree: &Tree) -> BTreeMap<String, usize> {
 /// By "PATH NAME"; of two functions of one name in one file the longer counts.
 fn function_sizes(tree: &Tree) -> BTreeMap<String, usize> {
     let mut sizes = BTreeMap::new();
-    for (path, text) in tree.rust().filter(|(path, _)| !is_test_path(path)) {
+    for (path, text) in production_files(tree) {
         for function in functions_of(&production(text, Keep::Code)) {
             let size = sizes.entry(format!("{path} {}", function.name)).or_insert(0);
             *size = function.lines.max(*size);

@@ -69,8 +69,9 @@ const KILLED: &str = "HAPAX_TEST_KILLED_IN_ENSURE";
 
 /// Not a test of its own: run as another process by the test below, it dies while it makes the tables.
 #[test]
+#[ignore = "the other process of a_kill_while_making_the_tables_leaves_nothing_half_made"]
 fn dies_while_making_the_tables_when_another_test_asks_for_it() {
-    let Some(path) = std::env::var_os(KILLED) else { return };
+    let path = std::env::var_os(KILLED).expect("another test runs this one and names the database");
     let connection = bare(std::path::Path::new(&path));
     let half = DDL.find("CREATE TABLE IF NOT EXISTS hapax_dead_letters").unwrap();
     connection.execute_batch(&format!("BEGIN IMMEDIATE; {}", &DDL[..half])).unwrap();
@@ -85,7 +86,7 @@ fn a_kill_while_making_the_tables_leaves_nothing_half_made() {
     let path = place.path();
     let me = "sqlite::tables::tests::dies_while_making_the_tables_when_another_test_asks_for_it";
     let status = Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", me])
+        .args(["--ignored", "--exact", me])
         .env(KILLED, &path)
         .stderr(std::process::Stdio::null())
         .stdout(std::process::Stdio::null())

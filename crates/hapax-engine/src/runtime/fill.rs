@@ -9,7 +9,7 @@ use std::time::Duration;
 use hapax_model::delivery::EpochBounds;
 use hapax_model::epoch::Epoch;
 use hapax_model::ledger::Totals;
-use hapax_model::position::Bookmark;
+use hapax_model::position::{Bookmark, Incarnation};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, watch};
 use tokio::time::Instant;
 
@@ -156,6 +156,7 @@ impl<S: Source> Filler<S> {
             let room = self.room(buffer);
             let due_at = self.due_at(buffer);
             let first = buffer.batch.inputs.len();
+            let before = self.source.bookmark().incarnation;
             let polled = tokio::select! {
                 biased;
                 () = to.closed() => return Some(Ending::CommitterGone),
@@ -164,7 +165,10 @@ impl<S: Source> Filler<S> {
                 () = tokio::time::sleep_until(poll_after), if Instant::now() < poll_after => continue,
                 () = wait_for_slot(slots, due_at), if due_at.is_some() => continue,
             };
-            self.take_in(pipeline, buffer, first);
+            // A file without a record yet learns its own description with the first one.
+            let at_boundary = matches!(polled, Ok(Polled::Boundary));
+            let incarnation = if at_boundary { before } else { self.source.bookmark().incarnation };
+            self.take_in(pipeline, buffer, first, &incarnation);
             match polled {
                 Ok(Polled::Records) => backoff.succeeded(),
                 Ok(Polled::Idle) => backoff.succeeded(),
@@ -180,14 +184,14 @@ impl<S: Source> Filler<S> {
     }
 
     /// Decodes and keys what was just read.
-    fn take_in(&mut self, pipeline: &mut Pipeline, buffer: &mut Buffer, first: usize) {
+    fn take_in(&mut self, pipeline: &mut Pipeline, buffer: &mut Buffer, first: usize, incarnation: &Incarnation) {
         let read = buffer.batch.inputs.len() - first;
         if read == 0 {
             return;
         }
         buffer.opened_at.get_or_insert_with(|| (Instant::now(), now_ms()));
         self.control.meter.read_inputs(read, now_ms());
-        pipeline.process(&mut buffer.batch, first, self.epoch, &self.from.incarnation);
+        pipeline.process(&mut buffer.batch, first, self.epoch, incarnation);
         buffer.loan.settle(buffer.batch.memory_bytes());
         let bounds = &self.settings.epoch;
         if buffer.batch.inputs.len() >= max_events(bounds)
@@ -259,7 +263,7 @@ impl<S: Source> Filler<S> {
             Ok(Held::Yes) | Err(SourceError::Unavailable { .. }) => return None,
             Ok(Held::OtherIncarnation { now }) => Stop::new(
                 5,
-                "HX3003",
+                "HX3004",
                 format!("the source changed while it was read: it was at {bookmark}, it is now {now}"),
             ),
             Ok(Held::Gone { missing }) => Stop::new(5, "HX3002", format!("the source lost what comes next: {missing}")),

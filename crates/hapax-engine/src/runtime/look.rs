@@ -157,7 +157,7 @@ async fn compare<S: Source>(
                  If that is right, run `hapax reset {} --accept` to read it from its beginning",
                 id.workflow
             );
-            return Err(Refusal::Stop(Stop::new(5, "HX3003", message)));
+            return Err(Refusal::Stop(Stop::new(5, "HX3004", message)));
         }
         Held::Gone { missing } => {
             let message = format!("the source of {id} no longer holds what comes next: {missing}");

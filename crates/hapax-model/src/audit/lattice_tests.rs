@@ -44,7 +44,10 @@ pub(super) fn sql(table: TableKind, index: KeyIndex, mode: ConflictMode, progres
     SinkFacts::Sql(SqlFacts { table, index, arbiter: Arbiter::KeyColumn, mode, progress })
 }
 
-fn cell(facts: &AuditFacts<'_>) -> (Option<Vec<Condition>>, Sense, Option<(&'static str, Option<Guarantee>)>) {
+/// Code and strongest of a refusal.
+type Refused = (&'static str, Option<Guarantee>);
+
+fn cell(facts: &AuditFacts<'_>) -> (Option<Vec<Condition>>, Sense, Option<Refused>) {
     let found = audit(facts);
     match found.verdict {
         Verdict::Holds => (None, found.sense, None),

@@ -24,11 +24,11 @@ pub struct Assumption {
 pub(super) fn key_description(facts: &AuditFacts<'_>) -> String {
     let fields = field_list(&facts.delivery.deduplication.key_fields);
     match &facts.key {
-        KeyKind::ContentUnique => format!("{fields}; the fields alone name an event (unique: true)"),
+        KeyKind::ContentUnique => format!("an event is named by {fields} alone (unique: true)"),
         KeyKind::ContentVersioned => match facts.source.change_fields {
-            ChangeFields::Supplied => format!("{fields} name a thing; with its change version, an event"),
+            ChangeFields::Supplied => format!("a thing is named by {fields}, an event by these and the change version"),
             ChangeFields::Absent => {
-                format!("{fields} name a thing; with the source's position and emit index, an event")
+                format!("a thing is named by {fields}, an event by these and the source's position and emit index")
             }
         },
         KeyKind::ContentWithEpoch => format!("{fields} and the epoch"),
@@ -39,7 +39,8 @@ pub(super) fn key_description(facts: &AuditFacts<'_>) -> String {
             facts.delivery.idempotency_key.format
         ),
         KeyKind::ChangeKey => {
-            "database, schema, table and primary key name a thing; with the change version, an event".into()
+            "a thing is named by database, schema, table and primary key, an event by these and the change version"
+                .into()
         }
         KeyKind::Derived => "the sorted keys of all contributing events, and the window".into(),
         KeyKind::WindowSequence => "the window and the sequence in it".into(),

@@ -38,24 +38,29 @@ impl Tuple {
         self.element(KIND, kind.as_bytes());
     }
 
+    #[inline]
     pub(super) fn text(&mut self, text: &str) {
         self.element(TEXT, text.as_bytes());
     }
 
+    #[inline]
     pub(super) fn bytes(&mut self, bytes: &[u8]) {
         self.element(BYTES, bytes);
     }
 
+    #[inline]
     pub(super) fn boolean(&mut self, value: bool) {
         self.element(BOOL, &[u8::from(value)]);
     }
 
+    #[inline]
     pub(super) fn number(&mut self, text: &str) -> Result<(), Extreme> {
         self.element(NUMBER, canonical(text)?.as_bytes());
         Ok(())
     }
 
     /// A count of ours: a number like any other.
+    #[inline]
     pub(super) fn count(&mut self, mut count: u64) {
         let mut digits = [b'0'; 20];
         let mut start = digits.len() - 1;
@@ -80,6 +85,7 @@ impl Tuple {
         self.push(encoded);
     }
 
+    #[inline]
     fn element(&mut self, tag: u8, bytes: &[u8]) {
         if fault::planted(Bug::KeyOfJoinedFields) {
             self.push(b":");

@@ -11,9 +11,6 @@ pub const KEY_TEXT_LENGTH: usize = 29;
 /// How many characters a key with a readable prefix has at most.
 pub const PREFIXED_KEY_LENGTH_MAX: usize = 100;
 
-const ALPHABET: &[u8; 32] = b"abcdefghijklmnopqrstuvwxyz234567";
-const BASE32_START: usize = KEY_TEXT_LENGTH - 26;
-
 /// The first 16 bytes of the SHA-256 of a key's canonical encoding.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct KeyHash(pub [u8; 16]);
@@ -22,19 +19,13 @@ impl KeyHash {
     /// The text form: `h1_` and lowercase base32 without padding. Allocates nothing.
     #[must_use]
     pub fn text(&self) -> KeyText {
+        let [a0, a1, a2, a3, a4, b0, b1, b2, b3, b4, c0, c1, c2, c3, c4, last] = self.0;
         let mut text = [b'_'; KEY_TEXT_LENGTH];
         text[..2].copy_from_slice(ENCODING.as_bytes());
-        let letter = |bits: u64| ALPHABET[(bits & 31) as usize];
-        // Five bytes are eight letters; the sixteenth byte is two letters, the last of them with two bits of nothing.
-        let (fives, rest) = self.0.split_at(15);
-        for (bytes, letters) in fives.chunks_exact(5).zip(text[BASE32_START..].chunks_exact_mut(8)) {
-            let bits = bytes.iter().fold(0_u64, |bits, byte| bits << 8 | u64::from(*byte));
-            for (at, out) in letters.iter_mut().enumerate() {
-                *out = letter(bits >> (35 - 5 * at));
-            }
-        }
-        text[KEY_TEXT_LENGTH - 2] = letter(u64::from(rest[0]) >> 3);
-        text[KEY_TEXT_LENGTH - 1] = letter(u64::from(rest[0]) << 2);
+        text[3..11].copy_from_slice(&eight_letters([a0, a1, a2, a3, a4]));
+        text[11..19].copy_from_slice(&eight_letters([b0, b1, b2, b3, b4]));
+        text[19..27].copy_from_slice(&eight_letters([c0, c1, c2, c3, c4]));
+        text[27..].copy_from_slice(&eight_letters([last, 0, 0, 0, 0])[..2]);
         KeyText(text)
     }
 
@@ -118,6 +109,22 @@ impl FromStr for KeyHash {
         letters.and_then(read_base32).map(Self).ok_or_else(|| NoKey(text.to_owned()))
     }
 }
+
+/// Base32 of five bytes, all eight letters at once: a key's text is made for every row that is sent.
+#[inline]
+const fn eight_letters([a, b, c, d, e]: [u8; 5]) -> [u8; 8] {
+    // 40 bits, spread in halves until each byte holds five of them.
+    let bits = u64::from_be_bytes([0, 0, 0, a, b, c, d, e]);
+    let bits = (bits & 0xff_fff0_0000) << 12 | bits & 0xf_ffff;
+    let bits = (bits & 0x000f_fc00_000f_fc00) << 6 | bits & 0x0000_03ff_0000_03ff;
+    let bits = (bits & 0x03e0_03e0_03e0_03e0) << 3 | bits & 0x001f_001f_001f_001f;
+    // `a` to `z` are 0 to 25; `2` to `7` are 26 to 31, and `2` is 73 below the character that would follow `z`.
+    let beyond_z = (bits + EACH * (128 - 26)) >> 7 & EACH;
+    (bits + EACH * b'a' as u64 - beyond_z * 73).to_be_bytes()
+}
+
+/// 1 in each byte.
+const EACH: u64 = 0x0101_0101_0101_0101;
 
 /// 26 letters are 130 bits: 16 bytes and two bits that must be 0, so that a key has one spelling.
 fn read_base32(letters: &str) -> Option<[u8; 16]> {

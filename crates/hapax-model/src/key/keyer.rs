@@ -354,6 +354,7 @@ fn write_derived(
 }
 
 /// One key field.
+#[inline]
 fn write_value(tuple: &mut Tuple, path: &FieldPath, value: FieldValue<'_>) -> Result<(), KeyError> {
     match value {
         FieldValue::Text(text) => tuple.text(text),

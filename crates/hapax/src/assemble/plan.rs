@@ -3,8 +3,8 @@
 use hapax_engine::decode::UnknownFields;
 use hapax_engine::runtime::AfterDoubt;
 use hapax_model::audit::{
-    Arbiter, Audit, AuditFacts, ChangeFields, KeyIndex, KeyKind, SinkFacts, SourceFacts, SourceKind, SqlFacts,
-    StartAt, TableKind, TransformFacts, audit,
+    Arbiter, Audit, AuditFacts, ChangeFields, KeyIndex, KeyKind, SinkFacts, SourceFacts, SourceKind, SqlFacts, StartAt,
+    TableKind, TransformFacts, audit,
 };
 use hapax_model::contract::{Contract, KEY, MODE};
 use hapax_model::delivery::{Delivery, Guarantee, StrategyName};

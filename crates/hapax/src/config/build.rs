@@ -65,14 +65,15 @@ fn build_source(source: &Value, folder: &Path) -> Option<Source> {
             "latest" => StartAt::Latest,
             _ => StartAt::Earliest,
         };
-        let path = folder.join(file.get("path")?.text()?);
-        return Some(Source::File(FileSource { path, start, max_line: file.get("maxLine")?.size()? }));
+        let written = file.get("path")?.text()?.to_owned();
+        let (path, max_line) = (folder.join(&written), file.get("maxLine")?.size()?);
+        return Some(Source::File(FileSource { path, written, start, max_line }));
     }
     let generate = source.get("generate")?;
     Some(Source::Generate(GenerateSource {
         seed: generate.get("seed")?.integer()?,
         count: generate.get("count").and_then(Value::integer),
-        rate: generate.get("rate").and_then(Value::rate),
+        rate: generate.get("rate").and_then(Value::rate).and_then(|rate| rate.count.try_into().ok()),
         keys: generate.get("keys")?.integer()?,
         updates: generate.get("updates")?.share()?,
         deletes: generate.get("deletes")?.share()?,
@@ -131,7 +132,8 @@ pub(crate) fn build_delivery(delivery: &Value) -> DeliveryOverride {
         guarantee: parsed(at("guarantee")),
         mechanism: parsed(at("mechanism")),
         deduplication: DeduplicationOverride {
-            key_fields: at("deduplication.keyFields").map(|list| list.items().iter().flat_map(|it| parsed(Some(it))).collect()),
+            key_fields: at("deduplication.keyFields")
+                .map(|list| list.items().iter().flat_map(|it| parsed(Some(it))).collect()),
             ttl: duration("deduplication.ttl"),
             unique: boolean("deduplication.unique"),
             strategy: parsed(at("deduplication.strategy")),

@@ -149,10 +149,12 @@ impl Subject<'_> {
         let bare = text.bytes().all(|b| b.is_ascii_digit());
         let text = if bare { format!("{text}/s") } else { text.to_owned() };
         let rate = self.read(&text, str::parse::<Rate>)?;
-        if rate.count / rate.seconds > MOST_PER_SECOND {
-            return Err(self.out_of_bounds("1/h", format!("{MOST_PER_SECOND}/s")));
+        // What uses a rate counts in whole events per second; rounding here would change what was asked for.
+        let count = rate.count / rate.seconds;
+        if !(1..=MOST_PER_SECOND).contains(&count) || !rate.count.is_multiple_of(rate.seconds) {
+            return Err(self.out_of_bounds("1/s", format!("{MOST_PER_SECOND}/s, whole per second")));
         }
-        Ok(Held::Rate(rate))
+        Ok(Held::Rate(Rate { count, seconds: 1 }))
     }
 
     fn within<T: PartialOrd>(

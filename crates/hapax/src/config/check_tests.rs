@@ -57,7 +57,9 @@ fn a_wrong_type_is_told_what_is_expected() {
 /// Goal: bounds are named. Method: below and above, for each kind that has them.
 #[test]
 fn a_value_out_of_bounds_is_told_the_bounds() {
-    let cases: [(&str, &str); 11] = [
+    let cases: [(&str, &str); 13] = [
+        ("workflows:\n  - id: w\n    source: { generate: { rate: 30/m } }\n", "from 1/s"),
+        ("workflows:\n  - id: w\n    source: { generate: { rate: 100000001 } }\n", "to 100000000/s"),
         (&in_delivery("epoch: { interval: 0ms }"), "from 1ms to 1h"),
         (&in_delivery("epoch: { interval: 2h }"), "from 1ms to 1h"),
         (&in_delivery("epoch: { maxEvents: 0 }"), "from 1 to 10000000"),
@@ -118,9 +120,24 @@ fn an_unknown_guarantee_is_refused_by_its_name() {
 /// Goal: what is missing, empty or doubled is told. Method: required fields, null, none and two kinds.
 #[test]
 fn missing_and_doubled_fields_are_told() {
-    assert_problem("workflows:\n  - source: { generate: {} }\n", 2, "HX1014", &["\"id\" is missing", "add id: orders-to-erp"]);
-    assert_problem("workflows:\n  - id: w\n    sink: { sqlite: { path: a } }\n", 3, "HX1014", &["\"table\" is missing", "add table:"]);
-    assert_problem("workflows:\n  - id: w\n    source:\n", 3, "HX1015", &["\"workflows.source\" has no value", "remove the line"]);
+    assert_problem(
+        "workflows:\n  - source: { generate: {} }\n",
+        2,
+        "HX1014",
+        &["\"id\" is missing", "add id: orders-to-erp"],
+    );
+    assert_problem(
+        "workflows:\n  - id: w\n    sink: { sqlite: { path: a } }\n",
+        3,
+        "HX1014",
+        &["\"table\" is missing", "add table:"],
+    );
+    assert_problem(
+        "workflows:\n  - id: w\n    source:\n",
+        3,
+        "HX1015",
+        &["\"workflows.source\" has no value", "remove the line"],
+    );
     assert_problem("workflows:\n", 1, "HX1015", &["\"workflows\" has no value"]);
     assert_problem("workflows:\n  - id: w\n    sink: {}\n", 3, "HX1017", &["add one of sqlite"]);
     let two = "workflows:\n  - id: w\n    source: { generate: {}, file: { path: a } }\n";
@@ -131,7 +148,12 @@ fn missing_and_doubled_fields_are_told() {
 #[test]
 fn what_is_planned_is_refused_honestly() {
     for name in ["broker", "alerts", "tests"] {
-        assert_problem(&format!("{name}: {{ x: 1 }}\n"), 1, "HX1040", &[&format!("\"{name}\" is planned"), "remove it"]);
+        assert_problem(
+            &format!("{name}: {{ x: 1 }}\n"),
+            1,
+            "HX1040",
+            &[&format!("\"{name}\" is planned"), "remove it"],
+        );
     }
     for name in ["kafka", "outbox", "postgres", "mysql"] {
         let text = format!("workflows:\n  - id: w\n    source:\n      {name}: {{ x: 1 }}\n");
@@ -149,8 +171,9 @@ fn what_is_planned_is_refused_honestly() {
 /// Method: right and wrong values from variables.
 #[test]
 fn a_variable_gives_any_scalar_and_is_never_quoted() {
-    let text = in_delivery("{ clientGuidance: \"${FLAG}\", epoch: { maxEvents: \"${COUNT}\", maxBytes: \"${SIZE}\" } }")
-        .replace("delivery:\n      ", "delivery: ");
+    let text =
+        in_delivery("{ clientGuidance: \"${FLAG}\", epoch: { maxEvents: \"${COUNT}\", maxBytes: \"${SIZE}\" } }")
+            .replace("delivery:\n      ", "delivery: ");
     let world = World::of(&text).variable("FLAG", "true").variable("COUNT", "7").variable("SIZE", "1MiB");
     let loaded = world.load("etc/hapax.yaml").expect("right values");
     let delivery = &loaded.config.workflows[0].delivery;

@@ -8,7 +8,7 @@ use hapax_model::condition::Condition;
 use hapax_model::delivery::Delivery;
 use hapax_model::field::FieldPath;
 use hapax_model::mode::{ConflictMode, ProgressPlace};
-use hapax_model::units::{ByteSize, Rate, Share};
+use hapax_model::units::{ByteSize, Share};
 
 use super::problem::Place;
 
@@ -67,6 +67,8 @@ pub(crate) enum Source {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct FileSource {
     pub(crate) path: PathBuf,
+    /// The path as written: the same name for the lane wherever the configuration lies and hapax is started.
+    pub(crate) written: String,
     pub(crate) start: StartAt,
     pub(crate) max_line: ByteSize,
 }
@@ -77,8 +79,8 @@ pub(crate) struct GenerateSource {
     pub(crate) seed: u64,
     /// Without it, events never end.
     pub(crate) count: Option<u64>,
-    /// Without it, as fast as they can.
-    pub(crate) rate: Option<Rate>,
+    /// Events per second; without it, as fast as they can.
+    pub(crate) rate: Option<u32>,
     pub(crate) keys: u64,
     pub(crate) updates: Share,
     pub(crate) deletes: Share,

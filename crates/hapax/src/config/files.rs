@@ -76,14 +76,12 @@ pub(crate) fn read_tree(
 }
 
 fn unreadable(whole: &Place, error: &io::Error) -> Problem {
-    let (message, cure) = match error.kind() {
-        io::ErrorKind::NotFound => {
-            ("there is no such file or folder".to_owned(), "create it, or name another with --config")
-        }
-        io::ErrorKind::PermissionDenied => {
-            ("we may not read it".to_owned(), "give the user that runs hapax the right to read it")
-        }
-        _ => (format!("it cannot be read: {error}"), "look at the disk and the path"),
+    let (message, cure) = if error.kind() == io::ErrorKind::NotFound {
+        ("there is no such file or folder".to_owned(), "create it, or name another with --config")
+    } else if error.kind() == io::ErrorKind::PermissionDenied {
+        ("we may not read it".to_owned(), "give the user that runs hapax the right to read it")
+    } else {
+        (format!("it cannot be read: {error}"), "look at the disk and the path")
     };
     Problem::new(whole, code::UNREADABLE, message, cure)
 }

@@ -43,7 +43,8 @@ fn files_that_contradict_each_other_are_told_with_both_places() {
 #[test]
 fn what_cannot_be_read_is_told() {
     let large = "#".repeat(yaml::LARGEST_FILE + 1);
-    let mut world = World::of("").with("conf/notes.txt", "").with("large.yaml", &large).with("text.yaml", "just words\n");
+    let mut world =
+        World::of("").with("conf/notes.txt", "").with("large.yaml", &large).with("text.yaml", "just words\n");
     world.files.insert("bytes.yaml".into(), b"a: 1\nb: \xff\n".to_vec());
     for (path, line, code, part) in [
         ("nowhere.yaml", 0, "HX1001", "--config"),
@@ -58,6 +59,31 @@ fn what_cannot_be_read_is_told() {
         assert_eq!((told[0].1, told[0].2), (line, code), "{}", told[0].3);
         assert!(told[0].3.contains(part), "{}", told[0].3);
     }
+}
+
+/// A world in which everything is there and nothing may be read.
+struct Forbidden;
+
+impl Surroundings for Forbidden {
+    fn variable(&self, _: &str) -> Option<OsString> {
+        None
+    }
+
+    fn read(&self, _: &Path, _: usize) -> io::Result<Vec<u8>> {
+        Err(io::ErrorKind::PermissionDenied.into())
+    }
+
+    fn list(&self, _: &Path) -> io::Result<Option<Vec<PathBuf>>> {
+        Ok(None)
+    }
+}
+
+/// Goal: a file that we may not read is told as such. Method: a world that forbids it.
+#[test]
+fn a_file_without_the_right_to_read_it_is_told() {
+    let problems = load(Path::new("hapax.yaml"), &Forbidden).expect_err("forbidden");
+    let expected = "hapax.yaml: HX1001 we may not read it\n    give the user that runs hapax the right to read it";
+    assert_eq!(problems.to_string(), expected);
 }
 
 /// Goal: the real file system does what the tests' one does. Method: a file, a folder, one unreadable, one missing.

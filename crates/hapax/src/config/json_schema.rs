@@ -46,11 +46,10 @@ fn object(table: &Table) -> Value {
 
 fn property(field: &Field) -> Value {
     let mut schema = of_kind(&field.kind);
-    schema["description"] = match field.kind {
-        Kind::Planned => json!(format!("{} Planned; not in this version.", field.doc)),
-        _ => json!(field.doc),
-    };
-    if !matches!(field.kind, Kind::Planned) {
+    if matches!(field.kind, Kind::Planned) {
+        schema["description"] = json!(format!("{} Planned; not in this version.", field.doc));
+    } else {
+        schema["description"] = json!(field.doc);
         schema["$comment"] = json!(format!("Since {}", field.since));
     }
     if let Some(default) = default_of(field, &Place::whole("")) {

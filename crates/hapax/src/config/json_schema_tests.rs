@@ -5,9 +5,9 @@ fn references(schema: &Value) -> Vec<String> {
     match schema {
         Value::Object(fields) => fields
             .iter()
-            .flat_map(|(name, value)| match value {
-                Value::String(target) if name == "$ref" => vec![target.clone()],
-                _ => references(value),
+            .flat_map(|(name, value)| match value.as_str() {
+                Some(target) if name == "$ref" => vec![target.to_owned()],
+                Some(_) | None => references(value),
             })
             .collect(),
         Value::Array(items) => items.iter().flat_map(references).collect(),

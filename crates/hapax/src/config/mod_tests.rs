@@ -171,6 +171,40 @@ delivery:
     assert_eq!((same.delivery.retries.max_attempts, same.delivery.retries.backoff.len()), (2, 5));
 }
 
+/// Goal: the merge that `config show` prints is the model's own. Method: blocks laid over each other by both.
+#[test]
+fn blocks_are_merged_as_the_model_merges_them() {
+    let blocks = [
+        "{ guarantee: exactly-once, mechanism: transaction, retries: { maxAttempts: 2 }, conditions: [one-worker] }",
+        "{ mechanism: generated-keys, deduplication: { keyFields: [a, b], ttl: 1d }, receiver: { keyTtl: 2d } }",
+        "{ guarantee: exactly-once, deduplication: { keyFields: [c] }, retries: { backoffMs: [7] }, conditions: [] }",
+        "{ epoch: { interval: 1s }, receiver: { deduplicates: true }, documentation: { exampleCode: x }, lease: 9s }",
+        "{}",
+    ];
+    let written = |block: &str| {
+        let loaded = loaded(&format!("delivery: {block}\n"));
+        build::build_delivery(loaded.effective.get("delivery").expect("a block"))
+    };
+    // `written` has every default; the model's merge needs only what stands in the block.
+    let only = |block: &str| {
+        let mut problems = Problems::default();
+        let node = yaml::parse(&"x".into(), block, &mut problems).expect("a block");
+        let value = check::check(&node, &schema::Kind::Object(&schema::DELIVERY), "delivery", &mut problems);
+        build::build_delivery(&value.expect("a block"))
+    };
+    for under in blocks {
+        assert_eq!(Delivery::from(written(under)), Delivery::from(only(under)));
+        for own in blocks {
+            let loaded = loaded(&format!("delivery: {under}\nworkflows: [{{ id: w, delivery: {own} }}]\n"));
+            assert_eq!(
+                loaded.config.workflows[0].delivery,
+                Delivery::merged(&only(under), &only(own)),
+                "{own} / {under}"
+            );
+        }
+    }
+}
+
 const EVERYTHING: &str = "state: sqlite:///var/state.db
 memory: 64MiB
 workflows:
@@ -218,7 +252,12 @@ fn everything_that_is_written_arrives() {
     assert_eq!(config.state, StateUrl::Sqlite("/var/state.db".into()));
     assert_eq!(config.memory, ByteSize::mebibytes(64));
     let files = &config.workflows[0];
-    let source = FileSource { path: "etc/in/orders.jsonl".into(), start: StartAt::Latest, max_line: ByteSize(1 << 20) };
+    let source = FileSource {
+        path: "etc/in/orders.jsonl".into(),
+        written: "in/orders.jsonl".into(),
+        start: StartAt::Latest,
+        max_line: ByteSize(1 << 20),
+    };
     assert_eq!(files.source, Some(Source::File(source)));
     let erp = SqliteSink {
         path: "/data/erp.db".into(),
@@ -253,7 +292,7 @@ fn everything_that_is_written_arrives() {
     let made_up = &config.workflows[1];
     let Some(Source::Generate(generate)) = &made_up.source else { panic!("generated") };
     assert_eq!((generate.seed, generate.count, generate.keys), (7, Some(1000), 10));
-    assert_eq!(generate.rate.map(|rate| rate.to_string()).as_deref(), Some("500/s"));
+    assert_eq!(generate.rate, Some(500));
     let shares = [generate.updates, generate.deletes, generate.poison];
     assert_eq!(shares, [200, 50, 10].map(Share::of_mille));
     assert_eq!((made_up.sinks[0].name.as_str(), &made_up.delivery), ("sqlite", &Delivery::default()));
@@ -273,7 +312,10 @@ fn the_whole_delivery_block_arrives() {
     assert_eq!(delivery.retries.give_up_after, Duration::from_secs(7200));
     let epoch = &delivery.epoch;
     assert_eq!((epoch.interval, epoch.max_events), (Duration::from_millis(50), 1000));
-    assert_eq!((epoch.max_bytes, epoch.commit_timeout.as_secs(), epoch.abort_timeout.as_secs()), (ByteSize(1 << 20), 3, 2));
+    assert_eq!(
+        (epoch.max_bytes, epoch.commit_timeout.as_secs(), epoch.abort_timeout.as_secs()),
+        (ByteSize(1 << 20), 3, 2)
+    );
     assert_eq!((delivery.on_reject, delivery.max_rejects_per_mille), (OnReject::Stop, 25));
     assert_eq!((delivery.claim_timeout.as_secs(), delivery.lease.as_secs()), (1, 2));
     assert!(delivery.receiver.deduplicates && delivery.receiver.refuses_older && delivery.receiver.key_ttl.is_some());
@@ -318,6 +360,47 @@ tests: []
         (12, "HX1040"),
     ];
     assert_eq!(told, expected, "{:#?}", problems_of(text));
+}
+
+/// Goal: a file for a later version is refused for what is planned in it, and for nothing else.
+/// Method: every block that there will be, in one file.
+#[test]
+fn a_file_of_a_later_version_is_refused_only_for_what_is_planned() {
+    let text = "state: \"sqlite://hapax-data/state.db\"
+memory: 256MiB
+workflows:
+  - id: orders-to-erp
+    source:
+      kafka: { brokers: \"localhost:9092\", topics: [orders], format: json, start: earliest }
+    transform: |
+      .amount = to_int!(.cents) / 100
+      if .test == true { abort }
+    sink:
+      postgres:
+        url: \"${ERP_DATABASE_URL}\"
+        table: orders
+        deleteWhen: .op == \"d\"
+    delivery:
+      guarantee: exactly-once
+      deduplication: { keyFields: [order_id], ttl: 30d }
+      retries: { maxAttempts: 5, backoffMs: [1000, 2000, 5000, 10000, 30000], giveUpAfter: 1h }
+      epoch: { interval: 200ms, maxEvents: 100000, maxBytes: 64MiB, commitTimeout: 30s, abortTimeout: 10s }
+      onReject: deadLetter
+      maxRejects: 10%
+      claimTimeout: 10s
+      lease: 5s
+broker: { listen: \"127.0.0.1:9092\", store: embedded, data: hapax-data/broker }
+alerts: { webhook: \"https://example.org\" }
+tests:
+  - workflow: orders-to-erp
+    input:  [{ order_id: 7, cents: 1250 }]
+    expect: [{ order_id: 7, amount: 12.5 }]
+";
+    let world = World::of(text).variable("ERP_DATABASE_URL", "postgres://me:hunter2@host/erp");
+    let problems = world.load("etc/hapax.yaml").expect_err("planned");
+    let told: Vec<_> = problems.iter().map(|it| (it.place.line, it.code)).collect();
+    assert_eq!(told, [6, 7, 11, 24, 25, 26].map(|line| (line, "HX1040")), "{problems}");
+    assert!(!problems.to_string().contains("hunter2"));
 }
 
 /// Goal: the worst file has a short answer. Method: ten thousand unknown fields; too many workflows.

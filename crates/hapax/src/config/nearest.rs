@@ -72,7 +72,9 @@ mod tests {
     /// Goal: the distance is the number of slips. Method: pairs counted by hand.
     #[test]
     fn a_swap_counts_once() {
-        for (left, right, slips) in [("ab", "ba", 1), ("abc", "abc", 0), ("", "abc", 3), ("abcd", "acbd", 1), ("kitten", "sitting", 3)] {
+        for (left, right, slips) in
+            [("ab", "ba", 1), ("abc", "abc", 0), ("", "abc", 3), ("abcd", "acbd", 1), ("kitten", "sitting", 3)]
+        {
             assert_eq!(distance(left, right), slips);
             assert_eq!(distance(right, left), slips);
         }

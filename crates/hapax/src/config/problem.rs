@@ -50,12 +50,7 @@ pub(crate) struct Problem {
 }
 
 impl Problem {
-    pub(crate) fn new(
-        place: &Place,
-        code: &'static str,
-        message: impl Into<String>,
-        cure: impl Into<String>,
-    ) -> Self {
+    pub(crate) fn new(place: &Place, code: &'static str, message: impl Into<String>, cure: impl Into<String>) -> Self {
         Self { place: place.clone(), code, message: message.into(), cure: cure.into() }
     }
 

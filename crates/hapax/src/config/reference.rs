@@ -30,8 +30,14 @@ fn write_table(table: &Table, page: &mut String) {
     for field in table.fields {
         let meaning = field.doc.replace('|', "\\|");
         let (holds, default) = (holds(&field.kind).replace('|', "\\|"), default(field));
-        write!(page, "\n| `{}` | {holds} | {default} | {meaning}{} | {} |", field.name, choices(&field.kind), field.since)
-            .expect("a string takes all");
+        write!(
+            page,
+            "\n| `{}` | {holds} | {default} | {meaning}{} | {} |",
+            field.name,
+            choices(&field.kind),
+            field.since
+        )
+        .expect("a string takes all");
     }
 }
 

@@ -85,12 +85,7 @@ fn replace(
     Ok((out, origin))
 }
 
-fn value_of(
-    reference: &str,
-    place: &Place,
-    folder: &Path,
-    surroundings: &dyn Surroundings,
-) -> Result<String, Problem> {
+fn value_of(reference: &str, place: &Place, folder: &Path, surroundings: &dyn Surroundings) -> Result<String, Problem> {
     if let Some(path) = reference.strip_prefix("file:") {
         return secret_file(path, place, folder, surroundings);
     }
@@ -129,12 +124,7 @@ fn missing(name: &str, why: Option<&str>, place: &Place) -> Problem {
 }
 
 /// The file's text without the newline at its end, which editors and `echo` leave there.
-fn secret_file(
-    path: &str,
-    place: &Place,
-    folder: &Path,
-    surroundings: &dyn Surroundings,
-) -> Result<String, Problem> {
+fn secret_file(path: &str, place: &Place, folder: &Path, surroundings: &dyn Surroundings) -> Result<String, Problem> {
     let path = folder.join(path);
     let refuse = |why: String| {
         let message = format!("${{file:…}} cannot read {}: {why}", path.display());

@@ -222,30 +222,36 @@ fn syntax_problem(file: &Arc<str>, text: &str, error: &ScanError) -> Problem {
     Problem::new(&place, code::SYNTAX, message, syntax_cure(error.info()))
 }
 
-/// The first `${` without quotes, on the line of the error or the one before, that stands inside brackets.
-fn unquoted_variable(text: &str, line: usize, info: &str) -> Option<Place> {
-    let in_flow = info.contains("flow") || info.contains('}') || info.contains(']');
-    let candidates = text.lines().enumerate().skip(line.saturating_sub(2)).take(2);
-    candidates.filter_map(|(at, content)| Some((at, bare_variable(content, in_flow)?))).last().map(|(at, column)| Place {
-        file: "".into(),
-        line: at + 1,
-        column,
-    })
+/// Whether YAML is inside brackets, where braces are its own.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Context {
+    Block,
+    Brackets,
 }
 
-/// The column of a `${` outside quotes and comments, if a bracket was opened before it or `in_flow` says so.
-fn bare_variable(line: &str, mut in_flow: bool) -> Option<usize> {
+/// The first `${` without quotes, on the line of the error or the one before, that stands inside brackets.
+fn unquoted_variable(text: &str, line: usize, info: &str) -> Option<Place> {
+    let in_brackets = info.contains("flow") || info.contains('}') || info.contains(']');
+    let context = if in_brackets { Context::Brackets } else { Context::Block };
+    let lines = text.lines().enumerate().skip(line.saturating_sub(2)).take(2);
+    let found = lines.filter_map(|(at, content)| Some((at, bare_variable(content, context)?))).last();
+    found.map(|(at, column)| Place { file: "".into(), line: at + 1, column })
+}
+
+/// The column of a `${` outside quotes and comments, if the line is inside brackets or opens one before it.
+fn bare_variable(line: &str, mut context: Context) -> Option<usize> {
     let mut quote = None;
     let mut before = ' ';
     let mut chars = line.chars().enumerate().peekable();
     while let Some((at, c)) = chars.next() {
+        let opens_variable = c == '$' && chars.peek().is_some_and(|(_, next)| *next == '{');
         match (quote, c) {
             (Some(open), _) if c == open && before != '\\' => quote = None,
             (Some(_), _) => {}
             (None, '"' | '\'') if !before.is_alphanumeric() => quote = Some(c),
             (None, '#') if before.is_whitespace() => return None,
-            (None, '$') if in_flow && chars.peek().is_some_and(|(_, next)| *next == '{') => return Some(at + 1),
-            (None, '{' | '[') if before != '$' => in_flow = true,
+            (None, _) if opens_variable && context == Context::Brackets => return Some(at + 1),
+            (None, '{' | '[') if before != '$' => context = Context::Brackets,
             (None, _) => {}
         }
         before = c;
@@ -255,16 +261,25 @@ fn bare_variable(line: &str, mut in_flow: bool) -> Option<usize> {
 
 /// What usually helps, by what the parser says.
 fn syntax_cure(info: &str) -> &'static str {
-    const CURES: [(&str, &str); 9] = [
+    const BRACE: &str =
+        "close the { with a }, put commas between its fields, and quote text that holds { } [ ] , : or #";
+    const BRACKET: &str =
+        "close the [ with a ], put commas between its items, and quote text that holds { } [ ] , : or #";
+    const EITHER: &str = "close each { with a } and each [ with a ], and quote text that holds { } [ ] , : or #";
+    const CURES: [(&str, &str); 13] = [
         ("tab", "indent with spaces; YAML does not allow tabs there"),
-        ("flow mapping", "close the { with a }, put commas between its fields, and quote text that holds { } [ ] , : or #"),
-        ("flow sequence", "close the [ with a ], put commas between its items, and quote text that holds { } [ ] , : or #"),
-        ("',' or '}'", "close the { with a }, put commas between its fields, and quote text that holds { } [ ] , : or #"),
-        ("',' or ']'", "close the [ with a ], put commas between its items, and quote text that holds { } [ ] , : or #"),
-        ("quoted scalar", "close the quote that was opened here"),
+        ("flow mapping", BRACE),
+        ("flow sequence", BRACKET),
+        ("',' or '}'", BRACE),
+        ("',' or ']'", BRACKET),
+        ("flow construct", EITHER),
+        ("misplaced bracket", EITHER),
+        ("placement of ':'", EITHER),
+        ("quoted scalar", "close the quote that was opened, and write \\\\ for a backslash inside double quotes"),
         ("mapping values are not allowed", "look at the indentation, and quote text that holds a colon and a space"),
-        ("simple key", "a name needs a colon and a space after it; look at the indentation of this line and the one above"),
+        ("simple key", "a name needs a colon and a space after it; look at the indentation here and on the line above"),
         ("anchor", "write &name before the value that *name repeats; text that begins with * or & needs quotes"),
+        ("unexpected character", "text that begins with @ or ` needs quotes"),
     ];
     let known = CURES.iter().find(|(part, _)| info.contains(part));
     known.map_or("look at the indentation and the quotes here and on the line above", |(_, cure)| cure)

@@ -64,8 +64,10 @@ fn every_duplicate_key_is_told() {
 #[test]
 fn a_syntax_error_has_place_and_cure() {
     for (text, line, cure) in [
-        ("a: [1, 2\nb: 3\n", 2, "close the ["),
-        ("a: { b: 1\nc: 2\n", 2, "close the {"),
+        ("a: [1, 2\nb: 3\n", 2, "each [ with a ]"),
+        ("a: { b: 1\nc: 2\n", 2, "{ with a }"),
+        ("a: @b\n", 1, "needs quotes"),
+        ("a: { b: 1 ]\n", 1, "{ with a }"),
         ("a: \"open\nb: 1\n", 1, "close the quote"),
         ("a: b: c\n", 1, "indentation"),
         ("a:\n\t- b\n", 2, "tabs"),

@@ -49,13 +49,20 @@ pub(crate) static DELIVERY: Table = Table {
     fields: &[
         Field::new("guarantee", Kind::Choice(&GUARANTEES), "The promise; audited before the workflow starts.")
             .or("idempotent-keys"),
-        Field::new("mechanism", Kind::Choice(&MECHANISMS), "How the promise is kept; derived if it is not written, checked if it is."),
+        Field::new(
+            "mechanism",
+            Kind::Choice(&MECHANISMS),
+            "How the promise is kept; derived if it is not written, checked if it is.",
+        ),
         Field::new("deduplication", Kind::Object(&DEDUPLICATION), "What names an event.").or("{}"),
-        Field::new("idempotencyKey", Kind::Object(&IDEMPOTENCY_KEY), "What a key is made of and how it travels.").or("{}"),
+        Field::new("idempotencyKey", Kind::Object(&IDEMPOTENCY_KEY), "What a key is made of and how it travels.")
+            .or("{}"),
         Field::new("retries", Kind::Object(&RETRIES), "When a failed attempt is tried again.").or("{}"),
         Field::new("epoch", Kind::Object(&EPOCH), "When a commit happens, and how long it may take.").or("{}"),
-        Field::new("onReject", Kind::Choice(&ON_REJECT), "What happens to an event that cannot be delivered.").or("deadLetter"),
-        Field::new("maxRejects", Kind::Share, "More rejects than this among the last 1,000 events stop the workflow.").or("10%"),
+        Field::new("onReject", Kind::Choice(&ON_REJECT), "What happens to an event that cannot be delivered.")
+            .or("deadLetter"),
+        Field::new("maxRejects", Kind::Share, "More rejects than this among the last 1,000 events stop the workflow.")
+            .or("10%"),
         Field::new(
             "claimTimeout",
             Kind::Duration { least: 1, most: HOUR },
@@ -77,7 +84,8 @@ pub(crate) static DELIVERY: Table = Table {
             "Other conditions that hold, as the workflow states it.",
         )
         .or("[]"),
-        Field::new("clientGuidance", Kind::Boolean, "Whether `check` prints the text for clients without being asked.").or("false"),
+        Field::new("clientGuidance", Kind::Boolean, "Whether `check` prints the text for clients without being asked.")
+            .or("false"),
         Field::new("documentation", Kind::Object(&DOCUMENTATION), "What the text for clients mentions.").or("{}"),
         Field::new("autoFenceOnStartup", Kind::Boolean, "Accepted and without effect: fencing cannot be switched off."),
     ],
@@ -157,12 +165,22 @@ static EPOCH: Table = Table {
     name: "delivery.epoch",
     doc: "An epoch is what one commit makes visible. The first of the three bounds closes it.",
     fields: &[
-        Field::new("interval", Kind::Duration { least: 1, most: HOUR }, "The longest time from its first event to its commit.")
-            .or("200ms"),
-        Field::new("maxEvents", Kind::Integer { least: 1, most: 10_000_000 }, "How many events it may hold.").or("100000"),
-        Field::new("maxBytes", Kind::Size { least: 1 << 10, most: 1 << 30 }, "How large its events may be together.").or("64MiB"),
-        Field::new("commitTimeout", Kind::Duration { least: 1, most: HOUR }, "After this a commit is in doubt, and is looked up.")
-            .or("30s"),
+        Field::new(
+            "interval",
+            Kind::Duration { least: 1, most: HOUR },
+            "The longest time from its first event to its commit.",
+        )
+        .or("200ms"),
+        Field::new("maxEvents", Kind::Integer { least: 1, most: 10_000_000 }, "How many events it may hold.")
+            .or("100000"),
+        Field::new("maxBytes", Kind::Size { least: 1 << 10, most: 1 << 30 }, "How large its events may be together.")
+            .or("64MiB"),
+        Field::new(
+            "commitTimeout",
+            Kind::Duration { least: 1, most: HOUR },
+            "After this a commit is in doubt, and is looked up.",
+        )
+        .or("30s"),
         Field::new(
             "abortTimeout",
             Kind::Duration { least: 1, most: HOUR },

@@ -80,11 +80,20 @@ pub(crate) enum Kind {
     /// A text of a certain form.
     Text(&'static TextRule),
     /// A whole number.
-    Integer { least: u64, most: u64 },
+    Integer {
+        least: u64,
+        most: u64,
+    },
     /// `200ms`, `30d`; the bounds are in milliseconds.
-    Duration { least: u64, most: u64 },
+    Duration {
+        least: u64,
+        most: u64,
+    },
     /// `64MiB`, or a number of bytes.
-    Size { least: u64, most: u64 },
+    Size {
+        least: u64,
+        most: u64,
+    },
     /// `10%`.
     Share,
     /// `500/s`, or a number per second.
@@ -93,9 +102,16 @@ pub(crate) enum Kind {
     Boolean,
     /// One of these names.
     Choice(&'static [Choice]),
-    List { of: &'static Kind, fewest: usize, most: usize },
+    List {
+        of: &'static Kind,
+        fewest: usize,
+        most: usize,
+    },
     /// Free names with values of one kind; or one of the words in its place.
-    Map { of: &'static Kind, or: &'static [Choice] },
+    Map {
+        of: &'static Kind,
+        or: &'static [Choice],
+    },
     Object(&'static Table),
     /// Known by name, refused by this version.
     Planned,

@@ -53,11 +53,7 @@ static WORKFLOW: Table = Table {
         .required(),
         Field::new("source", Kind::Object(&SOURCE), "Where events come from."),
         Field::planned("transform", "A program that changes or filters events."),
-        Field::new(
-            "sink",
-            Kind::Object(&SINK),
-            "Where events go, if there is one target. It is named after its kind.",
-        ),
+        Field::new("sink", Kind::Object(&SINK), "Where events go, if there is one target. It is named after its kind."),
         Field::new(
             "sinks",
             Kind::List { of: &ONE_SINK, fewest: 1, most: 100 },

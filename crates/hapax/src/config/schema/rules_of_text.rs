@@ -25,12 +25,8 @@ pub(super) static ID: TextRule = TextRule {
     pattern: "^[A-Za-z0-9._-]{1,100}$",
 };
 
-pub(super) static PATH: TextRule = TextRule {
-    what: "a path",
-    example: "data/orders.jsonl",
-    check: some_text,
-    pattern: "",
-};
+pub(super) static PATH: TextRule =
+    TextRule { what: "a path", example: "data/orders.jsonl", check: some_text, pattern: "" };
 
 /// A table or column may have any name that the database allows: it is always quoted, never pasted.
 pub(super) static TABLE_NAME: TextRule =

@@ -23,7 +23,8 @@ pub(super) static NAMED_SINK: Table = Table {
     name: "sinks[]",
     doc: "A name and exactly one kind of sink.",
     fields: &[
-        Field::new("name", Kind::Text(&ID), "Its name, unique in the workflow, and part of the progress key.").required(),
+        Field::new("name", Kind::Text(&ID), "Its name, unique in the workflow, and part of the progress key.")
+            .required(),
         SQLITE_FIELD,
         POSTGRES_FIELD,
         MYSQL_FIELD,

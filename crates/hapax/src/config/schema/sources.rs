@@ -43,17 +43,21 @@ static GENERATE: Table = Table {
     name: "source.generate",
     doc: "Made-up orders for trying things out. The shares of updates, deletes and poison together are at most 100%.",
     fields: &[
-        Field::new("seed", Kind::Integer { least: 0, most: u64::MAX }, "The same seed gives the same events.").or("1"),
+        Field::new("seed", Kind::Integer { least: 0, most: u64::MAX }, "The same seed gives the same events.").or("0"),
         Field::new(
             "count",
             Kind::Integer { least: 0, most: 1_000_000_000_000 },
             "How many events there are in all; without it they never end.",
         ),
-        Field::new("rate", Kind::Rate, "How many events come per second (`500/s`, or a bare number); without it as fast as they can."),
+        Field::new(
+            "rate",
+            Kind::Rate,
+            "How many events come per second (`500/s`, or a bare number); without it as fast as they can.",
+        ),
         Field::new(
             "keys",
             Kind::Integer { least: 1, most: 1_000_000_000 },
-            "From how many different orders updates and deletes choose.",
+            "How many customers there are, and how many events back updates and deletes may reach.",
         )
         .or("1000"),
         Field::new("updates", Kind::Share, "How many of the events change an order that exists.").or("0%"),

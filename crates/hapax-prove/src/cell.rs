@@ -1,0 +1,62 @@
+//! A cell: one fault or scenario in one setting, with a seed of its own.
+
+use crate::points::{Action, Point};
+use crate::scenario::Scenario;
+use crate::setting::Setting;
+
+/// What is done in a cell.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// A fault at a point.
+    Point(&'static Point, Action),
+    /// A story.
+    Scenario(Scenario),
+    /// A combination that the audit must refuse.
+    Refused,
+}
+
+/// One cell.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Cell {
+    /// What is done.
+    pub kind: Kind,
+    /// In which setting.
+    pub setting: Setting,
+}
+
+impl Cell {
+    /// What is done, without the setting: cells of one kind differ in the setting only.
+    #[must_use]
+    pub fn kind_name(&self) -> String {
+        match self.kind {
+            Kind::Point(point, action) => format!("point/{}/{}", point.name, action.name()),
+            Kind::Scenario(scenario) => format!("scenario/{}", scenario.name()),
+            Kind::Refused => "refused".to_owned(),
+        }
+    }
+
+    /// Its name, unique.
+    #[must_use]
+    pub fn name(&self) -> String {
+        format!("{}/{}", self.kind_name(), self.setting)
+    }
+
+    /// Its own seed in a run with `seed`: the same whichever other cells run.
+    #[must_use]
+    pub fn seed(&self, seed: u64) -> u64 {
+        // FNV-1a over the name, mixed with the run's seed.
+        let start = 0xcbf2_9ce4_8422_2325_u64 ^ seed.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        self.name().bytes().fold(start, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
+    }
+
+    /// About how many seconds it takes.
+    #[must_use]
+    pub const fn cost_seconds(&self) -> f64 {
+        match self.kind {
+            Kind::Refused => 0.5,
+            Kind::Point(_, Action::Kill) => 2.5,
+            Kind::Point(_, Action::Stop) => 4.0,
+            Kind::Scenario(_) => 5.0,
+        }
+    }
+}

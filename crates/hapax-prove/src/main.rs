@@ -1,0 +1,179 @@
+//! `hapax-prove`: tries to break a `hapax` binary that was built with its fault points.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, bail};
+use clap::Parser;
+
+use hapax_prove::catalog::cells;
+use hapax_prove::cell::Cell;
+use hapax_prove::plants::{self, PLANTS, Planted};
+use hapax_prove::report::{Report, line};
+use hapax_prove::run::{Keep, run_all};
+use hapax_prove::slice::{fitting, order};
+use hapax_prove::world::Environment;
+
+/// Kills and stops real `hapax` processes at every fault point, and judges from outside whether the promise held.
+#[derive(Debug, Parser)]
+#[command(version)]
+struct Arguments {
+    /// The program under test, built with `--features fault`.
+    #[arg(long, default_value = "target/debug/hapax")]
+    hapax: PathBuf,
+    /// Workloads, moments and the choice of cells follow from it.
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// Run as many cells as fit into --minutes, chosen by the seed, every kind its turn.
+    #[arg(long, conflicts_with = "all")]
+    slice: bool,
+    /// How long a slice may take.
+    #[arg(long, default_value_t = 5.0)]
+    minutes: f64,
+    /// Run every cell, and every planted bug.
+    #[arg(long)]
+    all: bool,
+    /// Only cells whose name contains this text; `=NAME` for exactly that one.
+    #[arg(long, value_name = "FILTER")]
+    only: Option<String>,
+    /// Run the planted bugs: each must be caught, and the same seed must pass without it.
+    #[arg(long)]
+    plants: bool,
+    /// Plant this bug in every process of this run.
+    #[arg(long, value_name = "BUG")]
+    plant: Option<String>,
+    /// Print the names of the cells and run none.
+    #[arg(long)]
+    list: bool,
+    /// The report as JSON, to this file or to standard output.
+    #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = "-")]
+    json: Option<PathBuf>,
+    /// The report as text, to this file too.
+    #[arg(long, value_name = "FILE")]
+    report: Option<PathBuf>,
+    /// How many cells run at a time.
+    #[arg(long, default_value_t = 2)]
+    jobs: usize,
+    /// Where cells make their directories; those of failed cells are kept.
+    #[arg(long, value_name = "DIR")]
+    dir: Option<PathBuf>,
+    /// Keep the directories of cells that passed, too.
+    #[arg(long)]
+    keep: bool,
+}
+
+fn main() -> ExitCode {
+    match run(&Arguments::parse()) {
+        Ok(code) => code,
+        Err(error) => {
+            eprintln!("hapax-prove: {error:#}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
+    let chosen = choose(arguments);
+    if arguments.list {
+        chosen.iter().for_each(|cell| println!("{}", cell.name()));
+        return Ok(ExitCode::SUCCESS);
+    }
+    let environment = environment(arguments)?;
+    let started = Instant::now();
+    let until = arguments.slice.then(|| started + Duration::from_secs_f64(arguments.minutes * 60.0));
+    let keep = if arguments.keep { Keep::All } else { Keep::Failed };
+    let with_plants = wants_plants(arguments);
+    let cells = if with_plants && !arguments.all && !arguments.slice { Vec::new() } else { chosen };
+    let count = cells.len();
+    eprintln!("{count} cells, seed {}, {} at a time", arguments.seed, arguments.jobs);
+    let show = |done: &_| eprintln!("{}", line(done));
+    let done = run_all(&environment, cells, arguments.seed, arguments.jobs, until, keep, show);
+    let planted = if with_plants { run_plants(&environment, arguments, until) } else { Vec::new() };
+    let report = Report {
+        seed: arguments.seed,
+        hapax: environment.hapax.display().to_string(),
+        not_started: count - done.len(),
+        cells: done,
+        plants: planted,
+    };
+    write_report(arguments, &report)?;
+    Ok(if report.holds() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// The planted bugs belong to a whole run and, some of them, to a slice; a chosen bug or cell excludes them.
+fn wants_plants(arguments: &Arguments) -> bool {
+    arguments.plants || ((arguments.all || arguments.slice) && arguments.plant.is_none() && arguments.only.is_none())
+}
+
+fn choose(arguments: &Arguments) -> Vec<Cell> {
+    let wanted = |cell: &Cell| match arguments.only.as_deref() {
+        None => true,
+        Some(filter) => match filter.strip_prefix('=') {
+            Some(name) => cell.name() == name,
+            None => cell.name().contains(filter),
+        },
+    };
+    let ordered = order(cells().into_iter().filter(wanted).collect(), arguments.seed);
+    if arguments.slice {
+        // The rest of the time is for the planted bugs, and for a machine that is slower than thought.
+        fitting(ordered, Duration::from_secs_f64(arguments.minutes * 60.0 * 0.6), arguments.jobs)
+    } else {
+        ordered
+    }
+}
+
+fn environment(arguments: &Arguments) -> anyhow::Result<Environment> {
+    let hapax = std::path::absolute(&arguments.hapax)?;
+    if !hapax.exists() {
+        bail!("{} does not exist: build it with cargo build -p hapax --features fault", hapax.display());
+    }
+    let base = match &arguments.dir {
+        Some(dir) => std::path::absolute(dir)?,
+        None => std::env::temp_dir().join(format!("hapax-prove-{}", std::process::id())),
+    };
+    std::fs::create_dir_all(&base).with_context(|| format!("cannot create {}", base.display()))?;
+    Ok(Environment { hapax, plant: arguments.plant.clone(), base })
+}
+
+/// All of them in a whole run; in a slice three that the seed chooses, as long as there is time.
+fn run_plants(environment: &Environment, arguments: &Arguments, until: Option<Instant>) -> Vec<Planted> {
+    let mut chosen = PLANTS.to_vec();
+    if let Some(filter) = &arguments.only {
+        chosen.retain(|(bug, _)| bug.contains(filter.trim_start_matches('=')));
+    }
+    if arguments.slice {
+        fastrand::Rng::with_seed(arguments.seed).shuffle(&mut chosen);
+        chosen.truncate(3);
+    }
+    let mut planted = Vec::new();
+    for (bug, name) in chosen {
+        let Some(cell) = plants::cell(name) else { continue };
+        if until.is_some_and(|until| Instant::now() >= until) {
+            break;
+        }
+        let result = plants::run(environment, bug, cell, arguments.seed);
+        let caught = if result.caught() { "caught" } else { "ESCAPED" };
+        let clean = if result.clean() { "passes without" } else { "FAILS WITHOUT" };
+        eprintln!("{caught:8} {bug} ({clean})");
+        planted.push(result);
+    }
+    planted
+}
+
+fn write_report(arguments: &Arguments, report: &Report) -> anyhow::Result<()> {
+    let text = report.text();
+    let json = format!("{:#}\n", report.json());
+    match arguments.json.as_deref() {
+        Some(path) if path.as_os_str() == "-" => print!("{json}"),
+        Some(path) => {
+            std::fs::write(path, json).with_context(|| format!("cannot write {}", path.display()))?;
+            print!("{text}");
+        }
+        None => print!("{text}"),
+    }
+    if let Some(path) = &arguments.report {
+        std::fs::write(path, &text).with_context(|| format!("cannot write {}", path.display()))?;
+    }
+    Ok(())
+}

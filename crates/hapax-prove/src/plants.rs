@@ -1,0 +1,94 @@
+//! Planted bugs: with the bug the harness must fail, without it the same seed must pass.
+
+use crate::catalog::cells;
+use crate::cell::Cell;
+use crate::run::{Done, Keep, Verdict, run_cell};
+use crate::world::Environment;
+
+/// Each bug and the cell that catches it.
+pub static PLANTS: [(&str, &str); 15] = [
+    ("no-fence", "scenario/zombie-early/exactly-once/append+sink"),
+    ("ack-before-commit", "scenario/first-epoch/exactly-once/append+sink"),
+    ("progress-before-fence", "scenario/take-over/exactly-once/append+sink"),
+    ("commit-outcome-ignored", "scenario/failing-commit/exactly-once/append+sink"),
+    ("unconditional-reclaim", "scenario/doubtful-zombie/exactly-once/append+sink"),
+    ("offsets-before-effect", "scenario/naive-kills/at-least-once/append+state"),
+    ("progress-outside-transaction", "point/sql.commit_sent/kill/exactly-once/append+sink"),
+    ("reduction-keeps-last-in-ignore", "scenario/plain/exactly-once/ignore-first+sink"),
+    ("sorted-bisect", "scenario/plain/exactly-once/update-slots+sink"),
+    ("newest-wins-removed", "scenario/plain/exactly-once/newer-declared+sink"),
+    ("key-of-joined-fields", "scenario/plain/exactly-once/update-joined+sink"),
+    ("key-without-version", "scenario/plain/exactly-once/ignore-event+sink"),
+    ("position-without-incarnation", "scenario/replaced/exactly-once/append+sink"),
+    ("latest-at-every-start", "scenario/latest-start/exactly-once/append+sink"),
+    ("letters-outside-transaction", "point/sql.dead_letters_written/kill/exactly-once/append+sink"),
+];
+
+/// A bug that was planted, and what came of it.
+#[derive(Debug, Clone)]
+pub struct Planted {
+    /// Its name.
+    pub bug: &'static str,
+    /// The run's seed.
+    pub seed: u64,
+    /// With the bug.
+    pub with: Done,
+    /// Without it.
+    pub without: Done,
+}
+
+impl Planted {
+    /// Whether the harness saw the bug. A cell that could not be run is no catch.
+    #[must_use]
+    pub fn caught(&self) -> bool {
+        match &self.with.verdict {
+            Verdict::Failed { anomalies, .. } => anomalies.iter().any(|anomaly| *anomaly != "could not be run"),
+            Verdict::Passed | Verdict::Refused { .. } => false,
+        }
+    }
+
+    /// Whether the same seed passes without it.
+    #[must_use]
+    pub fn clean(&self) -> bool {
+        self.without.verdict == Verdict::Passed
+    }
+}
+
+/// The cell with this name.
+#[must_use]
+pub fn cell(name: &str) -> Option<Cell> {
+    cells().into_iter().find(|cell| cell.name() == name)
+}
+
+/// Runs the cell of `bug` with the bug and without.
+#[must_use]
+pub fn run(environment: &Environment, bug: &'static str, cell: Cell, seed: u64) -> Planted {
+    let planted = Environment { plant: Some(bug.to_owned()), ..environment.clone() };
+    let honest = Environment { plant: None, ..environment.clone() };
+    let mut with = run_cell(&planted, cell, seed, Keep::Failed);
+    let without = run_cell(&honest, cell, seed, Keep::Failed);
+    // A bug that was caught did what it should; only one that escaped leaves something to look at.
+    if matches!(with.verdict, Verdict::Failed { .. })
+        && let Some(dir) = with.kept.take()
+    {
+        drop(std::fs::remove_dir_all(dir));
+    }
+    Planted { bug, seed, with, without }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Goal: every bug has a cell that exists, and none is listed twice.
+    #[test]
+    fn every_bug_has_a_cell() {
+        let mut names: Vec<&str> = PLANTS.iter().map(|(bug, _)| *bug).collect();
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), PLANTS.len());
+        for (bug, name) in PLANTS {
+            assert!(cell(name).is_some(), "{bug} names {name}, which is no cell");
+        }
+    }
+}

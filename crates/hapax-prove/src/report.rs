@@ -1,0 +1,175 @@
+//! What a run says at the end: for people, and as JSON.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::path::Path;
+
+use serde_json::json;
+
+use crate::plants::Planted;
+use crate::run::{Done, Verdict};
+
+/// A whole run.
+#[derive(Debug)]
+pub struct Report {
+    /// Its seed.
+    pub seed: u64,
+    /// The program under test.
+    pub hapax: String,
+    /// Cells that were run.
+    pub cells: Vec<Done>,
+    /// Cells that were chosen and not started because the time was up; not chosen by this seed's time is not skipped.
+    pub not_started: usize,
+    /// Planted bugs.
+    pub plants: Vec<Planted>,
+}
+
+/// One line about a cell.
+#[must_use]
+pub fn line(done: &Done) -> String {
+    let seconds = done.took.as_secs_f64();
+    match &done.verdict {
+        Verdict::Passed => format!("ok       {seconds:5.1} s  {}", done.cell.name()),
+        Verdict::Refused { code } => format!("refused  {seconds:5.1} s  {}  {code}", done.cell.name()),
+        Verdict::Failed { why, .. } => {
+            let mut text = format!("FAILED   {seconds:5.1} s  {}", done.cell.name());
+            why.iter().for_each(|why| text.push_str(&format!("\n           {why}")));
+            text
+        }
+    }
+}
+
+impl Report {
+    fn count(&self, wanted: impl Fn(&Verdict) -> bool) -> usize {
+        self.cells.iter().filter(|done| wanted(&done.verdict)).count()
+    }
+
+    /// Cells that passed.
+    #[must_use]
+    pub fn passed(&self) -> usize {
+        self.count(|verdict| *verdict == Verdict::Passed)
+    }
+
+    /// Cells that the audit refused.
+    #[must_use]
+    pub fn refused(&self) -> usize {
+        self.count(|verdict| matches!(verdict, Verdict::Refused { .. }))
+    }
+
+    /// Cells that failed.
+    #[must_use]
+    pub fn failed(&self) -> usize {
+        self.count(|verdict| matches!(verdict, Verdict::Failed { .. }))
+    }
+
+    /// Whether everything held, and every planted bug was caught.
+    #[must_use]
+    pub fn holds(&self) -> bool {
+        self.failed() == 0 && self.plants.iter().all(|plant| plant.caught() && plant.clean())
+    }
+
+    /// The command line that runs a cell again.
+    #[must_use]
+    pub fn repeat(&self, done: &Done) -> String {
+        format!("hapax-prove --hapax {} --seed {} --only '={}' --keep", self.hapax, done.seed, done.cell.name())
+    }
+
+    /// For people.
+    #[must_use]
+    pub fn text(&self) -> String {
+        let mut out = String::new();
+        for done in self.cells.iter().filter(|done| matches!(done.verdict, Verdict::Failed { .. })) {
+            let kept = done.kept.as_deref().map_or_else(String::new, |dir: &Path| dir.display().to_string());
+            out.push_str(&format!("\n{}\n  kept in  {kept}\n  again:   {}\n", line(done), self.repeat(done)));
+        }
+        let mut codes: BTreeMap<&str, usize> = BTreeMap::new();
+        for done in &self.cells {
+            if let Verdict::Refused { code } = &done.verdict {
+                *codes.entry(code).or_default() += 1;
+            }
+        }
+        let codes: Vec<String> = codes.iter().map(|(code, count)| format!("{code} × {count}")).collect();
+        let mut remarks: Vec<&String> = self.cells.iter().flat_map(|done| &done.remarks).collect();
+        remarks.sort_unstable();
+        remarks.dedup();
+        write!(
+            out,
+            "\nseed {}\ncells run                {}\n  passed                 {}\n  failed                 {}\n  refused by the audit   {}{}\n  skipped                0\n",
+            self.seed,
+            self.cells.len(),
+            self.passed(),
+            self.failed(),
+            self.refused(),
+            if codes.is_empty() { String::new() } else { format!(" ({})", codes.join(", ")) },
+        )
+        .expect("a string takes text");
+        if self.not_started > 0 {
+            out.push_str(&format!("left for another run     {} (the time was up)\n", self.not_started));
+        }
+        remarks.iter().for_each(|remark| out.push_str(&format!("note: {remark}\n")));
+        out.push_str(&self.plants_text());
+        out
+    }
+
+    fn plants_text(&self) -> String {
+        if self.plants.is_empty() {
+            return String::new();
+        }
+        let mut out = format!("\n{:32} {:8} {:8} caught by\n", "planted bug", "caught", "without");
+        for plant in &self.plants {
+            let (caught, clean) = (word(plant.caught(), "yes", "NO"), word(plant.clean(), "passes", "FAILS"));
+            out.push_str(&format!("{:32} {caught:8} {clean:8} {}\n", plant.bug, caught_by(plant)));
+            if let (Verdict::Failed { why, .. }, false) = (&plant.without.verdict, plant.clean()) {
+                why.iter().for_each(|why| out.push_str(&format!("    without it: {why}\n")));
+            }
+        }
+        out
+    }
+
+    /// For programs.
+    #[must_use]
+    pub fn json(&self) -> serde_json::Value {
+        let cells: Vec<serde_json::Value> = self
+            .cells
+            .iter()
+            .map(|done| {
+                let (verdict, detail) = match &done.verdict {
+                    Verdict::Passed => ("passed", String::new()),
+                    Verdict::Refused { code } => ("refused", code.clone()),
+                    Verdict::Failed { why, .. } => ("failed", why.join("; ")),
+                };
+                json!({
+                    "name": done.cell.name(), "seed": done.seed, "verdict": verdict, "detail": detail,
+                    "seconds": done.took.as_secs_f64(), "kept": done.kept, "again": self.repeat(done),
+                    "remarks": done.remarks,
+                })
+            })
+            .collect();
+        let plants: Vec<serde_json::Value> = self
+            .plants
+            .iter()
+            .map(|plant| {
+                json!({
+                    "name": plant.bug, "seed": plant.seed, "by": caught_by(plant),
+                    "caught": plant.caught(), "clean": plant.clean(),
+                })
+            })
+            .collect();
+        json!({
+            "seed": self.seed, "run": self.cells.len(), "passed": self.passed(), "failed": self.failed(),
+            "refused": self.refused(), "skipped": 0, "notStarted": self.not_started, "cells": cells, "plants": plants,
+        })
+    }
+}
+
+fn word(yes: bool, if_so: &'static str, if_not: &'static str) -> &'static str {
+    if yes { if_so } else { if_not }
+}
+
+fn caught_by(plant: &Planted) -> String {
+    let anomalies = match &plant.with.verdict {
+        Verdict::Failed { anomalies, .. } => anomalies.join(", "),
+        Verdict::Passed | Verdict::Refused { .. } => "nothing".to_owned(),
+    };
+    format!("{}: {anomalies}", plant.with.cell.name())
+}

@@ -1,0 +1,154 @@
+//! What must not change silently: the table, the key, the workflow's name.
+
+use std::time::Duration;
+
+use crate::check::rows;
+use crate::child::Exit;
+use crate::feed::Pace;
+use crate::points::Point;
+use crate::shape::Contents;
+use crate::world::{SOON, World};
+
+/// A start that must be refused with code 5, without fencing anyone and without writing anything.
+pub(super) fn refused_start(world: &mut World, name: &str) -> anyhow::Result<String> {
+    let before = world.found()?;
+    let mut refused = world.launch(name, &["run", "--once"]).start()?;
+    world.expect(&mut refused, Exit::Code(5))?;
+    let after = world.found()?;
+    let same = before.rows == after.rows && before.progress == after.progress && before.letters == after.letters;
+    world.must(same.into(), format!("a refused start changed the target: {:?}, {:?}", before.progress, after.progress));
+    Ok(refused.said())
+}
+
+/// Rows that inputs after the first `from` make in a table that keeps every event.
+pub(super) fn judge_rows_from(world: &mut World, from: usize) -> anyhow::Result<()> {
+    let earlier = world.truth.contents_after(from);
+    let all = world.truth.contents_after(world.fed);
+    let expected: Contents = all.into_iter().filter(|(name, _)| !earlier.contains_key(name)).collect();
+    let found = world.found()?;
+    for finding in rows::judge(world.setting.shape, &expected, &found.rows, |n| world.truth.event(n)) {
+        world.accuse(finding.anomaly, finding.detail);
+    }
+    Ok(())
+}
+
+/// Dropped and made again under the same name: another table. A person accepts it, and work goes on from there.
+///
+/// # Errors
+/// If it could not be told to its end.
+pub fn table_recreated(world: &mut World) -> anyhow::Result<()> {
+    let half = world.count() / 2;
+    world.feed(half)?;
+    world.run_once("before")?;
+    world.conclude()?;
+    world.admin()?.execute_batch("DROP TABLE orders; DROP TABLE balance;")?;
+    world.make_target()?;
+    world.feed(world.count())?;
+    refused_start(world, "refused")?;
+    let id = world.config.id.clone();
+    let (exit, said) = world.launch("accepts", &["reset", &id, "--accept", "--yes"]).run()?;
+    world.must((exit == Exit::Code(0)).into(), format!("reset --accept ended with {exit}: {said}"));
+    world.run_once("after")?;
+    judge_rows_from(world, half)
+}
+
+/// Another key strategy: refused; with the old one back, work goes on.
+///
+/// # Errors
+/// If it could not be told to its end.
+pub fn key_changed(world: &mut World) -> anyhow::Result<()> {
+    let reader = world.reader();
+    world.feed(world.count() / 2)?;
+    world.run_once("before")?;
+    world.config.key_fields = "order_id, account".into();
+    world.write_config()?;
+    world.feed(world.count())?;
+    refused_start(world, "refused")?;
+    world.config.key_fields = world.setting.shape.key_fields().into();
+    world.write_config()?;
+    world.run_once("after")?;
+    reader.finish()?;
+    world.conclude()
+}
+
+const OLD_ID: &str = "before-renaming";
+const NEW_ID: &str = "after-renaming";
+const ADOPT: [&str; 5] = ["reset", NEW_ID, "--adopt", OLD_ID, "--yes"];
+
+fn rename(world: &mut World, id: &str) -> anyhow::Result<()> {
+    world.config.id = id.into();
+    world.write_config()
+}
+
+/// Renamed: refused, naming the old id; `reset --adopt` takes it over; the old id stays fenced.
+///
+/// # Errors
+/// If it could not be told to its end.
+pub fn renamed(world: &mut World) -> anyhow::Result<()> {
+    rename(world, OLD_ID)?;
+    world.feed(world.count() / 2)?;
+    world.run_once("before")?;
+    rename(world, NEW_ID)?;
+    let said = refused_start(world, "refused")?;
+    world.must(said.contains(OLD_ID).into(), format!("the old id is not named: {said}"));
+    let (exit, said) = world.launch("adopts", &ADOPT).run()?;
+    world.must((exit == Exit::Code(0)).into(), format!("reset --adopt ended with {exit}: {said}"));
+    world.feed(world.count())?;
+    let reader = world.reader();
+    world.run_once("after")?;
+    rename(world, OLD_ID)?;
+    let (exit, said) = world.launch("old", &["run", "--once"]).run()?;
+    let stays_out = matches!(exit, Exit::Code(4 | 5));
+    world.must(stays_out.into(), format!("the old id started again and ended with {exit}: {said}"));
+    rename(world, NEW_ID)?;
+    reader.finish()?;
+    world.conclude()
+}
+
+/// Adopted while the old one runs: that one is fenced.
+///
+/// # Errors
+/// If it could not be told to its end.
+pub fn renamed_alive(world: &mut World) -> anyhow::Result<()> {
+    rename(world, OLD_ID)?;
+    let reader = world.reader();
+    let pace = Pace { lines: 20, pause: Duration::from_millis(15) };
+    let feeder = world.feed_slowly(world.count(), pace);
+    let mut old = world.follow("old")?;
+    let works = reader.wait_for(SOON, |sample| sample.progress.epoch >= 2);
+    world.must(works.into(), "the old worker committed nothing");
+    rename(world, NEW_ID)?;
+    let (exit, said) = world.launch("adopts", &ADOPT).run()?;
+    world.must((exit == Exit::Code(0)).into(), format!("reset --adopt ended with {exit}: {said}"));
+    reader.finish()?;
+    world.expect(&mut old, Exit::Code(4))?;
+    feeder.finish()?;
+    let reader = world.reader();
+    world.run_once("after")?;
+    reader.finish()?;
+    world.conclude()
+}
+
+/// `reset --adopt` killed in the middle: progress is under one id or the other, whole.
+///
+/// # Errors
+/// If it could not be told to its end.
+pub fn reset_killed(world: &mut World, point: &Point) -> anyhow::Result<()> {
+    rename(world, OLD_ID)?;
+    world.feed(world.count() / 2)?;
+    world.run_once("before")?;
+    rename(world, NEW_ID)?;
+    let mut killed = world.launch("killed", &ADOPT).faults(format!("{}:kill:1", point.name)).start()?;
+    world.expect(&mut killed, Exit::KILLED)?;
+    super::point::must_have_happened(world, &killed, point);
+    // Needed if the first one took no effect; if it did, there is nothing left to adopt and this one says so.
+    let adopted_already = world.found()?.progress.is_some();
+    let (exit, said) = world.launch("adopts", &ADOPT).run()?;
+    let sound = adopted_already || exit == Exit::Code(0);
+    world.must(sound.into(), format!("reset --adopt ended with {exit}: {said}"));
+    world.feed(world.count())?;
+    let reader = world.reader();
+    world.run_once("after")?;
+    reader.finish()?;
+    world.conclude()
+}

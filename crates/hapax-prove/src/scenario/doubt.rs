@@ -1,0 +1,119 @@
+//! COMMIT that fails: every write of the process beyond a few bytes is refused for a while, as on a full disk.
+
+use std::time::Duration;
+
+use rustix::process::Signal;
+
+use super::point::must_have_happened;
+use crate::child::{Child, Exit};
+use crate::observe::write_locked;
+use crate::points::Point;
+use crate::reader::Reader;
+use crate::world::{SOON, World};
+
+/// No file may reach beyond one page: small logs can be written, databases cannot.
+const ONE_PAGE: u64 = 4096;
+const PAUSE: &str = "pause-400";
+
+/// Starts a worker whose COMMIT of some epoch fails; returns once it has failed. Other faults may follow.
+fn worker_in_doubt(
+    world: &mut World,
+    random: &mut fastrand::Rng,
+    arguments: &[&str],
+    faults: &str,
+) -> anyhow::Result<Child> {
+    let pause = format!("sql.before_commit:{PAUSE}:{}", random.u64(2..=5));
+    let launch = world.launch("doubtful", arguments).faults(format!("{pause};{faults}")).can_run_out_of_space();
+    let mut worker = launch.start()?;
+    let paused = world.wait_fault(&worker, "sql.before_commit");
+    world.must(paused.into(), "the worker never came to a COMMIT");
+    worker.limit_file_size(Some(ONE_PAGE))?;
+    Ok(worker)
+}
+
+/// The worker must live through it, or say that it failed; then everything is delivered once.
+///
+/// # Errors
+/// If it could not be told to its end.
+pub fn failing_commit(world: &mut World, random: &mut fastrand::Rng) -> anyhow::Result<()> {
+    let reader = world.reader();
+    world.feed(world.count())?;
+    let mut worker = worker_in_doubt(world, random, &["run"], "")?;
+    std::thread::sleep(Duration::from_millis(900));
+    worker.limit_file_size(None)?;
+    let fed = world.fed as u64;
+    let delivered = reader.wait_for(SOON, |sample| sample.progress.read >= fed);
+    world.must(delivered.into(), "the worker did not go on when its writes succeeded again");
+    world.drain(&mut worker)?;
+    world.run_once("last")?;
+    reader.finish()?;
+    world.conclude()
+}
+
+/// Killed at a point that is only passed after a failed COMMIT.
+///
+/// # Errors
+/// If it could not be told to its end.
+pub fn kill_at(world: &mut World, random: &mut fastrand::Rng, point: &Point) -> anyhow::Result<()> {
+    let reader = world.reader();
+    world.feed(world.count())?;
+    let pass = random.u64(1..=point.latest_pass);
+    let mut worker = worker_in_doubt(world, random, &["run"], &format!("{}:kill:{}", point.name, pass))?;
+    std::thread::sleep(Duration::from_millis(700));
+    worker.limit_file_size(None)?;
+    world.expect(&mut worker, Exit::KILLED)?;
+    must_have_happened(world, &worker, point);
+    world.run_once("after")?;
+    reader.finish()?;
+    world.conclude()
+}
+
+/// In doubt, stopped, taken over from, woken up: the reclaim must not steal the lane back.
+///
+/// # Errors
+/// If it could not be told to its end.
+pub fn zombie(world: &mut World, random: &mut fastrand::Rng) -> anyhow::Result<()> {
+    let reader = world.reader();
+    world.feed(world.count() / 2)?;
+    let mut first = worker_in_doubt(world, random, &["run"], "")?;
+    std::thread::sleep(Duration::from_millis(600));
+    stop_outside_its_transaction(world, &mut first)?;
+    first.limit_file_size(None)?;
+    let owner = generation(&reader);
+    let mut second = world.follow("second")?;
+    let claimed = reader.wait_for(SOON, |sample| sample.progress.generation > owner);
+    world.must(claimed.into(), "the second worker did not take over");
+    let taken = generation(&reader);
+    world.signal(&mut first, Signal::CONT)?;
+    world.expect(&mut first, Exit::Code(4))?;
+    world.feed(world.count())?;
+    let fed = world.fed as u64;
+    let delivered = reader.wait_for(SOON, |sample| sample.progress.read >= fed);
+    world.must(delivered.into(), "the second worker did not finish the work");
+    let now = generation(&reader);
+    world.must((now == taken).into(), format!("generation went from {taken} to {now}: the lane was stolen back"));
+    world.drain(&mut second)?;
+    reader.finish()?;
+    world.conclude()
+}
+
+/// Stops the worker where it holds no lock, so that another can claim.
+fn stop_outside_its_transaction(world: &mut World, worker: &mut Child) -> anyhow::Result<()> {
+    for _ in 0..50 {
+        world.signal(worker, Signal::STOP)?;
+        let stopped = worker.wait_stopped(SOON)?;
+        world.must(stopped.into(), "the first worker does not stop");
+        if !write_locked(&world.target())? && !write_locked(&world.state())? {
+            return Ok(());
+        }
+        world.signal(worker, Signal::CONT)?;
+        std::thread::sleep(Duration::from_millis(7));
+    }
+    world.blame("the first worker holds its locks all the time");
+    Ok(())
+}
+
+fn generation(reader: &Reader) -> u64 {
+    reader.refresh();
+    reader.latest().map_or(0, |sample| sample.progress.generation)
+}

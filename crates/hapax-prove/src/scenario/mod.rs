@@ -1,0 +1,256 @@
+//! The stories: what is done to real workers, one file per family.
+
+pub mod contract;
+pub mod disk;
+pub mod doubt;
+pub mod files;
+pub mod kills;
+pub mod letters;
+pub mod point;
+pub mod refused;
+pub mod restore;
+pub mod workers;
+
+use crate::setting::{Guarantee, Place, Setting};
+use crate::shape::Shape;
+use crate::workload::Mix;
+use crate::world::World;
+
+/// A story besides the fault points.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Scenario {
+    /// Kills at seeded moments under load.
+    RandomKills,
+    /// Killed before its first COMMIT: nothing may say that it has been anywhere.
+    FirstEpoch,
+    /// No fault at all: the workload itself is right.
+    Plain,
+    /// SIGTERM under load.
+    Drain,
+    /// A second worker stands by and takes over when the first dies.
+    TwoWorkers,
+    /// `--take-over` fences a live worker.
+    TakeOver,
+    /// A worker stopped past take-over wakes up when all is done.
+    ZombieLate,
+    /// A worker stopped past take-over wakes up when the other has claimed and not yet committed.
+    ZombieEarly,
+    /// COMMIT fails for a while, and nothing is lost or doubled.
+    FailingCommit,
+    /// COMMIT fails, the worker is stopped, another takes over, the first wakes up.
+    DoubtfulZombie,
+    /// Only the guilty die, and a replay delivers them once.
+    Poison,
+    /// Two replays at once.
+    TwoReplays,
+    /// An older event replayed after a newer one.
+    LateReplay,
+    /// The table is dropped and made again.
+    TableRecreated,
+    /// The key strategy changes.
+    KeyChanged,
+    /// The workflow gets another id.
+    Renamed,
+    /// The workflow gets another id while the old one runs.
+    RenamedAlive,
+    /// The database is restored to an older copy.
+    Restored,
+    /// The same, and the source has lost the range.
+    RestoredGap,
+    /// The disk is full for a while.
+    DiskFull,
+    /// The input is rotated under load.
+    Rotation,
+    /// The input is truncated while no worker runs.
+    Truncated,
+    /// The input is truncated under a running worker.
+    TruncatedAlive,
+    /// The input is replaced by another file, half read.
+    Replaced,
+    /// `start: latest`, killed and started again.
+    LatestStart,
+    /// Kills between the rows and a position that is kept elsewhere.
+    NaiveKills,
+}
+
+impl Scenario {
+    /// All of them.
+    pub const ALL: [Self; 26] = [
+        Self::Plain,
+        Self::RandomKills,
+        Self::FirstEpoch,
+        Self::Drain,
+        Self::TwoWorkers,
+        Self::TakeOver,
+        Self::ZombieLate,
+        Self::ZombieEarly,
+        Self::FailingCommit,
+        Self::DoubtfulZombie,
+        Self::Poison,
+        Self::TwoReplays,
+        Self::LateReplay,
+        Self::TableRecreated,
+        Self::KeyChanged,
+        Self::Renamed,
+        Self::RenamedAlive,
+        Self::Restored,
+        Self::RestoredGap,
+        Self::DiskFull,
+        Self::Rotation,
+        Self::Truncated,
+        Self::TruncatedAlive,
+        Self::Replaced,
+        Self::LatestStart,
+        Self::NaiveKills,
+    ];
+
+    /// Its name in cells.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Plain => "plain",
+            Self::RandomKills => "random-kills",
+            Self::FirstEpoch => "first-epoch",
+            Self::Drain => "drain",
+            Self::TwoWorkers => "two-workers",
+            Self::TakeOver => "take-over",
+            Self::ZombieLate => "zombie-late",
+            Self::ZombieEarly => "zombie-early",
+            Self::FailingCommit => "failing-commit",
+            Self::DoubtfulZombie => "doubtful-zombie",
+            Self::Poison => "poison",
+            Self::TwoReplays => "two-replays",
+            Self::LateReplay => "late-replay",
+            Self::TableRecreated => "table-recreated",
+            Self::KeyChanged => "key-changed",
+            Self::Renamed => "renamed",
+            Self::RenamedAlive => "renamed-alive",
+            Self::Restored => "restored",
+            Self::RestoredGap => "restored-gap",
+            Self::DiskFull => "disk-full",
+            Self::Rotation => "rotation",
+            Self::Truncated => "truncated",
+            Self::TruncatedAlive => "truncated-alive",
+            Self::Replaced => "replaced",
+            Self::LatestStart => "latest-start",
+            Self::NaiveKills => "naive-kills",
+        }
+    }
+
+    /// The settings in which it is told.
+    #[must_use]
+    pub fn settings(self) -> Vec<Setting> {
+        let strictest = Setting::strictest();
+        let exactly = |shape| Setting::new(Guarantee::ExactlyOnce, shape, Place::Sink);
+        match self {
+            Self::Plain => {
+                let mut all = crate::catalog::SETTINGS.to_vec();
+                all.extend([exactly(Shape::UpdateJoined), exactly(Shape::UpdateSlots)]);
+                all.extend([exactly(Shape::IgnoreEvent), exactly(Shape::NewerDeclared)]);
+                all
+            }
+            Self::RandomKills => crate::catalog::SETTINGS.to_vec(),
+            Self::Drain | Self::TakeOver | Self::ZombieEarly | Self::ZombieLate => vec![
+                strictest,
+                exactly(Shape::Update),
+                Setting::new(Guarantee::AtLeastOnce, Shape::Append, Place::Sink),
+                Setting::new(Guarantee::IdempotentKeys, Shape::Newer, Place::Sink),
+            ],
+            Self::FailingCommit | Self::DiskFull => vec![
+                strictest,
+                exactly(Shape::Update),
+                Setting::new(Guarantee::AtLeastOnce, Shape::Append, Place::Sink),
+                Setting::new(Guarantee::AtMostOnce, Shape::Append, Place::Sink),
+            ],
+            Self::Poison => vec![strictest, exactly(Shape::IgnoreEvent), exactly(Shape::Newer)],
+            Self::LateReplay => vec![exactly(Shape::Newer), exactly(Shape::NewerDeclared)],
+            Self::Restored | Self::Rotation => vec![strictest, exactly(Shape::Update)],
+            Self::NaiveKills => vec![
+                Setting::new(Guarantee::AtLeastOnce, Shape::Append, Place::State),
+                Setting::new(Guarantee::AtMostOnce, Shape::Append, Place::State),
+                Setting::new(Guarantee::IdempotentKeys, Shape::IgnoreEvent, Place::State),
+            ],
+            Self::TwoWorkers
+            | Self::FirstEpoch
+            | Self::DoubtfulZombie
+            | Self::TwoReplays
+            | Self::TableRecreated
+            | Self::KeyChanged
+            | Self::Renamed
+            | Self::RenamedAlive
+            | Self::RestoredGap
+            | Self::Truncated
+            | Self::TruncatedAlive
+            | Self::Replaced
+            | Self::LatestStart => vec![strictest],
+        }
+    }
+
+    /// What its input is like.
+    #[must_use]
+    pub const fn mix(self) -> Mix {
+        match self {
+            // Byte offsets and epochs are easier to read in the logs of these without poison, and they lose nothing.
+            Self::LatestStart | Self::TableRecreated => Mix::Clean,
+            Self::Plain
+            | Self::RandomKills
+            | Self::FirstEpoch
+            | Self::Drain
+            | Self::TwoWorkers
+            | Self::TakeOver
+            | Self::ZombieLate
+            | Self::ZombieEarly
+            | Self::FailingCommit
+            | Self::DoubtfulZombie
+            | Self::Poison
+            | Self::TwoReplays
+            | Self::LateReplay
+            | Self::KeyChanged
+            | Self::Renamed
+            | Self::RenamedAlive
+            | Self::Restored
+            | Self::RestoredGap
+            | Self::DiskFull
+            | Self::Rotation
+            | Self::Truncated
+            | Self::TruncatedAlive
+            | Self::Replaced
+            | Self::NaiveKills => Mix::Poisoned,
+        }
+    }
+
+    /// Tells it.
+    ///
+    /// # Errors
+    /// If it could not be told to its end; that is a failed cell.
+    pub fn run(self, world: &mut World, random: &mut fastrand::Rng) -> anyhow::Result<()> {
+        match self {
+            Self::Plain => kills::plain(world),
+            Self::RandomKills => kills::random(world, random),
+            Self::FirstEpoch => kills::first_epoch(world),
+            Self::Drain => kills::drain(world, random),
+            Self::NaiveKills => kills::naive(world, random),
+            Self::TwoWorkers => workers::standby(world),
+            Self::TakeOver => workers::take_over(world),
+            Self::ZombieLate => workers::zombie_late(world, random),
+            Self::ZombieEarly => workers::zombie_early(world, random),
+            Self::FailingCommit => doubt::failing_commit(world, random),
+            Self::DoubtfulZombie => doubt::zombie(world, random),
+            Self::Poison => letters::poison(world),
+            Self::TwoReplays => letters::two_replays(world),
+            Self::LateReplay => letters::late_replay(world),
+            Self::TableRecreated => contract::table_recreated(world),
+            Self::KeyChanged => contract::key_changed(world),
+            Self::Renamed => contract::renamed(world),
+            Self::RenamedAlive => contract::renamed_alive(world),
+            Self::Restored => restore::rewind(world),
+            Self::RestoredGap => restore::gap(world),
+            Self::DiskFull => disk::full(world),
+            Self::Rotation => files::rotation(world),
+            Self::Truncated => files::truncated(world),
+            Self::TruncatedAlive => files::truncated_alive(world),
+            Self::Replaced => files::replaced(world),
+            Self::LatestStart => files::latest_start(world),
+        }
+    }
+}

@@ -1,0 +1,80 @@
+//! The database restored to an older copy: rewind, or stop where the source has lost the range.
+
+use std::path::{Path, PathBuf};
+
+use super::contract::refused_start;
+use crate::world::World;
+
+const PARTS: [&str; 3] = ["", "-wal", "-shm"];
+
+fn part(path: &Path, suffix: &str) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(suffix);
+    PathBuf::from(name)
+}
+
+/// Copies the target as it lies there, with no worker alive.
+fn back_up(world: &World) -> anyhow::Result<()> {
+    let copy = world.dir.join("copy.db");
+    for suffix in PARTS.into_iter().filter(|suffix| part(&world.target(), suffix).exists()) {
+        std::fs::copy(part(&world.target(), suffix), part(&copy, suffix))?;
+    }
+    Ok(())
+}
+
+fn restore(world: &World) -> anyhow::Result<()> {
+    let copy = world.dir.join("copy.db");
+    for suffix in PARTS {
+        let (from, to) = (part(&copy, suffix), part(&world.target(), suffix));
+        if to.exists() {
+            std::fs::remove_file(&to)?;
+        }
+        if from.exists() {
+            std::fs::copy(from, to)?;
+        }
+    }
+    world.note_restored();
+    Ok(())
+}
+
+/// The source still holds the range: it is read again, and the end is right.
+///
+/// # Errors
+/// If it could not be told to its end.
+pub fn rewind(world: &mut World) -> anyhow::Result<()> {
+    let reader = world.reader();
+    world.feed(world.count() / 3)?;
+    world.run_once("before")?;
+    back_up(world)?;
+    world.feed(2 * world.count() / 3)?;
+    world.run_once("lost")?;
+    reader.finish()?;
+    restore(world)?;
+    let reader = world.reader();
+    world.feed(world.count())?;
+    world.run_once("after")?;
+    reader.finish()?;
+    world.conclude()
+}
+
+/// The range is gone with a file that was rotated away and deleted: stop, and name the positions.
+///
+/// # Errors
+/// If it could not be told to its end.
+pub fn gap(world: &mut World) -> anyhow::Result<()> {
+    world.feed(world.count() / 3)?;
+    world.run_once("before")?;
+    back_up(world)?;
+    world.feed(world.count() / 2)?;
+    world.run_once("read-to-the-end")?;
+    let rotated = world.dir.join("input.jsonl.1");
+    std::fs::rename(world.input(), &rotated)?;
+    world.feed(2 * world.count() / 3)?;
+    world.run_once("rotated")?;
+    world.conclude()?;
+    std::fs::remove_file(rotated)?;
+    restore(world)?;
+    refused_start(world, "refused")?;
+    world.conclude_timeline();
+    Ok(())
+}

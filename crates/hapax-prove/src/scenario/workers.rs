@@ -1,0 +1,118 @@
+//! Several workers on one delivery: standing by, taking over, waking up too late.
+
+use std::time::Duration;
+
+use rustix::process::Signal;
+
+use super::point::{TAIL, woken_after_take_over};
+use crate::check::Anomaly;
+use crate::child::Exit;
+use crate::feed::Pace;
+use crate::world::{LEASE, SOON, World};
+
+const PACE: Pace = Pace { lines: 20, pause: Duration::from_millis(20) };
+
+/// The second worker stands by while the first lives, and takes over when it dies.
+///
+/// # Errors
+/// If it could not be told to its end.
+pub fn standby(world: &mut World) -> anyhow::Result<()> {
+    let reader = world.reader();
+    let feeder = world.feed_slowly(world.count(), PACE);
+    let mut first = world.follow("first")?;
+    let works = reader.wait_for(SOON, |sample| sample.progress.epoch >= 2);
+    world.must(works.into(), "the first worker committed nothing");
+    let mut second = world.follow("second")?;
+    std::thread::sleep(3 * LEASE);
+    reader.refresh();
+    let generation = reader.latest().map(|sample| sample.progress.generation);
+    world.must((generation == Some(1)).into(), format!("the second worker fenced the first: {generation:?}"));
+    world.must(second.poll()?.is_none().into(), "the second worker does not stand by");
+    world.must(first.poll()?.is_none().into(), "the first worker is gone");
+    world.signal(&mut first, Signal::KILL)?;
+    world.wait(&mut first)?;
+    let taken = reader.wait_for(SOON, |sample| sample.progress.generation >= 2);
+    world.must(taken.into(), "the second worker did not take over");
+    feeder.finish()?;
+    let fed = world.fed as u64;
+    let delivered = reader.wait_for(SOON, |sample| sample.progress.read >= fed);
+    world.must(delivered.into(), "the second worker did not finish the work");
+    world.drain(&mut second)?;
+    reader.finish()?;
+    world.conclude()
+}
+
+/// `--take-over` does not wait: the first worker is fenced and says so, and the new owner is never fenced itself.
+///
+/// # Errors
+/// If it could not be told to its end.
+pub fn take_over(world: &mut World) -> anyhow::Result<()> {
+    let reader = world.reader();
+    let feeder = world.feed_slowly(world.count(), PACE);
+    // It holds the lock most of the time, so that the claim has to wait for a commit: what it read before that is old.
+    let pauses: Vec<String> = (3..80).step_by(2).map(|pass| format!("sql.before_commit:pause-60:{pass}")).collect();
+    let mut first = world.launch("first", &["run"]).faults(pauses.join(";")).start()?;
+    let works = reader.wait_for(SOON, |sample| sample.progress.epoch >= 4);
+    world.must(works.into(), "the first worker committed nothing");
+    let mut second = world.launch("second", &["run", "--take-over"]).start()?;
+    world.expect(&mut first, Exit::Code(4))?;
+    feeder.finish()?;
+    let fed = world.fed as u64;
+    let delivered = reader.wait_for(SOON, |sample| sample.progress.read >= fed);
+    world.must(delivered.into(), "the second worker did not finish the work");
+    let generation = reader.latest().map(|sample| sample.progress.generation);
+    let text = format!("two claims were asked for, generation is {generation:?}: an owner lost its lane to nobody");
+    world.must((generation == Some(2)).into(), text);
+    world.drain(&mut second)?;
+    reader.finish()?;
+    world.conclude()
+}
+
+/// Stopped with an epoch in its hands; the other delivers everything; woken up, it must end with code 4.
+///
+/// # Errors
+/// If it could not be told to its end.
+pub fn zombie_late(world: &mut World, random: &mut fastrand::Rng) -> anyhow::Result<()> {
+    let reader = world.reader();
+    world.feed(world.count() - TAIL)?;
+    let faults = format!("barrier:stop:{}", random.u64(1..=6));
+    let mut first = world.launch("zombie", &["run"]).faults(faults).start()?;
+    let stopped = first.wait_stopped(SOON)?;
+    world.must(stopped.into(), "the first worker never stopped");
+    woken_after_take_over(world, &mut first)?;
+    world.feed(world.count())?;
+    world.run_once("last")?;
+    reader.finish()?;
+    world.conclude()
+}
+
+/// The zombie wakes up with an epoch in its hands just when another has claimed and not yet committed: only the
+/// generation tells that it is too late.
+///
+/// # Errors
+/// If it could not be told to its end.
+pub fn zombie_early(world: &mut World, random: &mut fastrand::Rng) -> anyhow::Result<()> {
+    let reader = world.reader();
+    world.feed(world.count())?;
+    let faults = format!("barrier:stop:{}", random.u64(1..=6));
+    let mut first = world.launch("zombie", &["run"]).faults(faults).start()?;
+    let stopped = first.wait_stopped(SOON)?;
+    world.must(stopped.into(), "the first worker never stopped");
+    reader.refresh();
+    let owner = reader.latest().map_or(0, |sample| sample.progress.generation);
+    let claim = world.launch("second", &["run", "--once"]).faults("source.assigned:pause-1500:1");
+    let mut second = claim.start()?;
+    let claimed = reader.wait_for(SOON, |sample| sample.progress.generation > owner);
+    world.must(claimed.into(), "the second worker did not claim");
+    world.signal(&mut first, Signal::CONT)?;
+    world.expect(&mut first, Exit::Code(4))?;
+    world.expect(&mut second, Exit::Code(0))?;
+    reader.refresh();
+    let generation = reader.latest().map_or(0, |sample| sample.progress.generation);
+    if generation != owner + 1 {
+        let text = format!("generation is {generation}, one claim after {owner}: the owner lost its lane to a zombie");
+        world.accuse(Anomaly::ZombieWrite, text);
+    }
+    reader.finish()?;
+    world.conclude()
+}

@@ -1,0 +1,132 @@
+//! What a cell asks of Hapax: a guarantee, a kind of table, a place for progress.
+
+use std::fmt;
+
+use crate::check::Anomaly;
+use crate::shape::Shape;
+
+/// A guarantee, as the configuration names it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Guarantee {
+    /// Nothing twice.
+    AtMostOnce,
+    /// Nothing lost.
+    AtLeastOnce,
+    /// The final state is right.
+    IdempotentKeys,
+    /// Nothing lost, nothing twice, at every moment.
+    ExactlyOnce,
+}
+
+impl Guarantee {
+    /// All four.
+    pub const ALL: [Self; 4] = [Self::AtMostOnce, Self::AtLeastOnce, Self::IdempotentKeys, Self::ExactlyOnce];
+
+    /// The name in the configuration.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::AtMostOnce => "at-most-once",
+            Self::AtLeastOnce => "at-least-once",
+            Self::IdempotentKeys => "idempotent-keys",
+            Self::ExactlyOnce => "exactly-once",
+        }
+    }
+}
+
+/// Where progress is kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Place {
+    /// In the target, in the data's transaction.
+    Sink,
+    /// In the state store, in a commit of its own.
+    State,
+}
+
+impl Place {
+    /// The name in the configuration.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Sink => "sink",
+            Self::State => "state",
+        }
+    }
+}
+
+/// One combination of the three.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Setting {
+    /// What is promised.
+    pub guarantee: Guarantee,
+    /// Into what kind of table.
+    pub shape: Shape,
+    /// With progress where.
+    pub place: Place,
+}
+
+impl Setting {
+    /// A combination.
+    #[must_use]
+    pub const fn new(guarantee: Guarantee, shape: Shape, place: Place) -> Self {
+        Self { guarantee, shape, place }
+    }
+
+    /// The combination that most scenarios use: the strictest promise on the most fragile table.
+    #[must_use]
+    pub const fn strictest() -> Self {
+        Self::new(Guarantee::ExactlyOnce, Shape::Append, Place::Sink)
+    }
+
+    /// Whether this combination forbids `anomaly`.
+    ///
+    /// Where progress is in the sink there is one write path for every guarantee, so torn epochs, zombie writes,
+    /// progress going back and wrong books are forbidden whatever was promised.
+    #[must_use]
+    pub fn forbids(self, anomaly: Anomaly) -> bool {
+        match anomaly {
+            Anomaly::Conduct | Anomaly::Phantom => true,
+            // An epoch in doubt that is never repeated leaves a hole, and at-most-once may leave it.
+            Anomaly::Torn | Anomaly::Ledger => self.place == Place::Sink && self.guarantee != Guarantee::AtMostOnce,
+            Anomaly::ZombieWrite
+            | Anomaly::WentBack
+            | Anomaly::WitnessAhead
+            | Anomaly::LetterDoubled
+            | Anomaly::Reordered => self.place == Place::Sink,
+            // Under at-most-once an epoch in doubt becomes letters: nothing is repeated, and nothing vanishes unseen.
+            Anomaly::Lost | Anomaly::LetterLost | Anomaly::InnocentDied => self.guarantee != Guarantee::AtMostOnce,
+            Anomaly::Doubled => match self.guarantee {
+                Guarantee::AtMostOnce | Guarantee::IdempotentKeys | Guarantee::ExactlyOnce => true,
+                Guarantee::AtLeastOnce => false,
+            },
+            Anomaly::WrongState => match self.guarantee {
+                Guarantee::ExactlyOnce | Guarantee::IdempotentKeys => true,
+                Guarantee::AtLeastOnce => self.place == Place::Sink,
+                Guarantee::AtMostOnce => false,
+            },
+        }
+    }
+}
+
+impl fmt::Display for Setting {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}+{}", self.guarantee.name(), self.shape.name(), self.place.name())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Goal: each guarantee is judged by what it promises. Method: the two anomalies that tell them apart.
+    #[test]
+    fn each_guarantee_forbids_what_it_promises_against() {
+        let judge = |guarantee, anomaly| Setting::new(guarantee, Shape::Append, Place::State).forbids(anomaly);
+        assert!(judge(Guarantee::AtLeastOnce, Anomaly::Lost) && !judge(Guarantee::AtLeastOnce, Anomaly::Doubled));
+        assert!(!judge(Guarantee::AtMostOnce, Anomaly::Lost) && judge(Guarantee::AtMostOnce, Anomaly::Doubled));
+        assert!(judge(Guarantee::IdempotentKeys, Anomaly::WrongState));
+        for anomaly in Anomaly::ALL {
+            assert!(Setting::strictest().forbids(anomaly), "{anomaly:?}");
+        }
+    }
+}

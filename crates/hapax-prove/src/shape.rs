@@ -1,0 +1,258 @@
+//! The kinds of target table, and what each should hold after some inputs.
+//!
+//! Reads: rows as the harness wrote them into the input. Writes: nothing.
+//! Invariant: what a table should hold is computed here from the definition of its mode, never from Hapax.
+
+use std::collections::BTreeMap;
+
+/// One row of the target, which is also one event of the input.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Row {
+    /// The input's number, unique: the source id that every row carries.
+    pub n: i64,
+    /// The entity key of most shapes.
+    pub order_id: i64,
+    /// With `reference`, the entity key of the joined shape.
+    pub region: String,
+    /// See `region`.
+    pub reference: String,
+    /// Whose balance it changes.
+    pub account: String,
+    /// By how much.
+    pub amount: i64,
+    /// `c`, `u` or `d`.
+    pub op: String,
+    /// A place that only one order may hold at a time.
+    pub slot: Option<String>,
+    /// What a declared version column holds; not always in the order of the lane.
+    pub version: i64,
+}
+
+/// A kind of target table.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Shape {
+    /// Every event a row; no unique index; a balance kept by a trigger.
+    Append,
+    /// Primary key `order_id`; the first event of a key stays.
+    IgnoreFirst,
+    /// Primary key `hapax_key`, the event key: every event once.
+    IgnoreEvent,
+    /// Primary key `order_id`; the last event stays; deletes remove.
+    Update,
+    /// Primary key `hapax_key` over two text fields that a joined key would confuse.
+    UpdateJoined,
+    /// Primary key `order_id` and a second unique column that is handed on within an epoch.
+    UpdateSlots,
+    /// Primary key `order_id`; the highest position stays; deletes are tombstones.
+    Newer,
+    /// The same with a declared version column, whose values do not come in order.
+    NewerDeclared,
+}
+
+/// What a table should hold, by what names a row in it.
+pub type Contents = BTreeMap<String, Row>;
+
+const COLUMNS: &str = "n INTEGER NOT NULL, order_id INTEGER NOT NULL, region TEXT NOT NULL, reference TEXT NOT NULL, \
+     account TEXT NOT NULL, amount INTEGER NOT NULL CHECK (amount > -1000), op TEXT NOT NULL, slot TEXT, version INTEGER NOT NULL";
+
+/// The trigger that refuses rows until it is dropped: what `dlq replay` waits for.
+pub const LIFT_REFUSAL: &str = "DROP TRIGGER refuse_insert; DROP TRIGGER refuse_update;";
+
+const REFUSE: &str = "
+CREATE TRIGGER refuse_insert BEFORE INSERT ON orders WHEN NEW.amount BETWEEN -999 AND -1
+BEGIN SELECT RAISE(ABORT, 'amount below zero'); END;
+CREATE TRIGGER refuse_update BEFORE UPDATE ON orders WHEN NEW.amount BETWEEN -999 AND -1
+BEGIN SELECT RAISE(ABORT, 'amount below zero'); END;";
+
+const BALANCE: &str = "
+CREATE TABLE balance (account TEXT PRIMARY KEY, amount INTEGER NOT NULL, entries INTEGER NOT NULL);
+INSERT INTO balance SELECT value, 0, 0 FROM json_each('[\"a0\",\"a1\",\"a2\",\"a3\",\"a4\",\"a5\",\"a6\",\"a7\"]');
+CREATE TRIGGER keep_balance AFTER INSERT ON orders
+BEGIN UPDATE balance SET amount = amount + NEW.amount, entries = entries + 1 WHERE account = NEW.account; END;";
+
+impl Shape {
+    /// Its name in cells.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Append => "append",
+            Self::IgnoreFirst => "ignore-first",
+            Self::IgnoreEvent => "ignore-event",
+            Self::Update => "update",
+            Self::UpdateJoined => "update-joined",
+            Self::UpdateSlots => "update-slots",
+            Self::Newer => "newer",
+            Self::NewerDeclared => "newer-declared",
+        }
+    }
+
+    /// Its conflict mode in the configuration.
+    #[must_use]
+    pub const fn mode(self) -> &'static str {
+        match self {
+            Self::Append => "append",
+            Self::IgnoreFirst | Self::IgnoreEvent => "ignore",
+            Self::Update | Self::UpdateJoined | Self::UpdateSlots => "update",
+            Self::Newer | Self::NewerDeclared => "newer",
+        }
+    }
+
+    /// The fields of the entity key.
+    #[must_use]
+    pub const fn key_fields(self) -> &'static str {
+        match self {
+            Self::UpdateJoined => "region, reference",
+            Self::Append
+            | Self::IgnoreFirst
+            | Self::IgnoreEvent
+            | Self::Update
+            | Self::UpdateSlots
+            | Self::Newer
+            | Self::NewerDeclared => "order_id",
+        }
+    }
+
+    /// What the sink's block says beyond path, table, mode and progress.
+    #[must_use]
+    pub const fn sink_extra(self) -> &'static str {
+        match self {
+            Self::Append | Self::IgnoreFirst | Self::UpdateSlots => "",
+            Self::IgnoreEvent | Self::UpdateJoined => ", keyColumn: hapax_key",
+            Self::Update | Self::Newer => ", deleteWhen: '.op == \"d\"'",
+            Self::NewerDeclared => ", versionColumn: version, deleteWhen: '.op == \"d\"'",
+        }
+    }
+
+    /// The statements that make the table and what hangs on it.
+    #[must_use]
+    pub fn ddl(self) -> String {
+        match self {
+            Self::Append => format!("CREATE TABLE orders ({COLUMNS});{REFUSE}{BALANCE}"),
+            Self::IgnoreFirst | Self::Update => {
+                format!("CREATE TABLE orders ({COLUMNS}, PRIMARY KEY (order_id));{REFUSE}")
+            }
+            Self::IgnoreEvent | Self::UpdateJoined => {
+                format!("CREATE TABLE orders (hapax_key TEXT NOT NULL PRIMARY KEY, {COLUMNS});{REFUSE}")
+            }
+            Self::UpdateSlots => {
+                format!("CREATE TABLE orders ({COLUMNS}, PRIMARY KEY (order_id), UNIQUE (slot));{REFUSE}")
+            }
+            Self::NewerDeclared => format!(
+                "CREATE TABLE orders ({COLUMNS}, hapax_deleted INTEGER NOT NULL DEFAULT 0, PRIMARY KEY (order_id));{REFUSE}"
+            ),
+            Self::Newer => format!(
+                "CREATE TABLE orders ({COLUMNS}, hapax_version BLOB, hapax_deleted INTEGER NOT NULL DEFAULT 0, \
+                 PRIMARY KEY (order_id));{REFUSE}"
+            ),
+        }
+    }
+
+    /// The condition under which a row of the table counts as there.
+    #[must_use]
+    pub const fn alive(self) -> &'static str {
+        match self {
+            Self::Newer | Self::NewerDeclared => "hapax_deleted = 0",
+            Self::Append
+            | Self::IgnoreFirst
+            | Self::IgnoreEvent
+            | Self::Update
+            | Self::UpdateJoined
+            | Self::UpdateSlots => "1",
+        }
+    }
+
+    /// What names a row in this kind of table.
+    #[must_use]
+    pub fn row_name(self, row: &Row) -> String {
+        match self {
+            Self::Append | Self::IgnoreEvent => format!("input {}", row.n),
+            Self::IgnoreFirst | Self::Update | Self::UpdateSlots | Self::Newer | Self::NewerDeclared => {
+                format!("order {}", row.order_id)
+            }
+            Self::UpdateJoined => format!("order {:?}", (&row.region, &row.reference)),
+        }
+    }
+
+    /// Whether `row`, which `contents` may hold as a tombstone, is a row of the table.
+    #[must_use]
+    pub fn is_alive(self, row: &Row) -> bool {
+        !(matches!(self, Self::Newer | Self::NewerDeclared) && row.op == "d")
+    }
+
+    /// Applies one event to what the table holds, tombstones included; returns the rows that left and came.
+    pub fn apply(self, contents: &mut Contents, row: &Row) -> (Option<Row>, Option<Row>) {
+        let name = self.row_name(row);
+        let stays = contents.get(&name).is_some_and(|there| match self {
+            Self::Append | Self::IgnoreEvent | Self::IgnoreFirst => true,
+            Self::Update | Self::UpdateJoined | Self::UpdateSlots => false,
+            Self::Newer => there.n > row.n,
+            Self::NewerDeclared => there.version > row.version,
+        });
+        if stays {
+            return (None, None);
+        }
+        if self == Self::Update && row.op == "d" {
+            return (contents.remove(&name), None);
+        }
+        let left = contents.insert(name, row.clone()).filter(|row| self.is_alive(row));
+        (left, Some(row.clone()).filter(|row| self.is_alive(row)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn row(n: i64, order_id: i64, op: &str) -> Row {
+        Row {
+            n,
+            order_id,
+            region: "eu".into(),
+            reference: format!("r{order_id}"),
+            account: "a0".into(),
+            amount: 1,
+            op: op.into(),
+            slot: None,
+            version: 10 - n,
+        }
+    }
+
+    fn left_after(shape: Shape) -> Vec<i64> {
+        let mut contents = Contents::new();
+        for event in [row(1, 7, "c"), row(2, 8, "c"), row(3, 7, "u"), row(4, 8, "d")] {
+            shape.apply(&mut contents, &event);
+        }
+        contents.values().filter(|row| shape.is_alive(row)).map(|row| row.n).collect()
+    }
+
+    /// Goal: each mode's definition. Method: one key created and updated, one created and deleted.
+    #[test]
+    fn each_mode_leaves_what_its_definition_says() {
+        assert_eq!(left_after(Shape::Append), [1, 2, 3, 4]);
+        assert_eq!(left_after(Shape::IgnoreEvent), [1, 2, 3, 4]);
+        assert_eq!(left_after(Shape::IgnoreFirst), [1, 2]);
+        assert_eq!(left_after(Shape::Update), [3]);
+        assert_eq!(left_after(Shape::Newer), [3]);
+        assert_eq!(left_after(Shape::NewerDeclared), [1, 2], "versions count down here");
+        assert_eq!(left_after(Shape::UpdateSlots), [3, 4]);
+    }
+
+    /// Goal: every shape's statements are valid. Method: run them.
+    #[test]
+    fn every_table_can_be_made() {
+        for shape in [
+            Shape::Append,
+            Shape::IgnoreFirst,
+            Shape::IgnoreEvent,
+            Shape::Update,
+            Shape::UpdateJoined,
+            Shape::UpdateSlots,
+            Shape::Newer,
+            Shape::NewerDeclared,
+        ] {
+            let connection = rusqlite::Connection::open_in_memory().expect("memory");
+            connection.execute_batch(&shape.ddl()).unwrap_or_else(|e| panic!("{}: {e}", shape.name()));
+            connection.execute_batch(LIFT_REFUSAL).expect("the refusal lifts");
+        }
+    }
+}

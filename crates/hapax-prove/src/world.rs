@@ -1,0 +1,508 @@
+//! A cell's own directory: configuration, input, target, logs; and what happened in it.
+//!
+//! Invariant: every process started here is a child of a [`Child`] and dies with it; nothing outside the directory
+//! is written.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::{Arc, PoisonError};
+use std::time::{Duration, Instant};
+
+use anyhow::Context;
+use rustix::process::Signal;
+
+use crate::check::history::{Found, History, Moment, Outcome};
+use crate::check::{Anomaly, Finding, judge};
+use crate::child::{Child, Exit};
+use crate::feed::{Feeder, Pace, append};
+use crate::observe::{self, Subject};
+use crate::reader::{Reader, SharedHistory, note};
+use crate::setting::{Place, Setting};
+use crate::truth::Truth;
+use crate::workload::{Mix, inputs};
+
+/// How long anything may take that should take a second or two.
+pub const SOON: Duration = Duration::from_secs(20);
+/// The lease that workers are configured with.
+pub const LEASE: Duration = Duration::from_millis(500);
+
+/// What all cells share.
+#[derive(Debug, Clone)]
+pub struct Environment {
+    /// The program under test.
+    pub hapax: PathBuf,
+    /// A bug to plant in it.
+    pub plant: Option<String>,
+    /// Where cells make their directories.
+    pub base: PathBuf,
+}
+
+/// What the configuration file says beyond the setting.
+#[derive(Debug, Clone)]
+pub struct Config {
+    /// The workflow's id.
+    pub id: String,
+    /// The entity key's fields.
+    pub key_fields: String,
+    /// Where the target is, relative to the directory.
+    pub target: PathBuf,
+    /// Where a delivery without progress begins.
+    pub start: &'static str,
+    /// Events per epoch.
+    pub epoch_events: u32,
+    /// Conditions that the workflow states.
+    pub conditions: &'static str,
+}
+
+/// A cell's directory and everything in it.
+#[derive(Debug)]
+pub struct World {
+    /// The directory.
+    pub dir: PathBuf,
+    /// What is promised.
+    pub setting: Setting,
+    /// What must be true.
+    pub truth: Truth,
+    /// How many inputs have been written.
+    pub fed: usize,
+    /// What the configuration file says.
+    pub config: Config,
+    /// Remarks for the report.
+    pub remarks: Vec<String>,
+    environment: Environment,
+    history: SharedHistory,
+    findings: Vec<Finding>,
+    started: u32,
+}
+
+impl World {
+    /// Makes the directory, the target and the configuration, and an input of `count` lines of which none is written.
+    ///
+    /// # Errors
+    /// If the directory cannot be written.
+    pub fn new(environment: &Environment, dir: &Path, setting: Setting, mix: Mix, seed: u64) -> anyhow::Result<Self> {
+        std::fs::create_dir_all(dir).with_context(|| format!("cannot create {}", dir.display()))?;
+        let count = 2400;
+        let world = Self {
+            dir: dir.to_owned(),
+            setting,
+            truth: Truth::new(setting.shape, inputs(setting.shape, mix, count, seed)),
+            fed: 0,
+            config: Config {
+                id: "orders".into(),
+                key_fields: setting.shape.key_fields().into(),
+                target: "target.db".into(),
+                start: "earliest",
+                epoch_events: 100,
+                conditions: "one-worker",
+            },
+            remarks: Vec::new(),
+            environment: environment.clone(),
+            history: Arc::default(),
+            findings: Vec::new(),
+            started: 0,
+        };
+        world.write_config()?;
+        world.make_target()?;
+        std::fs::write(world.input(), "")?;
+        Ok(world)
+    }
+
+    /// The input file.
+    #[must_use]
+    pub fn input(&self) -> PathBuf {
+        self.dir.join("input.jsonl")
+    }
+
+    /// The target database.
+    #[must_use]
+    pub fn target(&self) -> PathBuf {
+        self.dir.join(&self.config.target)
+    }
+
+    /// The state store.
+    #[must_use]
+    pub fn state(&self) -> PathBuf {
+        self.dir.join("state.db")
+    }
+
+    /// Makes the user's tables in the target.
+    ///
+    /// # Errors
+    /// What the database says.
+    pub fn make_target(&self) -> anyhow::Result<()> {
+        Ok(self.admin()?.execute_batch(&self.setting.shape.ddl())?)
+    }
+
+    /// A connection that may write, for what a user does to his own database.
+    ///
+    /// # Errors
+    /// What the database says.
+    pub fn admin(&self) -> anyhow::Result<rusqlite::Connection> {
+        let connection = rusqlite::Connection::open(self.target())?;
+        connection.busy_timeout(Duration::from_secs(5))?;
+        Ok(connection)
+    }
+
+    /// Writes `hapax.yaml`.
+    ///
+    /// # Errors
+    /// If it cannot be written.
+    pub fn write_config(&self) -> anyhow::Result<()> {
+        let Config { id, key_fields, target, start, epoch_events, conditions } = &self.config;
+        let (shape, place) = (self.setting.shape, self.setting.place);
+        let interval = match place {
+            Place::Sink => "",
+            Place::State => ", progressInterval: 20ms",
+        };
+        let text = format!(
+            "state: \"sqlite://state.db\"\n\
+             workflows:\n\
+             \x20 - id: {id}\n\
+             \x20   source: {{ file: {{ path: input.jsonl, start: {start} }} }}\n\
+             \x20   sink: {{ sqlite: {{ path: \"{target}\", table: orders, onConflict: {mode}, progress: {place}{interval}, \
+             busyTimeout: 1s{extra} }} }}\n\
+             \x20   delivery: {{ guarantee: {guarantee}, deduplication: {{ keyFields: [{key_fields}] }}, \
+             epoch: {{ interval: 10ms, maxEvents: {epoch_events} }}, lease: {lease}ms, claimTimeout: 1s, \
+             retries: {{ backoffMs: [20, 50, 100] }}, conditions: [{conditions}] }}\n",
+            target = target.display(),
+            mode = shape.mode(),
+            place = place.name(),
+            extra = shape.sink_extra(),
+            guarantee = self.setting.guarantee.name(),
+            lease = LEASE.as_millis(),
+        );
+        Ok(std::fs::write(self.dir.join("hapax.yaml"), text)?)
+    }
+
+    /// Prepares a process of the program under test.
+    pub fn launch<'a>(&'a mut self, name: &str, arguments: &[&str]) -> Launch<'a> {
+        self.started += 1;
+        let name = format!("{}-{name}", self.started);
+        let arguments = arguments.iter().map(|a| (*a).to_owned()).chain(["-c".into(), "hapax.yaml".into()]).collect();
+        Launch { world: self, name, arguments, faults: String::new(), failing_writes: FailingWrites::Kill }
+    }
+
+    /// Starts a worker that follows the input.
+    ///
+    /// # Errors
+    /// If it cannot be started.
+    pub fn follow(&mut self, name: &str) -> anyhow::Result<Child> {
+        self.launch(name, &["run"]).start()
+    }
+
+    /// Runs a worker to the end of the input and expects it to succeed.
+    ///
+    /// # Errors
+    /// If it cannot be started or does not end.
+    pub fn run_once(&mut self, name: &str) -> anyhow::Result<()> {
+        let mut child = self.launch(name, &["run", "--once"]).start()?;
+        self.expect(&mut child, Exit::Code(0))?;
+        Ok(())
+    }
+
+    /// Waits for the end of `child` and blames any other end than `wanted`.
+    ///
+    /// # Errors
+    /// If it does not end.
+    pub fn expect(&mut self, child: &mut Child, wanted: Exit) -> anyhow::Result<Exit> {
+        let exit = self.wait(child)?;
+        if exit != wanted {
+            self.blame(format!("{} ended with {exit}, must end with {wanted}: {}", child.name, last_words(child)));
+        }
+        Ok(exit)
+    }
+
+    /// Waits for the end of `child`, whatever it is.
+    ///
+    /// # Errors
+    /// If it does not end.
+    pub fn wait(&mut self, child: &mut Child) -> anyhow::Result<Exit> {
+        let exit = child.wait(SOON).with_context(|| format!("last words: {}", last_words(child)))?;
+        let outcome = match exit {
+            Exit::Code(0) => Outcome::Ok,
+            Exit::Code(code) => Outcome::Failed(code),
+            Exit::Signal(_) => Outcome::Unknown,
+        };
+        note(&self.history, Moment::Ended { worker: child.name.clone(), outcome });
+        Ok(exit)
+    }
+
+    /// Asks `child` to end, and expects it to end well.
+    ///
+    /// # Errors
+    /// If it does not end.
+    pub fn drain(&mut self, child: &mut Child) -> anyhow::Result<()> {
+        self.signal(child, Signal::TERM)?;
+        self.expect(child, Exit::Code(0))?;
+        Ok(())
+    }
+
+    /// Sends a signal, and writes it down.
+    ///
+    /// # Errors
+    /// If the system refuses.
+    pub fn signal(&mut self, child: &mut Child, signal: Signal) -> anyhow::Result<()> {
+        note(&self.history, Moment::Faulted { worker: child.name.clone(), fault: format!("{signal:?}") });
+        child.signal(signal)
+    }
+
+    /// Whether a fault happened in the process called `child`.
+    #[must_use]
+    pub fn fault_happened(&self, child: &Child, point: &str) -> bool {
+        let log = std::fs::read_to_string(self.dir.join(fault_log(&child.name))).unwrap_or_default();
+        log.lines().any(|line| line.split_whitespace().next() == Some(point))
+    }
+
+    /// Waits until a fault has happened; `false` if it has not within [`SOON`].
+    #[must_use]
+    pub fn wait_fault(&self, child: &Child, point: &str) -> bool {
+        let started = Instant::now();
+        while started.elapsed() < SOON {
+            if self.fault_happened(child, point) {
+                return true;
+            }
+            std::thread::sleep(Duration::from_millis(2));
+        }
+        false
+    }
+
+    /// Writes the input up to line `upto`.
+    ///
+    /// # Errors
+    /// If it cannot be written.
+    pub fn feed(&mut self, upto: usize) -> anyhow::Result<()> {
+        append(&self.input(), self.lines(upto).iter().map(String::as_str))?;
+        self.fed = upto.max(self.fed);
+        Ok(())
+    }
+
+    /// Starts to write the input up to line `upto`, slowly.
+    pub fn feed_slowly(&mut self, upto: usize, pace: Pace) -> Feeder {
+        let feeder = Feeder::start(&self.input(), self.lines(upto), pace);
+        self.fed = upto.max(self.fed);
+        feeder
+    }
+
+    fn lines(&self, upto: usize) -> Vec<String> {
+        let wanted = self.truth.inputs.get(self.fed..upto).unwrap_or_default();
+        wanted.iter().map(|input| input.line.clone()).collect()
+    }
+
+    /// How many inputs there are in all.
+    #[must_use]
+    pub fn count(&self) -> usize {
+        self.truth.inputs.len()
+    }
+
+    /// What the reader and the judge look at.
+    #[must_use]
+    pub fn subject(&self) -> Subject {
+        Subject { workflow: self.config.id.clone(), shape: self.setting.shape }
+    }
+
+    /// Starts the concurrent reader; none where progress is elsewhere and nothing can be said of a single moment.
+    #[must_use]
+    pub fn reader(&self) -> Reader {
+        Reader::start(&self.target(), self.subject(), Arc::clone(&self.history))
+    }
+
+    /// Writes down that the target was replaced by an older copy.
+    pub fn note_restored(&self) {
+        note(&self.history, Moment::Restored);
+    }
+
+    /// Waits until the table has at least `rows` rows; works whatever keeps progress.
+    ///
+    /// # Errors
+    /// What the database says.
+    pub fn wait_rows(&self, rows: u32) -> anyhow::Result<bool> {
+        let connection = observe::open(&self.target(), Duration::from_secs(1))?;
+        let started = Instant::now();
+        while started.elapsed() < SOON {
+            let enough: bool = connection.query_row("SELECT count(*) >= ?1 FROM orders", [rows], |row| row.get(0))?;
+            if enough {
+                return Ok(true);
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        Ok(false)
+    }
+
+    /// What the target holds now.
+    ///
+    /// # Errors
+    /// What the database says.
+    pub fn found(&self) -> anyhow::Result<Found> {
+        let mut connection = observe::open(&self.target(), Duration::from_secs(2))?;
+        let mut found = observe::found(&mut connection, &self.subject())?;
+        if self.setting.place == Place::State {
+            found.letters = observe::letters_in(&self.state())?;
+        }
+        Ok(found)
+    }
+
+    /// Says that a process did not do what it should.
+    pub fn blame(&mut self, text: impl Into<String>) {
+        self.findings.push(Finding::new(Anomaly::Conduct, text));
+    }
+
+    /// Says that something is wrong.
+    pub fn accuse(&mut self, anomaly: Anomaly, text: impl Into<String>) {
+        self.findings.push(Finding::new(anomaly, text));
+    }
+
+    /// Blames unless `fact` holds.
+    pub fn must(&mut self, fact: Fact, text: impl Into<String>) {
+        if fact == Fact::Broken {
+            self.blame(text);
+        }
+    }
+
+    /// The witness may lag behind the target, never run ahead of it.
+    ///
+    /// # Errors
+    /// What the databases say.
+    pub fn check_witness(&mut self) -> anyhow::Result<()> {
+        if self.setting.place == Place::Sink {
+            // In this order: progress that moves meanwhile can only make the witness look older.
+            let witness = observe::witness_epoch(&self.state(), &self.config.id)?;
+            let progress = self.found()?.progress.map_or(0, |progress| progress.epoch);
+            if witness > progress {
+                let text = format!("the witness has seen epoch {witness}, the target is at {progress}");
+                self.accuse(Anomaly::WitnessAhead, text);
+            }
+        }
+        Ok(())
+    }
+
+    /// What happened, so far.
+    #[must_use]
+    pub fn history(&self) -> History {
+        History { moments: self.history.lock().unwrap_or_else(PoisonError::into_inner).clone() }
+    }
+
+    /// Judges the end: everything that was fed must have had its one fate.
+    ///
+    /// # Errors
+    /// What the database says.
+    pub fn conclude(&mut self) -> anyhow::Result<()> {
+        self.check_witness()?;
+        let found = self.found()?;
+        self.findings.extend(judge(&self.truth, self.fed, &found, &self.history()));
+        Ok(())
+    }
+
+    /// Judges only what was seen on the way, for scenarios whose end is not that of the plain workload.
+    pub fn conclude_timeline(&mut self) {
+        let findings = crate::check::timeline::judge(&self.truth, &self.history(), &[]);
+        self.findings.extend(findings);
+    }
+
+    /// What is wrong and forbidden here.
+    #[must_use]
+    pub fn verdict(&self) -> Vec<Finding> {
+        self.findings.iter().filter(|finding| self.setting.forbids(finding.anomaly)).cloned().collect()
+    }
+}
+
+/// Whether something that must be so is so.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fact {
+    /// It is.
+    Holds,
+    /// It is not.
+    Broken,
+}
+
+impl From<bool> for Fact {
+    fn from(holds: bool) -> Self {
+        if holds { Self::Holds } else { Self::Broken }
+    }
+}
+
+/// What a write beyond the file-size limit does to a process.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum FailingWrites {
+    /// The system kills it, as it does by default.
+    Kill,
+    /// The write fails with an error, as on a full disk.
+    Fail,
+}
+
+/// A process about to be started.
+#[derive(Debug)]
+pub struct Launch<'a> {
+    world: &'a mut World,
+    name: String,
+    arguments: Vec<String>,
+    faults: String,
+    failing_writes: FailingWrites,
+}
+
+impl Launch<'_> {
+    /// With these faults: `point:action:pass`, joined by `;`.
+    #[must_use]
+    pub fn faults(mut self, faults: impl Into<String>) -> Self {
+        self.faults = faults.into();
+        self
+    }
+
+    /// So that a file-size limit makes its writes fail instead of killing it.
+    #[must_use]
+    pub fn can_run_out_of_space(mut self) -> Self {
+        self.failing_writes = FailingWrites::Fail;
+        self
+    }
+
+    /// Starts it.
+    ///
+    /// # Errors
+    /// If it cannot be started.
+    pub fn start(self) -> anyhow::Result<Child> {
+        let environment = &self.world.environment;
+        let mut command = match self.failing_writes {
+            FailingWrites::Kill => Command::new(&environment.hapax),
+            FailingWrites::Fail => {
+                // An ignored signal stays ignored across exec, and the pid stays the same.
+                let mut shell = Command::new("/bin/sh");
+                shell.args(["-c", "trap '' XFSZ; exec \"$0\" \"$@\""]).arg(&environment.hapax);
+                shell
+            }
+        };
+        command.args(&self.arguments).current_dir(&self.world.dir).env_clear().env("NO_COLOR", "1");
+        command.env("HAPAX_FAULT_LOG", self.world.dir.join(fault_log(&self.name)));
+        if !self.faults.is_empty() {
+            command.env("HAPAX_FAULT", &self.faults);
+        }
+        if let Some(plant) = &environment.plant {
+            command.env("HAPAX_PLANT", plant);
+        }
+        let what = format!("hapax {} {}", self.arguments.join(" "), self.faults);
+        note(&self.world.history, Moment::Invoked { worker: self.name.clone(), what });
+        Child::start(&self.name, &mut command, &self.world.dir.join(format!("{}.log", self.name)))
+    }
+
+    /// Starts it and waits for its end.
+    ///
+    /// # Errors
+    /// If it cannot be started or does not end.
+    pub fn run(self) -> anyhow::Result<(Exit, String)> {
+        let Launch { world, name, arguments, faults, failing_writes } = self;
+        let mut child = Launch { world: &mut *world, name, arguments, faults, failing_writes }.start()?;
+        let exit = world.wait(&mut child)?;
+        Ok((exit, child.said()))
+    }
+}
+
+fn fault_log(name: &str) -> String {
+    format!("{name}.faults")
+}
+
+/// The end of what a process said, on one line.
+#[must_use]
+pub fn last_words(child: &Child) -> String {
+    let said = child.said();
+    let lines: Vec<&str> = said.lines().rev().take(3).collect();
+    lines.into_iter().rev().collect::<Vec<_>>().join(" | ")
+}

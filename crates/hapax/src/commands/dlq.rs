@@ -1,0 +1,184 @@
+//! `hapax dlq`: dead letters, with no worker needed.
+
+mod replay;
+mod verdict;
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use hapax_connect::sqlite::letters::{self, LetterGroup};
+use hapax_engine::letters::{LetterChoice, StoredLetter};
+use hapax_model::letter::LetterBytes;
+use serde_json::json;
+
+use super::ledger::{Ledger, ledger_path};
+use super::table::Table;
+use super::{confirmed, load, print_json};
+use crate::assemble::parts;
+use crate::cli::{DlqChoice, DlqCommand, Doing, Shared};
+use crate::config::Config;
+use crate::exit::{Failure, USAGE};
+
+/// Lists, shows, replays or discards.
+pub(crate) async fn dlq(command: DlqCommand, shared: &Shared) -> Result<u8, Failure> {
+    let loaded = load(shared)?;
+    match command {
+        DlqCommand::List(choice) => list(&chosen(&choice), &loaded.config, shared).await,
+        DlqCommand::Show { id, choice } => show(id, &choice, &loaded.config, shared).await,
+        DlqCommand::Replay { choice, doing, overwrite } => {
+            let overwrite = if overwrite { verdict::Overwrite::Allowed } else { verdict::Overwrite::Refused };
+            replay::replay(&chosen(&choice), doing, overwrite, &loaded.config, shared).await
+        }
+        DlqCommand::Discard { choice, doing } => discard(&chosen(&choice), doing, &loaded.config).await,
+    }
+}
+
+fn chosen(choice: &DlqChoice) -> LetterChoice {
+    LetterChoice {
+        workflow: choice.workflow.clone(),
+        sink: choice.sink.clone(),
+        cause: choice.cause.clone(),
+        ids: choice.ids.clone(),
+    }
+}
+
+/// Every database that may hold letters, each once, with the workflows that keep theirs there.
+fn places(config: &Config) -> BTreeMap<PathBuf, Vec<String>> {
+    let mut places: BTreeMap<PathBuf, Vec<String>> = BTreeMap::new();
+    for part in parts(config) {
+        if let Some(path) = ledger_path(&part, config).filter(|path| path.exists()) {
+            places.entry(path).or_default().push(part.workflow.id.clone());
+        }
+    }
+    places
+}
+
+async fn list(choice: &LetterChoice, config: &Config, shared: &Shared) -> Result<u8, Failure> {
+    let mut found: Vec<(PathBuf, LetterGroup)> = Vec::new();
+    for path in places(config).into_keys() {
+        let choice = choice.clone();
+        let groups = Ledger::open(&path).await?.run(move |connection| letters::groups(connection, &choice)).await?;
+        found.extend(groups.into_iter().map(|group| (path.clone(), group)));
+    }
+    if shared.json {
+        let one = |(path, group): &(PathBuf, LetterGroup)| {
+            json!({
+                "database": path, "cause": group.fingerprint, "code": group.code, "stage": group.stage, "count": group.count,
+                "firstAtMs": group.first_at_ms, "lastAtMs": group.last_at_ms, "example": group.example,
+            })
+        };
+        print_json(&json!({"causes": found.iter().map(one).collect::<Vec<_>>()}));
+        return Ok(0);
+    }
+    if found.is_empty() {
+        println!("No dead letters.");
+        return Ok(0);
+    }
+    let mut table = Table::new(&["letters", "code", "stage", "cause", "for example"]);
+    for (_, group) in &found {
+        let cells = [
+            group.count.to_string(),
+            group.code.clone(),
+            group.stage.clone(),
+            group.fingerprint.clone(),
+            group.example.clone(),
+        ];
+        table.row(cells.to_vec());
+    }
+    print!("{table}");
+    println!(
+        "`hapax dlq replay --cause …` delivers them again, `hapax dlq discard --cause …` gives them up; both ask first."
+    );
+    Ok(0)
+}
+
+/// All chosen letters of one database, page by page.
+async fn letters_of(
+    ledger: &mut Ledger,
+    choice: &LetterChoice,
+    after: i64,
+    limit: usize,
+) -> Result<Vec<StoredLetter>, Failure> {
+    let choice = choice.clone();
+    ledger.run(move |connection| letters::list(connection, &choice, after, limit)).await
+}
+
+async fn show(id: i64, choice: &DlqChoice, config: &Config, shared: &Shared) -> Result<u8, Failure> {
+    let choice = LetterChoice { ids: vec![id], ..chosen(choice) };
+    let mut shown = 0;
+    for path in places(config).into_keys() {
+        for letter in letters_of(&mut Ledger::open(&path).await?, &choice, 0, 10).await? {
+            shown += 1;
+            if shared.json { print_json(&letter_json(&letter)) } else { print_letter(&letter) }
+        }
+    }
+    if shown == 0 {
+        return Err(Failure::new("HX5007", format!("there is no letter number {id}; `hapax dlq list` groups them"))
+            .with_exit(USAGE));
+    }
+    Ok(0)
+}
+
+fn letter_json(letter: &StoredLetter) -> serde_json::Value {
+    let (bytes, length) = match &letter.bytes {
+        LetterBytes::Whole(bytes) => (bytes, bytes.len() as u64),
+        LetterBytes::Cut { head, length, .. } => (head, *length),
+    };
+    json!({
+        "id": letter.id, "workflow": letter.delivery.workflow, "sink": letter.delivery.sink, "lane": letter.delivery.lane,
+        "epoch": letter.epoch, "position": letter.position.to_string(), "incarnation": letter.incarnation, "stage": letter.stage,
+        "code": letter.code, "message": letter.message, "cause": letter.fingerprint, "eventKey": letter.event_key,
+        "writtenAtMs": letter.written_at_ms, "state": letter.state, "length": length, "input": String::from_utf8_lossy(bytes),
+    })
+}
+
+fn print_letter(letter: &StoredLetter) {
+    println!("letter {} of {} ({})", letter.id, letter.delivery, letter.state);
+    println!(
+        "  died at stage {} of epoch {}, position {} of {}",
+        letter.stage, letter.epoch, letter.position, letter.incarnation
+    );
+    println!("  {}: {}", letter.code, letter.message);
+    if let Some(key) = &letter.event_key {
+        println!("  event key {key}");
+    }
+    match &letter.bytes {
+        LetterBytes::Whole(bytes) => println!("  input ({} bytes): {}", bytes.len(), String::from_utf8_lossy(bytes)),
+        LetterBytes::Cut { head, length, .. } => {
+            println!("  input ({length} bytes, the first {} kept): {}", head.len(), String::from_utf8_lossy(head));
+        }
+    }
+}
+
+async fn discard(choice: &LetterChoice, doing: Doing, config: &Config) -> Result<u8, Failure> {
+    let mut total = 0;
+    for path in places(config).into_keys() {
+        let choice = choice.clone();
+        let groups = Ledger::open(&path).await?.run(move |connection| letters::groups(connection, &choice)).await?;
+        for group in groups {
+            println!("{}: {} letter(s), {}: {}", path.display(), group.count, group.code, group.fingerprint);
+            total += group.count;
+        }
+    }
+    if total == 0 {
+        println!("No dead letters to discard.");
+        return Ok(0);
+    }
+    if !confirmed(doing, &format!("Discard {total} letter(s)? They stay readable and are never delivered."))? {
+        return Ok(0);
+    }
+    let mut discarded = 0;
+    for path in places(config).into_keys() {
+        let mut ledger = Ledger::open(&path).await?;
+        loop {
+            let page = letters_of(&mut ledger, choice, 0, replay::PAGE).await?;
+            let ids: Vec<i64> = page.iter().filter(|letter| letter.state == "dead").map(|letter| letter.id).collect();
+            if ids.is_empty() {
+                break;
+            }
+            discarded += ledger.run(move |connection| letters::discard(connection, &ids)).await?;
+        }
+    }
+    println!("{discarded} letter(s) discarded.");
+    Ok(0)
+}

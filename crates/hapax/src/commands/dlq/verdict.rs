@@ -1,0 +1,72 @@
+//! Is a replay safe? Pure: a function of how the delivery writes and of the letter.
+
+use hapax_engine::letters::StoredLetter;
+use hapax_model::letter::LetterBytes;
+use hapax_model::mode::{ConflictMode, ProgressPlace};
+
+/// Whether an older value may overwrite a newer one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Overwrite {
+    /// A person said so.
+    Allowed,
+    /// Not without being told.
+    Refused,
+}
+
+/// What replaying a letter may do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Verdict {
+    /// It lands once, whatever happens.
+    Safe,
+    /// Written and marked in two places: a crash between them repeats it.
+    MayRepeat,
+    /// It is older than what may be there by now, and would overwrite it.
+    OutOfOrder,
+    /// Only the beginning of the input was kept.
+    Impossible,
+}
+
+impl Verdict {
+    /// For people.
+    pub(super) const fn text(self) -> &'static str {
+        match self {
+            Self::Safe => "safe: written and marked in one transaction",
+            Self::MayRepeat => "may repeat: the letter is marked in another database than the row is written to",
+            Self::OutOfOrder => {
+                "out of order: an older value may overwrite a newer one; say --overwrite to do it all the same"
+            }
+            Self::Impossible => "impossible: the input was too large, only its beginning is kept",
+        }
+    }
+
+    /// One word, for programs.
+    pub(super) const fn name(self) -> &'static str {
+        match self {
+            Self::Safe => "safe",
+            Self::MayRepeat => "mayRepeat",
+            Self::OutOfOrder => "outOfOrder",
+            Self::Impossible => "impossible",
+        }
+    }
+
+    /// Whether the replay goes ahead.
+    pub(super) const fn goes_ahead(self, overwrite: Overwrite) -> bool {
+        match self {
+            Self::Safe | Self::MayRepeat => true,
+            Self::OutOfOrder => matches!(overwrite, Overwrite::Allowed),
+            Self::Impossible => false,
+        }
+    }
+}
+
+/// Judges one letter of a delivery that writes in `mode` and keeps its letters at `progress`.
+pub(super) fn judge(letter: &StoredLetter, mode: ConflictMode, progress: ProgressPlace) -> Verdict {
+    if matches!(letter.bytes, LetterBytes::Cut { .. }) {
+        return Verdict::Impossible;
+    }
+    match (mode, progress) {
+        (ConflictMode::Update, _) => Verdict::OutOfOrder,
+        (ConflictMode::Append, ProgressPlace::State) => Verdict::MayRepeat,
+        (ConflictMode::Append, ProgressPlace::Sink) | (ConflictMode::Ignore | ConflictMode::Newer, _) => Verdict::Safe,
+    }
+}

@@ -1,0 +1,77 @@
+//! One file per command. Each returns the exit code, or why it failed.
+
+mod check;
+mod demo;
+mod dlq;
+mod ledger;
+mod reset;
+mod run;
+mod setup;
+mod show;
+mod status;
+mod table;
+
+use std::io::{IsTerminal as _, Write as _};
+
+use crate::cli::{Cli, Command, Doing, Shared};
+use crate::config::{self, Loaded};
+use crate::exit::{Failure, USAGE};
+
+/// Does what the command line says.
+pub(crate) async fn dispatch(cli: Cli) -> Result<u8, Failure> {
+    let shared = &cli.shared;
+    match cli.command {
+        Command::Demo(args) => demo::demo(&args, shared).await,
+        Command::Check(args) => check::check(&args, shared).await,
+        Command::Run(args) => run::run(&args, shared).await,
+        Command::Setup(args) => setup::setup(&args, shared).await,
+        Command::Status(args) => status::status(&args, shared).await,
+        Command::Dlq(command) => dlq::dlq(command, shared).await,
+        Command::Reset(args) => reset::reset(&args, shared).await,
+        Command::Config(command) => show::config(&command, shared),
+        Command::Completions { shell } => {
+            show::completions(shell);
+            Ok(0)
+        }
+    }
+}
+
+/// Reads the configuration; its problems are printed all at once.
+fn load(shared: &Shared) -> Result<Loaded, Failure> {
+    match config::load(&shared.config, &config::System) {
+        Ok(loaded) => {
+            loaded.warnings.iter().for_each(|warning| tracing::warn!("{warning}"));
+            Ok(loaded)
+        }
+        Err(problems) if shared.json => {
+            println!("{:#}", problems.to_json());
+            Err(Failure { exit_code: USAGE, code: None, message: String::new() })
+        }
+        Err(problems) => Err(Failure { exit_code: USAGE, code: None, message: problems.to_string() }),
+    }
+}
+
+/// Prints an answer for a program.
+fn print_json(value: &serde_json::Value) {
+    println!("{value:#}");
+}
+
+/// Whether to go on with something that changes things: `--dry-run` says no, `--yes` says yes, a terminal is asked.
+fn confirmed(doing: Doing, question: &str) -> Result<bool, Failure> {
+    if doing.dry_run {
+        println!("Dry run: nothing was changed.");
+        return Ok(false);
+    }
+    if doing.yes {
+        return Ok(true);
+    }
+    if !std::io::stdin().is_terminal() {
+        let message = "there is no terminal to ask on: say --yes to do it, or --dry-run to see what would happen";
+        return Err(Failure::new("HX5004", message).with_exit(USAGE));
+    }
+    print!("{question} [y/N] ");
+    std::io::stdout().flush().ok();
+    let mut answer = String::new();
+    std::io::stdin().read_line(&mut answer).map_err(|e| Failure::new("HX5004", e.to_string()))?;
+    Ok(matches!(answer.trim(), "y" | "Y" | "yes"))
+}

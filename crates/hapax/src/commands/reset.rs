@@ -1,0 +1,144 @@
+//! `hapax reset`: a person moves a delivery, accepts a change, or gives a renamed workflow its progress.
+
+use hapax_connect::sqlite::admin;
+use hapax_engine::sink::Target as _;
+use hapax_engine::source::{Follow, Held, Source as _, StartAt};
+use hapax_engine::state::TakeOver;
+use hapax_model::contract::{Contract, TARGET};
+use hapax_model::position::{Bookmark, DeliveryId, Position};
+use hapax_model::progress::Progress;
+
+use super::ledger::{Ledger, ledger_path};
+use super::{confirmed, load};
+use crate::assemble::{How, Part, existing_state, open_state, parts};
+use crate::cli::{ResetArgs, Shared};
+use crate::config::Config;
+use crate::exit::{Failure, USAGE};
+
+/// Moves deliveries.
+pub(crate) async fn reset(args: &ResetArgs, shared: &Shared) -> Result<u8, Failure> {
+    let loaded = load(shared)?;
+    let chosen: Vec<Part<'_>> = parts(&loaded.config)
+        .filter(|part| part.workflow.id == args.workflow)
+        .filter(|part| args.sink.as_ref().is_none_or(|sink| *sink == part.sink.name))
+        .filter(|part| args.lane.as_ref().is_none_or(|lane| *lane == part.id().lane))
+        .collect();
+    if chosen.is_empty() {
+        return Err(usage(format!("no complete workflow \"{}\" with that sink and lane is configured", args.workflow)));
+    }
+    match (&args.adopt, args.accept || args.to.is_some()) {
+        (Some(old), _) => adopt(args, old, &chosen, &loaded.config).await,
+        (None, true) => move_to(args, &chosen, &loaded.config).await,
+        (None, false) => Err(usage("say what to do: --to POSITION, --accept, or --adopt OLD".into())),
+    }
+}
+
+fn usage(message: String) -> Failure {
+    Failure::new("HX5001", message).with_exit(USAGE)
+}
+
+fn no_place(part: &Part<'_>) -> Failure {
+    usage(format!("workflow {} keeps its progress in a state store, and `state` is none", part.workflow.id))
+}
+
+async fn adopt(args: &ResetArgs, old: &str, chosen: &[Part<'_>], config: &Config) -> Result<u8, Failure> {
+    println!("{} takes over the progress and dead letters of {old}; a worker of {old} is fenced.", args.workflow);
+    if !confirmed(args.doing, "Do it?")? {
+        return Ok(0);
+    }
+    for part in chosen {
+        let path = ledger_path(part, config).ok_or_else(|| no_place(part))?;
+        let (old, new, sink) = (old.to_owned(), args.workflow.clone(), part.sink.name.clone());
+        let lanes =
+            Ledger::open(&path).await?.run(move |connection| admin::adopt(connection, &old, &new, &sink)).await?;
+        println!("{}/{}: {lanes} lane(s) taken over", part.workflow.id, part.sink.name);
+    }
+    Ok(0)
+}
+
+/// Where a delivery goes, and the contract that is accepted with it.
+struct Plan {
+    id: DeliveryId,
+    from: Option<Progress>,
+    to: Bookmark,
+    contract: Option<Contract>,
+}
+
+async fn move_to(args: &ResetArgs, chosen: &[Part<'_>], config: &Config) -> Result<u8, Failure> {
+    let mut plans = Vec::new();
+    for part in chosen {
+        let plan = plan(args, part, config).await?;
+        match &plan.from {
+            Some(from) => println!("{}: from {} to {}", plan.id, from.bookmark, plan.to),
+            None => println!("{}: no progress yet; starts at {}", plan.id, plan.to),
+        }
+        if let (Some(from), Some(contract)) = (&plan.from, &plan.contract) {
+            from.contract.differences(contract).iter().for_each(|difference| println!("  accepted: {difference}"));
+        }
+        plans.push((part, plan));
+    }
+    println!(
+        "Going back repeats what lies between, unless the target drops repeats; going forward skips it. A live worker is fenced."
+    );
+    if !confirmed(args.doing, "Do it?")? {
+        return Ok(0);
+    }
+    for (part, plan) in plans {
+        let path = ledger_path(part, config).ok_or_else(|| no_place(part))?;
+        let Plan { id, to, contract, .. } = plan;
+        let moved = id.clone();
+        let mut ledger = Ledger::open(&path).await?;
+        let after = ledger.run(move |connection| admin::reset(connection, &moved, &to, contract.as_ref())).await?;
+        if let Some(state) = existing_state(config) {
+            let moved = id.clone();
+            Ledger::open(state).await?.run(move |connection| admin::reset_witness(connection, &moved)).await?;
+        }
+        println!("{id}: now at {}, generation {}", after.bookmark, after.generation);
+    }
+    Ok(0)
+}
+
+async fn plan(args: &ResetArgs, part: &Part<'_>, config: &Config) -> Result<Plan, Failure> {
+    let id = part.id();
+    let from = progress_of(part, config, &id).await?;
+    let mut source = part.open_source();
+    let start = match args.to.as_deref() {
+        Some("earliest") => Some(StartAt::Earliest),
+        Some("latest") => Some(StartAt::Latest),
+        Some(text) => Some(StartAt::At(text.parse::<Position>().map_err(|error| usage(error.to_string()))?)),
+        None => None,
+    };
+    let mut to = match (start, &from) {
+        (Some(start), _) => source.start(start).await?,
+        (None, Some(progress)) if source.hold(&progress.bookmark).await? == Held::Yes => progress.bookmark.clone(),
+        (None, Some(_)) => source.start(StartAt::Earliest).await?,
+        (None, None) => source.start(part.start()).await?,
+    };
+    if let Some(progress) = &from {
+        let before = &progress.bookmark.incarnation;
+        let same = before.text == to.incarnation.text;
+        to.incarnation = if same { before.clone() } else { before.next(&to.incarnation.text) };
+    }
+    let contract = if args.accept || from.is_none() { Some(contract_now(part, config).await?) } else { None };
+    Ok(Plan { id, from, to, contract })
+}
+
+async fn progress_of(part: &Part<'_>, config: &Config, id: &DeliveryId) -> Result<Option<Progress>, Failure> {
+    let path = ledger_path(part, config).ok_or_else(|| no_place(part))?;
+    if !path.exists() {
+        return Ok(None);
+    }
+    let id = id.clone();
+    let all = Ledger::open(&path).await?.run(|connection| admin::deliveries(connection)).await?;
+    Ok(all.into_iter().find(|(found, _, _)| *found == id).map(|(_, progress, _)| progress))
+}
+
+/// The contract as the configuration and the live target have it now.
+async fn contract_now(part: &Part<'_>, config: &Config) -> Result<Contract, Failure> {
+    let live = part.live().await?;
+    let state = open_state(config).await?;
+    let how = How::new(config, Follow::No, TakeOver::Never);
+    let mut delivery = part.delivery(&live, state.as_ref(), &how)?;
+    let identity = delivery.sink.inspect().await?;
+    Ok(delivery.settings.contract.with(TARGET, identity.0))
+}
