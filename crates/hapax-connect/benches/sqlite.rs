@@ -74,7 +74,8 @@ fn by_hapax(folder: &Path, mode: ConflictMode, progress: Progress) -> Duration {
     let keyer = Keyer::new(DedupStrategy::content_fields(key), Uniqueness::WithVersion, need);
     let mut settings = Settings { keyer, ..settings::keyed_by("order_id") };
     settings.epoch.max_events = PER_COMMIT as u64;
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().expect("a runtime");
+    let runtime =
+        tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().expect("a runtime");
     runtime.block_on(async {
         let state = SqliteState::open(&folder.join("state.db"), Duration::from_secs(5)).await.expect("a state store");
         let started = Instant::now();

@@ -36,7 +36,8 @@ fn write(path: &Path, rows: u64, per_commit: usize, conflict: &str) -> Duration 
     let sql = format!("INSERT INTO orders (order_id, customer, amount_cents, status) VALUES {values}{conflict}");
     let single = format!("INSERT INTO orders (order_id, customer, amount_cents, status) VALUES (?,?,?,?){conflict}");
     let started = Instant::now();
-    let (mut many, mut one) = (connection.prepare(&sql).expect("prepares"), connection.prepare(&single).expect("prepares"));
+    let (mut many, mut one) =
+        (connection.prepare(&sql).expect("prepares"), connection.prepare(&single).expect("prepares"));
     let mut next = 0;
     while next < rows {
         connection.execute_batch("BEGIN IMMEDIATE").expect("begins");
