@@ -448,6 +448,12 @@ impl<'a> OutputEvent<'a> {
         self.batch.value(self.batch.cells[self.index * self.batch.width() + slot])
     }
 
+    /// Whether the event has field `slot` at all; cheaper than reading it.
+    #[must_use]
+    pub fn has(&self, slot: usize) -> bool {
+        !matches!(self.batch.cells[self.index * self.batch.width() + slot], Cell::Absent)
+    }
+
     /// The whole event as JSON text.
     #[must_use]
     pub fn payload(&self) -> &'a str {

@@ -369,3 +369,7 @@ impl<K: IdempotentSink, P: ProgressStore> TransactionalSink for StateProgress<K,
         }
     }
 }
+
+#[cfg(test)]
+#[path = "state_progress_tests.rs"]
+mod tests;

@@ -90,7 +90,7 @@ impl Stored<'_> {
         let (a, b) = (self.as_ref(), other.as_ref());
         match (a, b) {
             (ValueRef::Integer(a), ValueRef::Integer(b)) => a.cmp(&b),
-            (ValueRef::Real(a), ValueRef::Real(b)) => a.total_cmp(&b),
+            (ValueRef::Real(a), ValueRef::Real(b)) => a.partial_cmp(&b).unwrap_or(Ordering::Equal),
             (ValueRef::Integer(a), ValueRef::Real(b)) => order_mixed(a, b),
             (ValueRef::Real(a), ValueRef::Integer(b)) => order_mixed(b, a).reverse(),
             (ValueRef::Text(a), ValueRef::Text(b)) | (ValueRef::Blob(a), ValueRef::Blob(b)) => a.cmp(b),

@@ -80,7 +80,7 @@ impl<'a> Rows<'a> {
     fn leaves_out(&self, event: &OutputEvent<'_>, at: usize) -> bool {
         let column = &self.mapping.columns[at];
         matches!(column.feed, Feed::Field(_))
-            && self.field(event, at) == FieldValue::Absent
+            && !self.slots[at].is_some_and(|slot| event.has(slot))
             && (column.live.fills_itself || !column.live.required)
             && !self.mapping.key.contains(&at)
     }

@@ -271,6 +271,16 @@ async fn an_input_that_is_no_event_is_a_letter_and_the_rest_goes_on() {
     assert_eq!(reading.ledger.totals, Totals { read: 3, delivered: 2, dead: 1, rows: 2, ..Totals::default() });
 }
 
+/// Goal: a field that nothing takes is counted, and loses nothing.
+#[tokio::test]
+async fn a_field_without_a_column_is_counted() {
+    let world = Shared::default();
+    let lines = Lines::new(&[r#"{"id":1,"note":"x"}"#, r#"{"id":2,"note":"y"}"#]);
+    let (end, reading) = run(settings(), lines, &world, &MemoryState::new("a")).await;
+    assert_eq!(end, DeliveryEnd::Finished);
+    assert_eq!(reading.unknown_fields, [("note".to_owned(), 2)]);
+}
+
 /// Goal: a second worker waits while the first lives, and takes over when it is gone or when a person says so.
 #[tokio::test]
 async fn a_second_worker_stands_by_until_the_lease_ends() {
