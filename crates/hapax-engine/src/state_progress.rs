@@ -363,10 +363,13 @@ impl<K: IdempotentSink, P: ProgressStore> TransactionalSink for StateProgress<K,
     }
 
     async fn finish(&mut self) -> Result<(), SinkError> {
-        match self.unsaved.record.clone() {
-            Some(last) => self.save(&last, Totals::default(), Vec::new()).await,
-            None => Ok(()),
+        let Some(mut last) = self.unsaved.record.clone() else { return Ok(()) };
+        // Position first: the epoch's position is saved already, its counts and letters get an epoch of their own.
+        let saved = self.saved.as_ref().expect("progress was claimed").epoch;
+        if last.epoch <= saved {
+            last.epoch = saved.next();
         }
+        self.save(&last, Totals::default(), Vec::new()).await
     }
 }
 
