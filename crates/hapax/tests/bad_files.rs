@@ -75,6 +75,7 @@ fn a_file_cut_in_place_stops_with_code_5() {
     file.set_len(orders(1..=2).len() as u64).expect("cut");
     let answer = world.hapax(&["run", "--once"]);
     answer.exits(5).says(&["HX3002", "orders.jsonl", "truncated in place", &orders(1..=5).len().to_string()]);
+    answer.says(&["`hapax reset orders --accept`"]);
     assert_eq!(world.status()[0]["state"], "stopped");
     assert_eq!(world.status()[0]["exitCode"], 5);
 }

@@ -113,7 +113,10 @@ fn many_kinds_of_bad_lines_at_once_lose_nothing() {
 #[test]
 fn a_field_without_a_column_is_named_once() {
     let world = World::shop("", KEYED);
-    world.write("orders.jsonl", "{\"id\":1,\"amount\":1,\"colour\":\"red\"}\n{\"id\":2,\"amount\":2,\"colour\":\"blue\"}\n");
+    world.write(
+        "orders.jsonl",
+        "{\"id\":1,\"amount\":1,\"colour\":\"red\"}\n{\"id\":2,\"amount\":2,\"colour\":\"blue\"}\n",
+    );
     let answer = world.hapax(&["run", "--once"]);
     answer.exits(0).says(&["colour"]);
     assert_eq!(answer.err.matches("colour").count(), 1, "{answer}");

@@ -13,7 +13,7 @@ fn the_guarded_worker_loses_nothing_and_doubles_nothing() {
         let line = answer.out.lines().rev().find(|line| line.split_whitespace().next() == Some(name));
         line.unwrap_or_else(|| panic!("no row {name}: {answer}")).split_whitespace().map(str::to_owned).collect()
     };
-    assert_eq!(row("guarded"), ["guarded", "3000", "3000", "0", "0", "0"], "{answer}");
+    assert_eq!(row("guarded"), ["guarded", "3000", "3000", "0", "0", "0.00"], "{answer}");
     assert_eq!(row("naive")[..2], ["naive", "3000"], "{answer}");
     let header = answer.out.lines().find(|line| line.contains("doubled")).expect("a header");
     assert_eq!(header.split_whitespace().collect::<Vec<_>>().join(" "), "name sent rows lost doubled balance off by");

@@ -7,13 +7,15 @@ use crate::world::{World, number, order, orders};
 #[test]
 fn each_guarantee_delivers_everything_and_a_second_run_adds_nothing() {
     let keyed = "deduplication: { keyFields: [id] }";
+    let unique = "deduplication: { keyFields: [id], unique: true }";
     let cases = [
         ("at-most-once", "onConflict: append", ""),
         ("at-most-once", "onConflict: append, progress: state", ""),
         ("at-least-once", "onConflict: append", ""),
         ("at-least-once", "onConflict: append, progress: state", ""),
         ("idempotent-keys", "onConflict: update", keyed),
-        ("idempotent-keys", "onConflict: newer, progress: state", keyed),
+        ("idempotent-keys", "onConflict: newer, versionColumn: amount, progress: state", keyed),
+        ("idempotent-keys", "onConflict: ignore, progress: state", unique),
         ("exactly-once", "onConflict: append", ""),
         ("exactly-once", "onConflict: update", keyed),
         ("exactly-once", "onConflict: newer", keyed),
@@ -52,10 +54,25 @@ fn update_keeps_the_last_and_ignore_the_first() {
     assert_eq!(update.amounts(), "1:12 2:20");
     let unique = "guarantee: exactly-once, deduplication: { keyFields: [id], unique: true }";
     let ignore = World::shop("onConflict: ignore", unique);
-    ignore.write("orders.jsonl", lines.as_bytes());
-    ignore.hapax(&["run", "--once"]).exits(0);
+    for lines in [orders(1..=2), order(1, 11), order(1, 12)] {
+        ignore.append("orders.jsonl", lines);
+        ignore.hapax(&["run", "--once"]).exits(0);
+    }
     assert_eq!(ignore.amounts(), "1:10 2:20");
     update.accounts_for(4, 0);
+    ignore.accounts_for(4, 0);
+}
+
+/// Goal: two different events of one epoch under a key that was promised to be unique are told, not dropped. Method:
+/// `unique: true` with a key that is not; then the cure.
+#[test]
+fn a_key_that_is_not_as_unique_as_promised_stops_with_the_cure() {
+    let unique = "guarantee: exactly-once, deduplication: { keyFields: [id], unique: true }";
+    let world = World::shop("onConflict: ignore", unique);
+    world.write("orders.jsonl", [order(1, 10), order(1, 11)].concat());
+    let answer = world.hapax(&["run", "--once"]);
+    answer.exits(1).says(&["HX4013", "positions 0 and 38", "h1_", "name more keyFields, or write unique: false"]);
+    assert_eq!(world.rows(), 0, "nothing of the epoch is visible");
 }
 
 /// Goal: deletes delete in `update`. Method: insert two, delete one, and delete one that never was.
@@ -116,7 +133,10 @@ fn a_key_column_holds_the_key() {
     world.write("orders.jsonl", [order(1, 1), order(1, 2), order(2, 3)].concat());
     world.hapax(&["run", "--once"]).exits(0);
     assert_eq!(world.amounts(), "1:2 2:3");
-    assert_eq!(world.ask::<i64>("SELECT count(*) FROM orders WHERE hapax_key GLOB 'h1_*' AND length(hapax_key) = 29"), 2);
+    assert_eq!(
+        world.ask::<i64>("SELECT count(*) FROM orders WHERE hapax_key GLOB 'h1_*' AND length(hapax_key) = 29"),
+        2
+    );
 }
 
 /// Goal: a generator's orders arrive, its poison as letters, whatever the seed. Method: updates, deletes and poison.

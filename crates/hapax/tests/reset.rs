@@ -40,7 +40,11 @@ fn a_delivery_is_moved_to_where_a_person_says() {
 #[test]
 fn an_impossible_position_is_refused() {
     let world = delivered();
-    world.hapax(&["reset", "orders", "--to", "3", "--yes"]).exits(1).says(&["HX3002", "inside a line", "after a newline"]);
+    world.hapax(&["reset", "orders", "--to", "3", "--yes"]).exits(1).says(&[
+        "HX3002",
+        "inside a line",
+        "after a newline",
+    ]);
     world.hapax(&["reset", "orders", "--to", "9999", "--yes"]).exits(1).says(&["HX3002", "9999", "the file ends at"]);
     world.hapax(&["reset", "orders", "--to", "soon", "--yes"]).exits(2).says(&["HX5001", "soon"]);
     world.hapax(&["reset", "orders"]).exits(2).says(&["HX5001", "--to POSITION, --accept, or --adopt OLD"]);
@@ -67,7 +71,11 @@ fn a_renamed_workflow_adopts_the_progress_of_its_old_name() {
     assert_eq!(world.rows(), 5);
     world.accounts_for(6, 1);
     world.hapax(&["dlq", "show", "1"]).exits(0).says(&["sales/sqlite/"]);
-    world.hapax(&["reset", "sales", "--adopt", "orders", "--yes"]).exits(2).says(&["HX419"]);
+    world.hapax(&["reset", "sales", "--adopt", "orders", "--yes"]).exits(1).says(&[
+        "HX4192",
+        "\"orders\"",
+        "no progress",
+    ]);
 }
 
 /// Goal: `--accept` under a new name starts a delivery of its own.

@@ -13,7 +13,12 @@ fn our_tables(world: &World) -> i64 {
 fn the_printed_statements_make_the_tables() {
     let world = World::shop("", KEYED);
     let printed = world.hapax(&["setup", "--sql"]);
-    printed.exits(0).says(&["shop.db", "CREATE TABLE IF NOT EXISTS hapax_progress", "CREATE TABLE \"orders\"", "rights"]);
+    printed.exits(0).says(&[
+        "shop.db",
+        "CREATE TABLE IF NOT EXISTS hapax_progress",
+        "CREATE TABLE \"orders\"",
+        "rights",
+    ]);
     assert_eq!(our_tables(&world), 0);
     world.database("empty.db").execute_batch(&printed.out).expect("the statements work as printed");
     assert!(!world.path("hapax-data").exists());
