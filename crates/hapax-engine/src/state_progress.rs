@@ -14,6 +14,7 @@ use hapax_model::ledger::Totals;
 use hapax_model::letter::{Cause, Letter, Stage};
 use hapax_model::position::{Bookmark, DeliveryId};
 use hapax_model::progress::Progress;
+use hapax_model::rejects::RejectStop;
 use hapax_model::transaction::{Move, TransactionState};
 use sha2::{Digest, Sha256};
 
@@ -73,9 +74,17 @@ struct Unsaved {
 #[derive(Debug, Default)]
 struct KeyWatch {
     digest: Sha256,
-    expected: Option<Intent>,
+    expected: Option<Expected>,
     /// The staged batch is in the digest.
     rolled: bool,
+}
+
+/// What was written down before a restart, and the digest of the same range as it is read again. That one goes on when
+/// the position is saved in the middle of the range.
+#[derive(Debug)]
+struct Expected {
+    intent: Intent,
+    digest: Sha256,
 }
 
 impl<K: IdempotentSink, P: ProgressStore> StateProgress<K, P> {
@@ -223,7 +232,7 @@ impl KeyWatch {
     fn roll(&mut self, record: &EpochRecord, batch: &Batch) -> Result<(), SinkError> {
         self.rolled = true;
         let ends = |bookmark: &Bookmark| bookmark.incarnation == record.from.incarnation;
-        let upto = self.expected.as_ref().filter(|e| ends(&e.to)).map(|e| e.to.position);
+        let upto = self.expected.as_ref().map(|e| &e.intent.to).filter(|to| ends(to)).map(|to| to.position);
         let mut compared = false;
         for event in batch.events() {
             if upto.is_some_and(|upto| !compared && event.position() >= upto) {
@@ -232,19 +241,22 @@ impl KeyWatch {
             }
             if let Some(key) = event.event_key().or(event.entity_key()) {
                 self.digest.update(key.0);
+                if let Some(expected) = &mut self.expected {
+                    expected.digest.update(key.0);
+                }
             }
         }
-        let reached = self.expected.as_ref().is_some_and(|e| e.to == record.to);
+        let reached = self.expected.as_ref().is_some_and(|e| e.intent.to == record.to);
         if reached && !compared { self.compare() } else { Ok(()) }
     }
 
     fn compare(&mut self) -> Result<(), SinkError> {
         let Some(expected) = self.expected.take() else { return Ok(()) };
-        let now: [u8; 32] = self.digest.clone().finalize().into();
-        if now == expected.digest {
+        let now: [u8; 32] = expected.digest.finalize().into();
+        if now == expected.intent.digest {
             return Ok(());
         }
-        Err(SinkError::NonDeterministicKey { upto: expected.to.position })
+        Err(SinkError::NonDeterministicKey { upto: expected.intent.to.position })
     }
 }
 
@@ -285,11 +297,17 @@ fn letters_of(batch: &Batch, upserted: &Upserted) -> Vec<Letter> {
     batch.letters().iter().map(|(_, letter)| letter.clone()).chain(refused).collect()
 }
 
-fn rejected(batch: &Batch, upserted: &Upserted, dead: &[usize], stop: hapax_model::rejects::RejectStop) -> SinkError {
-    let letters = letters_of(batch, upserted);
-    let message = letters.last().map(|l| l.cause.message.clone()).unwrap_or_default();
-    let position = batch.inputs.position(dead.last().copied().unwrap_or_default());
-    SinkError::Rejected { stop, position, message }
+/// Names the input that broke the rule, with its own cause.
+fn rejected(batch: &Batch, upserted: &Upserted, dead: &[usize], stop: RejectStop) -> SinkError {
+    let guilty = match stop {
+        RejectStop::First { input } => input,
+        RejectStop::TooMany { .. } => dead.last().copied().unwrap_or_default(),
+    };
+    let in_fill = batch.letters().iter().find(|(input, _)| *input == guilty).map(|(_, letter)| &letter.cause);
+    let refused = upserted.rejected.iter().find(|(event, _)| batch.event(*event).input() == guilty);
+    let cause = in_fill.or(refused.map(|(_, cause)| cause));
+    let message = cause.map(|cause| cause.message.clone()).unwrap_or_default();
+    SinkError::Rejected { stop, position: batch.inputs.position(guilty), message }
 }
 
 impl<K: IdempotentSink, P: ProgressStore> Target for StateProgress<K, P> {
@@ -317,7 +335,8 @@ impl<K: IdempotentSink, P: ProgressStore> TransactionalSink for StateProgress<K,
         match (claim, &self.saved) {
             (Claim::Reclaim { .. }, Some(saved)) if found.epoch == saved.epoch => {}
             (Claim::Reclaim { .. } | Claim::Take { .. }, _) => {
-                let expected = self.store.load_intent(&self.id).await?.filter(|intent| intent.from == found.bookmark);
+                let intent = self.store.load_intent(&self.id).await?.filter(|intent| intent.from == found.bookmark);
+                let expected = intent.map(|intent| Expected { intent, digest: Sha256::new() });
                 self.keys = KeyWatch { expected, ..KeyWatch::default() };
                 self.unsaved = Unsaved::default();
                 self.written = None;
@@ -363,13 +382,20 @@ impl<K: IdempotentSink, P: ProgressStore> TransactionalSink for StateProgress<K,
     }
 
     async fn finish(&mut self) -> Result<(), SinkError> {
-        match self.unsaved.record.clone() {
-            Some(last) => self.save(&last, Totals::default(), Vec::new()).await,
-            None => Ok(()),
+        let Some(mut last) = self.unsaved.record.clone() else { return Ok(()) };
+        // Position first: the epoch's position is saved already, its counts and letters get an epoch of their own.
+        let saved = self.saved.as_ref().expect("progress was claimed").epoch;
+        if last.epoch <= saved {
+            last.epoch = saved.next();
         }
+        self.save(&last, Totals::default(), Vec::new()).await
     }
 }
 
 #[cfg(test)]
 #[path = "state_progress_tests.rs"]
 mod tests;
+
+#[cfg(test)]
+#[path = "state_progress_range_tests.rs"]
+mod range_tests;

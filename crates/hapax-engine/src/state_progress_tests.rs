@@ -290,6 +290,8 @@ async fn position_first_never_writes_twice() {
     assert_eq!(parts.lock().letters.iter().map(|l| l.cause.code).collect::<Vec<_>>(), ["HX2040"; 2]);
     let totals = parts.lock().saved.as_ref().map(|p| p.totals).expect("saved");
     assert_eq!(totals, Totals { read: 4, delivered: 2, dead: 2, rows: 2, ..Totals::default() });
+    let epoch = parts.lock().saved.as_ref().map(|p| p.epoch.0);
+    assert_eq!(epoch, Some(3), "what the last epoch did is an epoch of its own: its number is saved already");
 }
 
 /// Goal: after a restart the same inputs must give the same keys, however the epochs are cut. Method: send two epochs,

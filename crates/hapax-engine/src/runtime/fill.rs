@@ -16,7 +16,7 @@ use tokio::time::Instant;
 
 use super::commit::{Committer, News};
 use super::lease::HeldLease;
-use super::look::Claimed;
+use super::look::{Claimed, gap_cure};
 use super::{Control, DeliveryEnd, Settings, Stop, now_ms, point, stopping};
 use crate::backoff::Backoff;
 use crate::batch::Batch;
@@ -282,21 +282,28 @@ impl<S: Source> Filler<S> {
             Ok(Held::OtherIncarnation { now }) => Stop::new(
                 5,
                 "HX3004",
-                format!("the source changed while it was read: it was at {bookmark}, it is now {now}"),
+                format!("the source changed while it was read: it was at {bookmark}, it is now {now}. {}", self.cure()),
             ),
-            Ok(Held::Gone { missing }) => Stop::new(5, "HX3002", format!("the source lost what comes next: {missing}")),
-            Err(error @ SourceError::Gap { .. }) => Stop::new(5, error.code(), error.to_string()),
+            Ok(Held::Gone { missing }) => {
+                Stop::new(5, "HX3002", format!("the source lost what comes next: {missing}. {}", self.cure()))
+            }
+            Err(error @ SourceError::Gap { .. }) => Stop::new(5, error.code(), format!("{error}. {}", self.cure())),
         };
         Some(Ending::Failed(stop))
     }
 
+    fn cure(&self) -> String {
+        gap_cure(&self.settings.id)
+    }
+
     fn source_failed(&self, error: &SourceError, backoff: &mut Backoff) -> Result<Duration, Ending> {
-        let give_up = |exit_code| Ending::Failed(Stop::new(exit_code, error.code(), error.to_string()));
+        let give_up = |exit_code, message| Ending::Failed(Stop::new(exit_code, error.code(), message));
         match error.reaction() {
-            SourceReaction::StopForPerson => Err(give_up(5)),
+            SourceReaction::StopForPerson => Err(give_up(5, format!("{error}. {}", self.cure()))),
             SourceReaction::Retry => {
                 self.control.meter.retried();
-                let wait = backoff.failed(std::time::Instant::now(), fastrand::f64()).ok_or_else(|| give_up(1))?;
+                let wait = backoff.failed(std::time::Instant::now(), fastrand::f64());
+                let wait = wait.ok_or_else(|| give_up(1, error.to_string()))?;
                 tracing::warn!(delivery = %self.settings.id, code = error.code(), %error, attempt = backoff.attempts(),
                     wait_ms = wait.as_millis(), "the source is away; trying again");
                 Ok(wait)

@@ -2,7 +2,7 @@
 
 use hapax_model::contract::{Contract, TARGET};
 use hapax_model::fault::{self, Bug};
-use hapax_model::position::Bookmark;
+use hapax_model::position::{Bookmark, DeliveryId};
 use hapax_model::progress::{Progress, Witness, WitnessVerdict, decide_witness};
 
 use super::{Control, Settings, Stop, point, sleep_or_stop, stopping};
@@ -160,11 +160,19 @@ async fn compare<S: Source>(
             return Err(Refusal::Stop(Stop::new(5, "HX3004", message)));
         }
         Held::Gone { missing } => {
-            let message = format!("the source of {id} no longer holds what comes next: {missing}");
+            let message = format!("the source of {id} no longer holds what comes next: {missing}. {}", gap_cure(id));
             return Err(Refusal::Stop(Stop::new(5, "HX3002", message)));
         }
     }
     went_back(settings, progress, witness, resume)
+}
+
+/// What a person can do about inputs that are gone.
+pub(super) fn gap_cure(id: &DeliveryId) -> String {
+    format!(
+        "Bring it back, or go on with what is there now, from its beginning: `hapax reset {} --accept`",
+        id.workflow
+    )
 }
 
 /// The target was restored to an older copy: rewinding is right if the source still holds the range, as it does here.

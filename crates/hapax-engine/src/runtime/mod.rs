@@ -223,6 +223,8 @@ async fn finish<T: StateStore + Clone>(
     match &end {
         DeliveryEnd::Finished => note(settings, state.as_mut(), "finished", None).await,
         DeliveryEnd::Drained => note(settings, state.as_mut(), "drained", None).await,
+        // The worker that fenced this one speaks for the delivery now.
+        DeliveryEnd::Stopped(stop) if stop.exit_code == 4 && !lease.is_ours().await => {}
         DeliveryEnd::Stopped(stop) => note(settings, state.as_mut(), "stopped", Some(stop)).await,
     }
     lease.release().await;

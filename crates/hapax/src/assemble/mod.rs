@@ -154,6 +154,13 @@ impl<'a> Part<'a> {
         plan::audit_sink(self.workflow, self.source, self.sqlite(), facts)
     }
 
+    /// Whether only the live table can tell the conflict mode: it may have a primary key.
+    pub(crate) fn table_decides_mode(&self) -> bool {
+        let sqlite = self.sqlite();
+        let keyed = !self.workflow.delivery.deduplication.key_fields.is_empty() || sqlite.key_column.is_some();
+        sqlite.on_conflict.is_none() && !keyed
+    }
+
     /// Everything together, ready to run.
     pub(crate) fn delivery(
         &self,
