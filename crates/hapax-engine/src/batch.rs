@@ -478,7 +478,7 @@ impl<'a> OutputEvent<'a> {
         self.batch.value(self.cell(slot))
     }
 
-    /// Whether the event has field `slot` at all.
+    /// Whether the event has field `slot` at all; cheaper than reading it.
     #[must_use]
     pub fn has(&self, slot: usize) -> bool {
         !matches!(self.cell(slot), Cell::Absent)

@@ -79,6 +79,9 @@ pub struct EpochRecord {
 pub struct Committed {
     /// Progress as it stands now.
     pub progress: Progress,
+    /// Whether that progress is stored. A position that is saved less often than every epoch lags behind: only what is
+    /// stored may be witnessed.
+    pub stored: bool,
     /// Rows by what became of them.
     pub written: Written,
     /// Indexes of the batch's inputs that became dead letters in this epoch, ascending; those of the fill included.

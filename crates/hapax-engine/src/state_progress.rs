@@ -200,7 +200,12 @@ impl<K: IdempotentSink, P: ProgressStore> StateProgress<K, P> {
     }
 
     fn committed(&self, batch: &Batch, upserted: &Upserted) -> Committed {
-        Committed { progress: self.progress(), written: upserted.written, dead_inputs: dead_inputs(batch, upserted) }
+        Committed {
+            progress: self.progress(),
+            stored: self.unsaved.record.is_none(),
+            written: upserted.written,
+            dead_inputs: dead_inputs(batch, upserted),
+        }
     }
 }
 
@@ -364,3 +369,7 @@ impl<K: IdempotentSink, P: ProgressStore> TransactionalSink for StateProgress<K,
         }
     }
 }
+
+#[cfg(test)]
+#[path = "state_progress_tests.rs"]
+mod tests;

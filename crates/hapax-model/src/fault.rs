@@ -41,7 +41,7 @@ pub enum Bug {
     PositionWithoutIncarnation,
     /// `start: latest` is resolved at every start.
     LatestAtEveryStart,
-    /// Dead letters are written in a transaction of their own, before the epoch's.
+    /// Dead letters are written in a transaction of their own, after the epoch's.
     LettersOutsideTransaction,
     /// The dedup set evicts by count before it looks.
     DedupEvictsBeforeLook,

@@ -85,7 +85,7 @@ impl TransactionalSink for Discard {
         progress.totals = progress.totals.plus(record.counts);
         let progress = progress.clone();
         self.step(Move::Committed)?;
-        Ok(Committed { progress, written: Written::default(), dead_inputs: Vec::new() })
+        Ok(Committed { stored: true, progress, written: Written::default(), dead_inputs: Vec::new() })
     }
 
     async fn abort_transaction(&mut self) -> Result<(), SinkError> {

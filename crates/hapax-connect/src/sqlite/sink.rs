@@ -127,7 +127,7 @@ impl SqliteSink {
         self.metrics.committed(events, &done.written, took);
         self.inspected = Some(done.inspected);
         self.progress = Some(done.progress.clone());
-        Ok(Committed { progress: done.progress, written: done.written, dead_inputs: done.dead_inputs })
+        Ok(Committed { stored: true, progress: done.progress, written: done.written, dead_inputs: done.dead_inputs })
     }
 }
 

@@ -16,7 +16,7 @@ use tokio::sync::{mpsc, watch};
 
 use super::fill::Filled;
 use super::look::Claimed;
-use super::{AfterDoubt, Control, Settings, Stop, now_ms, point};
+use super::{AfterDoubt, Control, Settings, Stop, now_ms, point, stopping};
 use crate::backoff::Backoff;
 use crate::batch::Batch;
 use crate::sink::{Claim, Committed, EpochRecord, Reaction, SinkError, TransactionalSink, Written};
@@ -24,6 +24,9 @@ use crate::state::StateStore;
 
 /// The witness is saved at most so often.
 const WITNESS_INTERVAL: Duration = Duration::from_secs(1);
+
+/// How often a commit is tried once the process was asked to end.
+const TRIES_WHILE_DRAINING: u32 = 5;
 
 /// What the committer tells the filler.
 #[derive(Debug, Clone)]
@@ -112,7 +115,9 @@ impl<K: TransactionalSink, T: StateStore> Committer<K, T> {
         if !self.progress.totals.adds_up() {
             tracing::error!(delivery = %self.settings.id, totals = ?self.progress.totals, "the ledger does not add up");
         }
-        self.witness(Due::IfIntervalPassed).await;
+        if committed.stored {
+            self.witness(Due::IfIntervalPassed).await;
+        }
         let fields: Arc<[FieldPath]> = self.sink.fields().into();
         self.news.send_replace(News { committed: Some(self.progress.bookmark.clone()), fields });
         Ok(())
@@ -186,7 +191,10 @@ impl<K: TransactionalSink, T: StateStore> Committer<K, T> {
     async fn pause(&mut self, error: &SinkError, backoff: &mut Backoff) -> Result<(), Stop> {
         self.control.meter.retried();
         self.control.meter.set_state("waiting");
-        let wait = backoff.failed(Instant::now(), fastrand::f64()).ok_or_else(|| Stop::of_sink(error))?;
+        // Asked to end while the target is away: a few more tries, then without it. Nothing is lost, it is read again.
+        let give_up = stopping(&self.control) && backoff.attempts() >= TRIES_WHILE_DRAINING;
+        let wait = backoff.failed(Instant::now(), fastrand::f64()).filter(|_| !give_up);
+        let wait = wait.ok_or_else(|| Stop::of_sink(error))?;
         tracing::warn!(delivery = %self.settings.id, code = error.code(), %error, attempt = backoff.attempts(),
             wait_ms = wait.as_millis(), "the commit did not go through; finding out what became of it");
         tokio::time::sleep(wait).await;
@@ -247,7 +255,12 @@ enum Due {
 /// What a commit that landed in spite of its missing answer did, as far as progress tells.
 fn landed(found: Progress, batch: &Batch) -> Committed {
     let dead_inputs = batch.letters().iter().map(|(input, _)| *input).collect();
-    Committed { progress: found, written: Written { upserts: batch.len() as u64, ..Written::default() }, dead_inputs }
+    Committed {
+        progress: found,
+        stored: true,
+        written: Written { upserts: batch.len() as u64, ..Written::default() },
+        dead_inputs,
+    }
 }
 
 /// The inputs of `batch`, all of them letters.

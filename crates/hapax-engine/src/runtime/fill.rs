@@ -3,6 +3,7 @@
 //!
 //! Invariant: at most one epoch is with the committer; the buffer closes by time, by its bounds, by memory, or at an end.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -56,6 +57,8 @@ pub(super) struct Filler<S> {
     epoch: Epoch,
     from: Bookmark,
     last_commit: Instant,
+    /// Fields that no column takes, each named in the log once.
+    named: HashSet<String>,
 }
 
 /// The buffer that is being filled.
@@ -76,6 +79,7 @@ impl<S: Source> Filler<S> {
             epoch: progress.epoch.next(),
             from: progress.bookmark,
             last_commit: Instant::now(),
+            named: HashSet::new(),
         }
     }
 
@@ -192,6 +196,7 @@ impl<S: Source> Filler<S> {
         buffer.opened_at.get_or_insert_with(|| (Instant::now(), now_ms()));
         self.control.meter.read_inputs(read, now_ms());
         pipeline.process(&mut buffer.batch, first, self.epoch, incarnation);
+        self.name_unknown(pipeline);
         buffer.loan.settle(buffer.batch.memory_bytes());
         let bounds = &self.settings.epoch;
         if buffer.batch.inputs.len() >= max_events(bounds)
@@ -201,6 +206,19 @@ impl<S: Source> Filler<S> {
             self.control.meter.closed_early();
         }
         point("fill.middle");
+    }
+
+    /// Names fields that no column takes, each once, and shows how often they came.
+    fn name_unknown(&mut self, pipeline: &Pipeline) {
+        let unknown = pipeline.decoder().unknown();
+        if unknown.len() > self.named.len() {
+            for (field, _) in unknown {
+                if self.named.insert(field.clone()) {
+                    tracing::info!(delivery = %self.settings.id, field, "no column takes this field; it is left out and counted");
+                }
+            }
+        }
+        self.control.meter.set_unknown(unknown);
     }
 
     /// Borrows memory for the next chunk. False: there is none, and the epoch closes early to give its own back.

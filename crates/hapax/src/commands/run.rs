@@ -164,7 +164,9 @@ impl Fleet {
 
     fn as_json(&self) -> serde_json::Value {
         let one = |(id, meter): &(DeliveryId, Arc<Meter>)| {
-            let Reading { ledger, epoch, written, commits, in_doubt, retries, .. } = meter.read();
+            let Reading { ledger, epoch, written, commits, in_doubt, retries, unknown_fields, .. } = meter.read();
+            let unknown: serde_json::Map<_, _> =
+                unknown_fields.into_iter().map(|(field, n)| (field, json!(n))).collect();
             let end = self.ended.iter().find(|(ended, _)| ended == id).map(|(_, end)| end);
             let (word, stop) = match end {
                 Some(DeliveryEnd::Finished) => ("finished", None),
@@ -176,7 +178,7 @@ impl Fleet {
                 "stop": stop.map(|s| json!({"exitCode": s.exit_code, "code": s.code, "message": s.message})),
                 "read": ledger.totals.read, "delivered": ledger.totals.delivered, "filtered": ledger.totals.filtered,
                 "dead": ledger.totals.dead, "rows": ledger.totals.rows, "epoch": epoch, "commits": commits,
-                "inserts": written.inserts, "updates": written.updates, "inDoubt": in_doubt, "retries": retries,
+                "inserts": written.inserts, "updates": written.updates, "inDoubt": in_doubt, "retries": retries, "unknownFields": unknown,
             })
         };
         json!({"deliveries": self.meters.iter().map(one).collect::<Vec<_>>()})

@@ -181,7 +181,7 @@ impl MemorySink {
         world.letters.extend(batch.letters().iter().map(|(_, letter)| letter.clone()));
         world.epochs.push(record.clone());
         let dead_inputs = batch.letters().iter().map(|(input, _)| *input).collect();
-        Ok(Committed { progress, written: Written::default(), dead_inputs })
+        Ok(Committed { stored: true, progress, written: Written::default(), dead_inputs })
     }
 
     fn steal(&self) {

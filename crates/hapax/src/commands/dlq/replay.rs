@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use hapax_connect::sqlite::letters;
 use hapax_connect::sqlite::inspect::LiveCheck;
+use hapax_connect::sqlite::letters;
 use hapax_connect::sqlite::{SqliteIdempotentSink, SqliteSink};
 use hapax_engine::batch::Batch;
 use hapax_engine::letters::{LetterChoice, Replay as _, Replayed, StoredLetter};
