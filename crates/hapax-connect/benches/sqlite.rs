@@ -26,6 +26,9 @@ const EVENTS: u64 = 400_000;
 const PER_COMMIT: usize = 20_000;
 const ROUNDS: usize = 5;
 
+/// Writes all rows into a new database in this folder, and says how long that took.
+type Contestant = fn(&Path) -> Duration;
+
 fn main() {
     if std::env::args().any(|argument| argument == "--test") {
         return; // `cargo test --benches` only wants to know that it builds
@@ -33,7 +36,7 @@ fn main() {
     if let Some(only) = std::env::args().skip_while(|argument| argument != "--profile").nth(1) {
         return profile(&only);
     }
-    let contestants: [(&str, fn(&Path) -> Duration); 5] = [
+    let contestants: [(&str, Contestant); 5] = [
         ("bare append", |folder| bare::append(&folder.join("a.db"), EVENTS, PER_COMMIT)),
         ("hapax append, exactly-once", |folder| by_hapax(folder, ConflictMode::Append, Progress::InSink)),
         ("hapax append, at-least-once", |folder| by_hapax(folder, ConflictMode::Append, Progress::InState)),

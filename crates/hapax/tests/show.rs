@@ -41,3 +41,13 @@ fn completions_version_and_help_work_anywhere() {
     world.hapax(&["--help"]).exits(0).says(&["Start with `hapax demo`", "Exit codes: 0 done, 1 failed"]);
     world.hapax(&[]).exits(2).says(&["Usage"]);
 }
+
+/// Goal: a reader who goes away early, such as `head`, is no failure. Method: close the pipe before anything is written.
+#[test]
+fn a_reader_who_goes_away_is_no_failure() {
+    let world = World::shop("", "guarantee: exactly-once");
+    for command in [&["config", "schema"][..], &["completions", "bash"], &["setup", "--sql"], &["check"]] {
+        let (code, err) = world.hapax_unread(command);
+        assert_eq!((code, err.as_str()), (Some(0), ""), "{command:?}");
+    }
+}

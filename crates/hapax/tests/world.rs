@@ -159,6 +159,15 @@ impl World {
         answer
     }
 
+    /// Runs the program with a standard output that nobody reads; its exit code and what it said on standard error.
+    pub(crate) fn hapax_unread(&self, arguments: &[&str]) -> (Option<i32>, String) {
+        let mut command = self.command(arguments);
+        let (reader, writer) = std::io::pipe().expect("a pipe");
+        drop(reader);
+        let Output { status, stderr, .. } = command.stdout(writer).output().expect("the program starts");
+        (status.code(), String::from_utf8_lossy(&stderr).into_owned())
+    }
+
     /// Starts the program and leaves it running; its log goes to the file `name`.
     pub(crate) fn start(&self, name: &str, arguments: &[&str]) -> Worker {
         let log = self.path(name);
