@@ -192,7 +192,7 @@ pub enum SinkError {
         message: String,
     },
     /// Another session holds the lock that the claim or the commit needs.
-    #[error("{target} is locked by {holder}")]
+    #[error("{target} is locked by {holder}: end its transaction, or raise busyTimeout if it is only slow")]
     Locked {
         /// Which target.
         target: String,
