@@ -74,9 +74,17 @@ struct Unsaved {
 #[derive(Debug, Default)]
 struct KeyWatch {
     digest: Sha256,
-    expected: Option<Intent>,
+    expected: Option<Expected>,
     /// The staged batch is in the digest.
     rolled: bool,
+}
+
+/// What was written down before a restart, and the digest of the same range as it is read again. That one goes on when
+/// the position is saved in the middle of the range.
+#[derive(Debug)]
+struct Expected {
+    intent: Intent,
+    digest: Sha256,
 }
 
 impl<K: IdempotentSink, P: ProgressStore> StateProgress<K, P> {
@@ -224,7 +232,7 @@ impl KeyWatch {
     fn roll(&mut self, record: &EpochRecord, batch: &Batch) -> Result<(), SinkError> {
         self.rolled = true;
         let ends = |bookmark: &Bookmark| bookmark.incarnation == record.from.incarnation;
-        let upto = self.expected.as_ref().filter(|e| ends(&e.to)).map(|e| e.to.position);
+        let upto = self.expected.as_ref().map(|e| &e.intent.to).filter(|to| ends(to)).map(|to| to.position);
         let mut compared = false;
         for event in batch.events() {
             if upto.is_some_and(|upto| !compared && event.position() >= upto) {
@@ -233,19 +241,22 @@ impl KeyWatch {
             }
             if let Some(key) = event.event_key().or(event.entity_key()) {
                 self.digest.update(key.0);
+                if let Some(expected) = &mut self.expected {
+                    expected.digest.update(key.0);
+                }
             }
         }
-        let reached = self.expected.as_ref().is_some_and(|e| e.to == record.to);
+        let reached = self.expected.as_ref().is_some_and(|e| e.intent.to == record.to);
         if reached && !compared { self.compare() } else { Ok(()) }
     }
 
     fn compare(&mut self) -> Result<(), SinkError> {
         let Some(expected) = self.expected.take() else { return Ok(()) };
-        let now: [u8; 32] = self.digest.clone().finalize().into();
-        if now == expected.digest {
+        let now: [u8; 32] = expected.digest.finalize().into();
+        if now == expected.intent.digest {
             return Ok(());
         }
-        Err(SinkError::NonDeterministicKey { upto: expected.to.position })
+        Err(SinkError::NonDeterministicKey { upto: expected.intent.to.position })
     }
 }
 
@@ -324,7 +335,8 @@ impl<K: IdempotentSink, P: ProgressStore> TransactionalSink for StateProgress<K,
         match (claim, &self.saved) {
             (Claim::Reclaim { .. }, Some(saved)) if found.epoch == saved.epoch => {}
             (Claim::Reclaim { .. } | Claim::Take { .. }, _) => {
-                let expected = self.store.load_intent(&self.id).await?.filter(|intent| intent.from == found.bookmark);
+                let intent = self.store.load_intent(&self.id).await?.filter(|intent| intent.from == found.bookmark);
+                let expected = intent.map(|intent| Expected { intent, digest: Sha256::new() });
                 self.keys = KeyWatch { expected, ..KeyWatch::default() };
                 self.unsaved = Unsaved::default();
                 self.written = None;
@@ -383,3 +395,7 @@ impl<K: IdempotentSink, P: ProgressStore> TransactionalSink for StateProgress<K,
 #[cfg(test)]
 #[path = "state_progress_tests.rs"]
 mod tests;
+
+#[cfg(test)]
+#[path = "state_progress_range_tests.rs"]
+mod range_tests;

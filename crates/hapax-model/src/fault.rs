@@ -152,7 +152,11 @@ mod switch {
         }
         match fault.action {
             Action::Kill => kill_process(getpid(), Signal::KILL).expect("a process may kill itself"),
-            Action::Stop => kill_process(getpid(), Signal::STOP).expect("a process may stop itself"),
+            Action::Stop => {
+                kill_process(getpid(), Signal::STOP).expect("a process may stop itself");
+                // Another thread may be the one that takes the signal: this one must not go on meanwhile.
+                std::thread::sleep(Duration::from_millis(100));
+            }
             Action::Pause(time) => std::thread::sleep(time),
         }
     }

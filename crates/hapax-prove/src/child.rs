@@ -170,10 +170,19 @@ impl Child {
     /// # Errors
     /// If the system refuses.
     pub fn wait_said(&mut self, text: &str, limit: Duration) -> anyhow::Result<bool> {
+        self.wait_said_any(&[text], limit)
+    }
+
+    /// Waits until it has said one of `texts`; see [`Child::wait_said`].
+    ///
+    /// # Errors
+    /// If the system refuses.
+    pub fn wait_said_any(&mut self, texts: &[&str], limit: Duration) -> anyhow::Result<bool> {
         let started = Instant::now();
         loop {
             let ended = self.poll()?.is_some();
-            if self.said().contains(text) {
+            let said = self.said();
+            if texts.iter().any(|text| said.contains(text)) {
                 return Ok(true);
             }
             if ended || started.elapsed() > limit {

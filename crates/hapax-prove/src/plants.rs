@@ -14,7 +14,7 @@ pub static PLANTS: [(&str, &str); 15] = [
     ("unconditional-reclaim", "scenario/doubtful-zombie/exactly-once/append+sink"),
     ("offsets-before-effect", "scenario/naive-kills/at-least-once/append+state"),
     ("progress-outside-transaction", "point/sql.commit_sent/kill/exactly-once/append+sink"),
-    ("reduction-keeps-last-in-ignore", "scenario/plain/exactly-once/ignore-first+sink"),
+    ("reduction-keeps-last-in-ignore", "scenario/plain/at-most-once/ignore-differing+sink"),
     ("sorted-bisect", "scenario/plain/exactly-once/update-slots+sink"),
     ("newest-wins-removed", "scenario/plain/exactly-once/newer-declared+sink"),
     ("key-of-joined-fields", "scenario/plain/exactly-once/update-joined+sink"),

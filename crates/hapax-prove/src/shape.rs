@@ -33,8 +33,10 @@ pub struct Row {
 pub enum Shape {
     /// Every event a row; no unique index; a balance kept by a trigger.
     Append,
-    /// Primary key `order_id`; the first event of a key stays.
+    /// Primary key `order_id`, which alone names the event; repetitions are dropped.
     IgnoreFirst,
+    /// Primary key `order_id`; the first event of a key stays, later ones differ from it and are dropped.
+    IgnoreDiffering,
     /// Primary key `hapax_key`, the event key: every event once.
     IgnoreEvent,
     /// Primary key `order_id`; the last event stays; deletes remove.
@@ -77,6 +79,7 @@ impl Shape {
         match self {
             Self::Append => "append",
             Self::IgnoreFirst => "ignore-first",
+            Self::IgnoreDiffering => "ignore-differing",
             Self::IgnoreEvent => "ignore-event",
             Self::Update => "update",
             Self::UpdateJoined => "update-joined",
@@ -91,7 +94,7 @@ impl Shape {
     pub const fn mode(self) -> &'static str {
         match self {
             Self::Append => "append",
-            Self::IgnoreFirst | Self::IgnoreEvent => "ignore",
+            Self::IgnoreFirst | Self::IgnoreDiffering | Self::IgnoreEvent => "ignore",
             Self::Update | Self::UpdateJoined | Self::UpdateSlots => "update",
             Self::Newer | Self::NewerDeclared => "newer",
         }
@@ -104,6 +107,7 @@ impl Shape {
             Self::UpdateJoined => "region, reference",
             Self::Append
             | Self::IgnoreFirst
+            | Self::IgnoreDiffering
             | Self::IgnoreEvent
             | Self::Update
             | Self::UpdateSlots
@@ -112,11 +116,27 @@ impl Shape {
         }
     }
 
+    /// What the deduplication block says beyond its fields.
+    #[must_use]
+    pub const fn deduplication_extra(self) -> &'static str {
+        match self {
+            Self::IgnoreFirst => ", unique: true",
+            Self::Append
+            | Self::IgnoreDiffering
+            | Self::IgnoreEvent
+            | Self::Update
+            | Self::UpdateJoined
+            | Self::UpdateSlots
+            | Self::Newer
+            | Self::NewerDeclared => "",
+        }
+    }
+
     /// What the sink's block says beyond path, table, mode and progress.
     #[must_use]
     pub const fn sink_extra(self) -> &'static str {
         match self {
-            Self::Append | Self::IgnoreFirst | Self::UpdateSlots => "",
+            Self::Append | Self::IgnoreFirst | Self::IgnoreDiffering | Self::UpdateSlots => "",
             Self::IgnoreEvent | Self::UpdateJoined => ", keyColumn: hapax_key",
             Self::Update | Self::Newer => ", deleteWhen: '.op == \"d\"'",
             Self::NewerDeclared => ", versionColumn: version, deleteWhen: '.op == \"d\"'",
@@ -128,7 +148,7 @@ impl Shape {
     pub fn ddl(self) -> String {
         match self {
             Self::Append => format!("CREATE TABLE orders ({COLUMNS});{REFUSE}{BALANCE}"),
-            Self::IgnoreFirst | Self::Update => {
+            Self::IgnoreFirst | Self::IgnoreDiffering | Self::Update => {
                 format!("CREATE TABLE orders ({COLUMNS}, PRIMARY KEY (order_id));{REFUSE}")
             }
             Self::IgnoreEvent | Self::UpdateJoined => {
@@ -154,6 +174,7 @@ impl Shape {
             Self::Newer | Self::NewerDeclared => "hapax_deleted = 0",
             Self::Append
             | Self::IgnoreFirst
+            | Self::IgnoreDiffering
             | Self::IgnoreEvent
             | Self::Update
             | Self::UpdateJoined
@@ -166,7 +187,12 @@ impl Shape {
     pub fn row_name(self, row: &Row) -> String {
         match self {
             Self::Append | Self::IgnoreEvent => format!("input {}", row.n),
-            Self::IgnoreFirst | Self::Update | Self::UpdateSlots | Self::Newer | Self::NewerDeclared => {
+            Self::IgnoreFirst
+            | Self::IgnoreDiffering
+            | Self::Update
+            | Self::UpdateSlots
+            | Self::Newer
+            | Self::NewerDeclared => {
                 format!("order {}", row.order_id)
             }
             Self::UpdateJoined => format!("order {:?}", (&row.region, &row.reference)),
@@ -183,7 +209,7 @@ impl Shape {
     pub fn apply(self, contents: &mut Contents, row: &Row) -> (Option<Row>, Option<Row>) {
         let name = self.row_name(row);
         let stays = contents.get(&name).is_some_and(|there| match self {
-            Self::Append | Self::IgnoreEvent | Self::IgnoreFirst => true,
+            Self::Append | Self::IgnoreEvent | Self::IgnoreFirst | Self::IgnoreDiffering => true,
             Self::Update | Self::UpdateJoined | Self::UpdateSlots => false,
             Self::Newer => there.n > row.n,
             Self::NewerDeclared => there.version > row.version,
@@ -231,6 +257,7 @@ mod tests {
         assert_eq!(left_after(Shape::Append), [1, 2, 3, 4]);
         assert_eq!(left_after(Shape::IgnoreEvent), [1, 2, 3, 4]);
         assert_eq!(left_after(Shape::IgnoreFirst), [1, 2]);
+        assert_eq!(left_after(Shape::IgnoreDiffering), [1, 2]);
         assert_eq!(left_after(Shape::Update), [3]);
         assert_eq!(left_after(Shape::Newer), [3]);
         assert_eq!(left_after(Shape::NewerDeclared), [1, 2], "versions count down here");
@@ -243,6 +270,7 @@ mod tests {
         for shape in [
             Shape::Append,
             Shape::IgnoreFirst,
+            Shape::IgnoreDiffering,
             Shape::IgnoreEvent,
             Shape::Update,
             Shape::UpdateJoined,

@@ -37,8 +37,9 @@ pub fn inputs(shape: Shape, mix: Mix, count: usize, seed: u64) -> Vec<Input> {
     match shape {
         Shape::UpdateJoined => joined(count, seed),
         Shape::UpdateSlots => slots(count, seed),
+        Shape::IgnoreFirst => repeated(mix, count, seed),
         Shape::Append
-        | Shape::IgnoreFirst
+        | Shape::IgnoreDiffering
         | Shape::IgnoreEvent
         | Shape::Update
         | Shape::Newer
@@ -46,36 +47,73 @@ pub fn inputs(shape: Shape, mix: Mix, count: usize, seed: u64) -> Vec<Input> {
     }
 }
 
+/// More lines than an epoch has: what is so far apart is never reduced together.
+const APART: i64 = 150;
+/// Orders from here on are those that the table refuses: an epoch's reduction must not drop them before it sees them.
+const REFUSED_ORDERS: i64 = 1_000_000;
+
 fn orders(mix: Mix, count: usize, seed: u64) -> Vec<Input> {
     let mut random = fastrand::Rng::with_seed(seed);
     let keys = (count as i64 / 4).max(10);
     let mut known = std::collections::BTreeSet::new();
-    (1..=count as i64)
-        .map(|n| {
-            let order_id = random.i64(1..=keys);
-            let op = match (known.insert(order_id), random.u8(0..100)) {
-                (true, _) => "c",
-                (false, 0..=9) => "d",
-                (false, _) => "u",
-            };
-            let row = Row {
-                n,
-                order_id,
-                region: "eu".into(),
-                reference: format!("r{order_id}"),
-                account: format!("a{}", order_id % 8),
-                amount: random.i64(1..=500),
-                op: op.into(),
-                slot: None,
-                // Unique, and often lower than that of an event before it.
-                version: (n + random.i64(0..400)) * 100_000 + n,
-            };
-            match mix {
-                Mix::Clean => good(row),
-                Mix::Poisoned => poisoned_or_good(row, random.u16(0..1000)),
+    let mut made: Vec<Input> = Vec::with_capacity(count);
+    for n in 1..=count as i64 {
+        // Some refused orders are updated much later, so that their replay comes too late.
+        let earlier = usize::try_from(n - 1 - APART).ok().and_then(|at| made.get(at));
+        let order_id = match earlier.map(|input| &input.fate) {
+            Some(Fate::Refused(row)) if row.n % 2 == 0 => row.order_id,
+            Some(Fate::Refused(_) | Fate::Row(_) | Fate::Dead) | None => random.i64(1..=keys),
+        };
+        let again = !known.insert(order_id) || order_id > REFUSED_ORDERS;
+        let op = match (again, random.u8(0..100)) {
+            (false, _) => "c",
+            (true, 0..=9) => "d",
+            (true, _) => "u",
+        };
+        let row = order(n, order_id, op, &mut random);
+        made.push(match mix {
+            Mix::Clean => good(row),
+            Mix::Poisoned => poisoned_or_good(row, random.u16(0..1000)),
+        });
+    }
+    made
+}
+
+/// The same, but a third of the lines are earlier ones again, byte by byte: what a producer that tries again writes.
+fn repeated(mix: Mix, count: usize, seed: u64) -> Vec<Input> {
+    let mut random = fastrand::Rng::with_seed(seed);
+    let mut made: Vec<Input> = Vec::with_capacity(count);
+    for n in 1..=count as i64 {
+        let nearby = made.len().saturating_sub(2 * APART as usize)..made.len();
+        let again = (random.u8(0..3) == 0 && !nearby.is_empty()).then(|| &made[random.usize(nearby)]);
+        let next = match again {
+            Some(again @ Input { fate: Fate::Row(_), .. }) => again.clone(),
+            Some(_) | None => {
+                let row = order(n, n, "c", &mut random);
+                match mix {
+                    Mix::Clean => good(row),
+                    Mix::Poisoned => poisoned_or_good(row, random.u16(0..1000)),
+                }
             }
-        })
-        .collect()
+        };
+        made.push(next);
+    }
+    made
+}
+
+fn order(n: i64, order_id: i64, op: &str, random: &mut fastrand::Rng) -> Row {
+    Row {
+        n,
+        order_id,
+        region: "eu".into(),
+        reference: format!("r{order_id}"),
+        account: format!("a{}", order_id % 8),
+        amount: random.i64(1..=500),
+        op: op.into(),
+        slot: None,
+        // Unique, and often lower than that of an event before it.
+        version: (n + random.i64(0..400)) * 100_000 + n,
+    }
 }
 
 fn poisoned_or_good(mut row: Row, dice: u16) -> Input {
@@ -88,16 +126,25 @@ fn poisoned_or_good(mut row: Row, dice: u16) -> Input {
             let text = line(&row).replace(&format!("\"order_id\":{}", row.order_id), "\"order_id\":null");
             Input { line: text, fate: Fate::Dead }
         }
-        10..=19 if row.op != "d" => {
-            row.amount = -5000;
+        10..=19 => {
+            refuse(&mut row, -5000);
             Input { line: line(&row), fate: Fate::Dead }
         }
-        20..=29 if row.op != "d" => {
-            row.amount = -7;
+        20..=29 => {
+            refuse(&mut row, -7);
             Input { line: line(&row), fate: Fate::Refused(row) }
         }
         _ => good(row),
     }
+}
+
+/// Makes it a new order that the table refuses.
+fn refuse(row: &mut Row, amount: i64) {
+    row.order_id = REFUSED_ORDERS + row.n;
+    row.reference = format!("r{}", row.order_id);
+    row.account = format!("a{}", row.order_id % 8);
+    row.op = "c".into();
+    row.amount = amount;
 }
 
 /// Pairs of text keys that are one key once they are joined by `:` or `_`, as often as others.
@@ -209,6 +256,42 @@ mod tests {
             assert!(refused + broken + keyless + check < 150);
         }
         assert!(inputs(Shape::Update, Mix::Clean, 3000, 1).iter().all(|i| matches!(i.fate, Fate::Row(_))));
+    }
+
+    /// Goal: rows that the table refuses are never alone with a good one of their key in an epoch, and some are followed
+    /// by one much later. Method: the distance between a refused row and the next of its key.
+    #[test]
+    fn refused_rows_have_keys_of_their_own_for_an_epoch() {
+        let made = inputs(Shape::Newer, Mix::Poisoned, 2400, 4);
+        let key = |input: &Input| match &input.fate {
+            Fate::Row(row) | Fate::Refused(row) => Some(row.order_id),
+            Fate::Dead => None,
+        };
+        let mut followed = 0;
+        for (at, refused) in made.iter().enumerate().filter(|(_, input)| matches!(input.fate, Fate::Refused(_))) {
+            let next = made[at + 1..].iter().position(|input| key(input) == key(refused));
+            assert!(next.is_none_or(|distance| distance > 100), "{refused:?}");
+            assert!(made[..at].iter().all(|input| key(input) != key(refused)), "{refused:?}");
+            followed += usize::from(next.is_some());
+        }
+        assert!(followed > 3, "{followed}");
+    }
+
+    /// Goal: lines of one key are the same line in the workload of repetitions, and there are many.
+    #[test]
+    fn repetitions_are_exact() {
+        let made = inputs(Shape::IgnoreFirst, Mix::Poisoned, 1200, 4);
+        let mut lines = std::collections::BTreeMap::new();
+        let rows = made.iter().filter_map(|input| match &input.fate {
+            Fate::Row(row) => Some((row.order_id, &input.line)),
+            Fate::Refused(_) | Fate::Dead => None,
+        });
+        let mut count = 0;
+        for (order_id, line) in rows {
+            assert_eq!(*lines.entry(order_id).or_insert(line), line);
+            count += 1;
+        }
+        assert!(count > lines.len() + 200, "{count} {}", lines.len());
     }
 
     /// Goal: the slots workload is valid in lane order and in no order of keys. Method: a unique set, both ways.

@@ -118,6 +118,7 @@ pub fn adopt(connection: &Connection, old: &str, new: &str, sink: &str) -> Resul
                         updated_at_ms = ?5 WHERE workflow = ?1 AND sink = ?3";
         let session = format!("adopted by {}", session_name());
         let moved = transaction.execute(progress, params![old, new, sink, session, now]).map_err(fail)?;
+        point("reset.middle");
         for table in ["hapax_epochs", "hapax_dead_letters"] {
             rename(transaction, table, old, new, sink)?;
         }

@@ -9,6 +9,7 @@ use std::time::Instant;
 
 use hapax_engine::batch::{Batch, FieldSpan, OutputEvent};
 use hapax_engine::sink::{IdempotentSink, SinkError, TargetIdentity, Upserted, Written};
+use hapax_model::fault::point;
 use hapax_model::field::{FieldPath, FieldValue};
 use hapax_model::key::{DedupStrategy, KeyHash};
 use hapax_model::letter::Cause;
@@ -128,18 +129,28 @@ fn attempt(
     // No version is made from positions here: the mapping refuses that where progress is elsewhere.
     let rows = Rows::new(&inspected.mapping, batch, Incarnations::One(0));
     let order = match pass {
-        Pass::Fast => rows.reduced(config.unique_keys)?.ok_or(Trouble::Refused)?,
+        Pass::Fast => rows.reduced(config.unique_keys)?.ok_or_else(|| {
+            point("sql.rejected");
+            Trouble::Refused
+        })?,
         Pass::Slow { .. } => (0..batch.len()).collect(),
     };
     let counter = InsertCounter::install(connection, &inspected.mapping).map_err(fail)?;
     let tried = {
         let transaction = Transaction::new_unchecked(connection, TransactionBehavior::Immediate).map_err(fail)?;
+        point("sql.begun");
         let written = check_schema(&transaction, during, inspected).and_then(|()| match pass {
             Pass::Fast => write_fast(&transaction, &rows, &order, config.rows_per_statement, &counter, during),
             Pass::Slow { known } => write_slowly(&transaction, &rows, &order, known, &counter, during),
         });
+        if matches!(written, Err(Trouble::Refused)) {
+            point("sql.rejected");
+        }
         written.and_then(|outcome| {
-            after_commit(&path, during, checked_commit(&transaction))?;
+            point("sql.before_commit");
+            let end = checked_commit(&transaction);
+            point("sql.commit_sent");
+            after_commit(&path, during, end)?;
             Ok(outcome)
         })
         // Dropped without COMMIT, the transaction is rolled back here.

@@ -6,7 +6,7 @@ fn live(sql: &str) -> LiveTable {
     connection.execute_batch(sql).unwrap();
     match read(&connection, "t").unwrap() {
         Found::Table(live) => live,
-        other => panic!("{other:?}"),
+        other @ (Found::Nothing | Found::Other(_)) => panic!("{other:?}"),
     }
 }
 

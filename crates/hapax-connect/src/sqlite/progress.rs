@@ -89,10 +89,10 @@ pub fn claim(connection: &Connection, id: &DeliveryId, claim: &Claim) -> Result<
         Claim::Take { start, contract, session } => take(&transaction, id, start, contract, session)?,
         Claim::Reclaim { generation, session } => reclaim(&transaction, id, *generation, session)?,
     };
-    point(match claim {
-        Claim::Take { .. } => "claim.sent",
-        Claim::Reclaim { .. } => "reclaim.sent",
-    });
+    // The engine passes `reclaim.sent` itself.
+    if matches!(claim, Claim::Take { .. }) {
+        point("claim.sent");
+    }
     after_commit(&path, During::Claim, checked_commit(&transaction))?;
     Ok(before.map_or_else(|| raised.clone(), |old| Progress { generation: raised.generation, ..old }))
 }

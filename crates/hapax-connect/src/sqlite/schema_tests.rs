@@ -5,7 +5,7 @@ fn table(sql: &str) -> LiveTable {
     connection.execute_batch(sql).unwrap();
     match read(&connection, "T").unwrap() {
         Found::Table(live) => live,
-        other => panic!("{other:?}"),
+        other @ (Found::Nothing | Found::Other(_)) => panic!("{other:?}"),
     }
 }
 
@@ -109,7 +109,7 @@ fn views_and_their_like_are_told_from_tables() {
     for (name, word) in [("v", "view"), ("f", "virtual"), ("f_data", "internal"), ("m", "temporary")] {
         match read(&connection, name).unwrap() {
             Found::Other(what) => assert!(what.contains(word), "{name}: {what}"),
-            other => panic!("{name}: {other:?}"),
+            other @ (Found::Nothing | Found::Table(_)) => panic!("{name}: {other:?}"),
         }
     }
     assert_eq!(read(&connection, "none").unwrap(), Found::Nothing);

@@ -5,7 +5,7 @@
 
 use std::pin::pin;
 use std::sync::Arc;
-use std::task::{Context, Poll, Waker};
+use std::task::{Context, Waker};
 
 use hapax_model::contract::Contract;
 use hapax_model::epoch::Epoch;
@@ -285,7 +285,7 @@ pub async fn a_commit_in_doubt_lands_once(harness: &mut impl Harness) {
             Outcome::CommitAgain => {
                 sink.commit_transaction(&record).await.expect("the same buffer commits again");
             }
-            other => panic!("a commit in doubt ended as {other:?}"),
+            lost @ (Outcome::LaneLost | Outcome::Broken { .. }) => panic!("a commit in doubt ended as {lost:?}"),
         }
         assert_eq!(harness.rows(), [(1, 10), (2, 20)], "dropped after {polls} polls");
     }
@@ -296,7 +296,7 @@ async fn drop_after(future: impl Future, polls: usize) {
     let mut future = pin!(future);
     for _ in 0..polls {
         let done = future.as_mut().poll(&mut Context::from_waker(Waker::noop()));
-        if let Poll::Ready(_) = done {
+        if done.is_ready() {
             return;
         }
         tokio::time::sleep(std::time::Duration::from_millis(2)).await;
@@ -406,12 +406,8 @@ pub async fn on_reject_stop_leaves_nothing_behind(harness: &mut impl Harness) {
     record.rejects = RejectRule::new(OnReject::Stop, 1000);
     let stopped = sink.commit_transaction(&record).await.expect_err("a row was refused");
     assert_eq!(stopped.reaction(), Reaction::Stop(1));
-    match stopped {
-        SinkError::Rejected { stop, position, .. } => {
-            assert_eq!((stop, position), (RejectStop::First { input: 1 }, Position::at(1)));
-        }
-        other => panic!("{other}"),
-    }
+    let SinkError::Rejected { stop, position, .. } = stopped else { panic!("{stopped}") };
+    assert_eq!((stop, position), (RejectStop::First { input: 1 }, Position::at(1)));
     assert_eq!((harness.rows(), harness.letters()), (Vec::new(), Vec::new()));
     sink.abort_transaction().await.expect("a failed epoch can be aborted");
     deliver(&mut sink, &was, &[row(4, 40)]).await;

@@ -5,6 +5,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use hapax_model::fault::{Bug, planted};
 use hapax_model::field::FieldPath;
 use hapax_model::letter::{Cause, Stage};
 use hapax_model::outcome::{Outcome, Owner, decide_outcome};
@@ -16,7 +17,7 @@ use tokio::sync::{mpsc, watch};
 
 use super::fill::Filled;
 use super::look::Claimed;
-use super::{AfterDoubt, Control, Settings, Stop, now_ms, point};
+use super::{AfterDoubt, Control, Settings, Stop, now_ms, point, stopping};
 use crate::backoff::Backoff;
 use crate::batch::Batch;
 use crate::sink::{Claim, Committed, EpochRecord, Reaction, SinkError, TransactionalSink, Written};
@@ -24,6 +25,9 @@ use crate::state::StateStore;
 
 /// The witness is saved at most so often.
 const WITNESS_INTERVAL: Duration = Duration::from_secs(1);
+
+/// How often a commit is tried once the process was asked to end.
+const TRIES_WHILE_DRAINING: u32 = 5;
 
 /// What the committer tells the filler.
 #[derive(Debug, Clone)]
@@ -94,6 +98,9 @@ impl<K: TransactionalSink, T: StateStore> Committer<K, T> {
         self.control.meter.opened(record.epoch, batch.len(), now_ms());
         self.sink.begin_transaction(record.epoch).map_err(|e| Stop::of_sink(&e))?;
         self.sink.write(Arc::clone(batch)).map_err(|e| Stop::of_sink(&e))?;
+        if planted(Bug::AckBeforeCommit) {
+            self.acknowledge_early(&record).await;
+        }
         let started = Instant::now();
         let committed = self.commit_until_known(&record, batch).await?;
         let micros = u64::try_from(started.elapsed().as_micros()).unwrap_or(u64::MAX);
@@ -113,11 +120,18 @@ impl<K: TransactionalSink, T: StateStore> Committer<K, T> {
             tracing::error!(delivery = %self.settings.id, totals = ?self.progress.totals, "the ledger does not add up");
         }
         if committed.stored {
-            self.witness(Due::IfIntervalPassed).await;
+            let witness = Witness { epoch: self.progress.epoch, bookmark: self.progress.bookmark.clone() };
+            self.witness(witness, Due::IfIntervalPassed).await;
         }
         let fields: Arc<[FieldPath]> = self.sink.fields().into();
         self.news.send_replace(News { committed: Some(self.progress.bookmark.clone()), fields });
         Ok(())
+    }
+
+    /// Only with the bug planted: the witness and the source hear of an epoch that has not committed.
+    async fn acknowledge_early(&mut self, record: &EpochRecord) {
+        self.witness(Witness { epoch: record.epoch, bookmark: record.to.clone() }, Due::IfIntervalPassed).await;
+        self.news.send_modify(|news| news.committed = Some(record.to.clone()));
     }
 
     /// Commits, and if that fails finds out what became of it, until it is known to have landed or must stop.
@@ -188,7 +202,10 @@ impl<K: TransactionalSink, T: StateStore> Committer<K, T> {
     async fn pause(&mut self, error: &SinkError, backoff: &mut Backoff) -> Result<(), Stop> {
         self.control.meter.retried();
         self.control.meter.set_state("waiting");
-        let wait = backoff.failed(Instant::now(), fastrand::f64()).ok_or_else(|| Stop::of_sink(error))?;
+        // Asked to end while the target is away: a few more tries, then without it. Nothing is lost, it is read again.
+        let give_up = stopping(&self.control) && backoff.attempts() >= TRIES_WHILE_DRAINING;
+        let wait = backoff.failed(Instant::now(), fastrand::f64()).filter(|_| !give_up);
+        let wait = wait.ok_or_else(|| Stop::of_sink(error))?;
         tracing::warn!(delivery = %self.settings.id, code = error.code(), %error, attempt = backoff.attempts(),
             wait_ms = wait.as_millis(), "the commit did not go through; finding out what became of it");
         tokio::time::sleep(wait).await;
@@ -210,10 +227,9 @@ impl<K: TransactionalSink, T: StateStore> Committer<K, T> {
         self.commit_once(&record).await.map_err(|e| Stop::of_sink(&e))
     }
 
-    async fn witness(&mut self, due: Due) {
+    async fn witness(&mut self, witness: Witness, due: Due) {
         let recent = self.witnessed.is_some_and(|at| at.elapsed() < WITNESS_INTERVAL);
         let (Some(state), false) = (&mut self.state, recent && due == Due::IfIntervalPassed) else { return };
-        let witness = Witness { epoch: self.progress.epoch, bookmark: self.progress.bookmark.clone() };
         match state.save_witness(&self.settings.id, &witness).await {
             Ok(()) => self.witnessed = Some(Instant::now()),
             Err(error) => tracing::warn!(delivery = %self.settings.id, %error, "the witness was not saved"),
@@ -224,7 +240,8 @@ impl<K: TransactionalSink, T: StateStore> Committer<K, T> {
     async fn finish(&mut self) -> Result<(), Stop> {
         self.sink.finish().await.map_err(|e| Stop::of_sink(&e))?;
         if self.news.borrow().committed.is_some() {
-            self.witness(Due::Now).await;
+            let witness = Witness { epoch: self.progress.epoch, bookmark: self.progress.bookmark.clone() };
+            self.witness(witness, Due::Now).await;
         }
         Ok(())
     }

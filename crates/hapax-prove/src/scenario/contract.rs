@@ -7,7 +7,7 @@ use crate::child::Exit;
 use crate::feed::Pace;
 use crate::points::Point;
 use crate::shape::Contents;
-use crate::world::{SOON, World};
+use crate::world::{SOON, World, last_words};
 
 /// A start that must be refused with code 5, without fencing anyone and without writing anything.
 pub(super) fn refused_start(world: &mut World, name: &str) -> anyhow::Result<String> {
@@ -121,7 +121,10 @@ pub fn renamed_alive(world: &mut World) -> anyhow::Result<()> {
     let (exit, said) = world.launch("adopts", &ADOPT).run()?;
     world.must((exit == Exit::Code(0)).into(), format!("reset --adopt ended with {exit}: {said}"));
     reader.finish()?;
-    world.expect(&mut old, Exit::Code(4))?;
+    // Fenced, or, if it claims again because the lease of the old id is still its own, refused.
+    let exit = world.wait(&mut old)?;
+    let stays_out = matches!(exit, Exit::Code(4 | 5));
+    world.must(stays_out.into(), format!("the old worker ended with {exit}: {}", last_words(&old)));
     feeder.finish()?;
     let reader = world.reader();
     world.run_once("after")?;

@@ -13,21 +13,23 @@ use crate::world::{SOON, World};
 
 /// No file may reach beyond one page: small logs can be written, databases cannot.
 const ONE_PAGE: u64 = 4096;
-const PAUSE: &str = "pause-400";
+/// What a worker says when a COMMIT fails.
+const FAILED: &str = "the commit did not go through";
 
-/// Starts a worker whose COMMIT of some epoch fails; returns once it has failed. Other faults may follow.
+/// Starts a worker whose COMMIT of some epoch is about to fail. Other faults may follow.
 fn worker_in_doubt(
     world: &mut World,
     random: &mut fastrand::Rng,
     arguments: &[&str],
     faults: &str,
 ) -> anyhow::Result<Child> {
-    let pause = format!("sql.before_commit:{PAUSE}:{}", random.u64(2..=5));
-    let launch = world.launch("doubtful", arguments).faults(format!("{pause};{faults}")).can_run_out_of_space();
+    let stop = format!("sql.before_commit:stop:{}", random.u64(2..=5));
+    let launch = world.launch("doubtful", arguments).faults(format!("{stop};{faults}")).can_run_out_of_space();
     let mut worker = launch.start()?;
-    let paused = world.wait_fault(&worker, "sql.before_commit");
-    world.must(paused.into(), "the worker never came to a COMMIT");
+    let stopped = worker.wait_stopped(SOON)?;
+    world.must(stopped.into(), "the worker never came to a COMMIT");
     worker.limit_file_size(Some(ONE_PAGE))?;
+    world.signal(&mut worker, Signal::CONT)?;
     Ok(worker)
 }
 
@@ -39,7 +41,10 @@ pub fn failing_commit(world: &mut World, random: &mut fastrand::Rng) -> anyhow::
     let reader = world.reader();
     world.feed(world.count())?;
     let mut worker = worker_in_doubt(world, random, &["run"], "")?;
-    std::thread::sleep(Duration::from_millis(900));
+    let failed = worker.wait_said(FAILED, SOON)?;
+    world.must(failed.into(), "the worker did not say that its COMMIT failed");
+    // A few more attempts that fail.
+    std::thread::sleep(Duration::from_millis(300));
     worker.limit_file_size(None)?;
     let fed = world.fed as u64;
     let delivered = reader.wait_for(SOON, |sample| sample.progress.read >= fed);
@@ -59,8 +64,6 @@ pub fn kill_at(world: &mut World, random: &mut fastrand::Rng, point: &Point) -> 
     world.feed(world.count())?;
     let pass = random.u64(1..=point.latest_pass);
     let mut worker = worker_in_doubt(world, random, &["run"], &format!("{}:kill:{}", point.name, pass))?;
-    std::thread::sleep(Duration::from_millis(700));
-    worker.limit_file_size(None)?;
     world.expect(&mut worker, Exit::KILLED)?;
     must_have_happened(world, &worker, point);
     world.run_once("after")?;
@@ -76,7 +79,8 @@ pub fn zombie(world: &mut World, random: &mut fastrand::Rng) -> anyhow::Result<(
     let reader = world.reader();
     world.feed(world.count() / 2)?;
     let mut first = worker_in_doubt(world, random, &["run"], "")?;
-    std::thread::sleep(Duration::from_millis(600));
+    let failed = first.wait_said(FAILED, SOON)?;
+    world.must(failed.into(), "the worker did not say that its COMMIT failed");
     stop_outside_its_transaction(world, &mut first)?;
     first.limit_file_size(None)?;
     let owner = generation(&reader);

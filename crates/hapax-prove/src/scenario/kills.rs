@@ -7,13 +7,14 @@ use rustix::process::Signal;
 use crate::child::Exit;
 use crate::feed::Pace;
 use crate::setting::Guarantee;
-use crate::world::World;
+use crate::world::{Trouble, World};
 
 /// No fault: what is judged here is the workload, the configuration and the judge.
 ///
 /// # Errors
 /// If it could not be told to its end.
 pub fn plain(world: &mut World) -> anyhow::Result<()> {
+    world.trouble = Trouble::None;
     let reader = world.reader();
     world.feed(world.count() / 2)?;
     world.run_once("first")?;

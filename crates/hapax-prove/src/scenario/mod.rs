@@ -147,6 +147,8 @@ impl Scenario {
                 let mut all = crate::catalog::SETTINGS.to_vec();
                 all.extend([exactly(Shape::UpdateJoined), exactly(Shape::UpdateSlots)]);
                 all.extend([exactly(Shape::IgnoreEvent), exactly(Shape::NewerDeclared)]);
+                // Only the weakest promises allow that later events of a key are dropped for good.
+                all.push(Setting::new(Guarantee::AtMostOnce, Shape::IgnoreDiffering, Place::Sink));
                 all
             }
             Self::RandomKills => crate::catalog::SETTINGS.to_vec(),

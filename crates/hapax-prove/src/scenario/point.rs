@@ -1,6 +1,6 @@
 //! A fault at a named point: bring a worker there, let it happen, go on, judge.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
 
@@ -11,6 +11,9 @@ use crate::points::{Action, Point, Way};
 use crate::world::{LEASE, SOON, World};
 
 use super::{contract, doubt, letters};
+
+/// What a fenced worker says when it claims again.
+pub(super) const BEGINS_ANEW: &str = "claiming again";
 
 /// Lines that are kept back until the stopped worker has been woken up.
 pub(super) const TAIL: usize = 200;
@@ -105,11 +108,9 @@ fn stop(world: &mut World, random: &mut fastrand::Rng, point: &Point) -> anyhow:
         return Ok(());
     }
     must_have_happened(world, &first, point);
-    let target_locked = write_locked(&world.target())?;
-    if target_locked || (world.state().exists() && write_locked(&world.state())?) {
-        woken_inside_its_transaction(world, &mut first, target_locked.into())?;
-    } else {
-        woken_after_take_over(world, &mut first)?;
+    match shut_out_of(world)? {
+        Some(shut) => woken_inside_its_transaction(world, &mut first, shut)?,
+        None => woken_after_take_over(world, &mut first)?,
     }
     world.feed(world.count())?;
     world.run_once("last")?;
@@ -119,21 +120,23 @@ fn stop(world: &mut World, random: &mut fastrand::Rng, point: &Point) -> anyhow:
 
 /// Which database a stopped worker shuts others out of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Shut {
+pub(super) enum Shut {
     /// The target: whoever claims must name the holder.
     Target,
     /// Only the state store, by chance: manners, nothing to say about it.
     State,
 }
 
-impl From<bool> for Shut {
-    fn from(target_locked: bool) -> Self {
-        if target_locked { Self::Target } else { Self::State }
+/// What the worker that is stopped now shuts others out of.
+pub(super) fn shut_out_of(world: &World) -> anyhow::Result<Option<Shut>> {
+    if write_locked(&world.target())? {
+        return Ok(Some(Shut::Target));
     }
+    Ok((world.state().exists() && write_locked(&world.state())?).then_some(Shut::State))
 }
 
 /// A stopped worker that holds the write lock blocks the claim: the claimer names it, and goes on once it is awake.
-fn woken_inside_its_transaction(world: &mut World, first: &mut Child, shut: Shut) -> anyhow::Result<()> {
+pub(super) fn woken_inside_its_transaction(world: &mut World, first: &mut Child, shut: Shut) -> anyhow::Result<()> {
     let mut second = world.launch("second", &["run", "--once"]).start()?;
     match shut {
         Shut::Target => {
@@ -153,14 +156,13 @@ fn woken_inside_its_transaction(world: &mut World, first: &mut Child, shut: Shut
     Ok(())
 }
 
-/// True if the second worker took the lane over: the first is then fenced and the second ends well.
+/// True if the second worker took the lane over: it ends well, and the first is then fenced.
 fn wait_either(world: &mut World, first: &mut Child, second: &mut Child) -> anyhow::Result<bool> {
-    let started = std::time::Instant::now();
+    let started = Instant::now();
     while started.elapsed() < Duration::from_secs(6) {
         if first.poll()?.is_some() || second.poll()?.is_some() {
             world.expect(second, Exit::Code(0))?;
-            world.feed(world.fed + 20)?;
-            world.expect(first, Exit::Code(4))?;
+            fenced_or_begins_anew(world, first)?;
             return Ok(true);
         }
         std::thread::sleep(Duration::from_millis(10));
@@ -168,16 +170,40 @@ fn wait_either(world: &mut World, first: &mut Child, second: &mut Child) -> anyh
     Ok(false)
 }
 
+/// A worker that was fenced ends with code 4; if nobody has the lease any more it may claim again instead, as any
+/// worker that starts may. It then goes on as one, and ends well when it is asked to.
+pub(super) fn fenced_or_begins_anew(world: &mut World, worker: &mut Child) -> anyhow::Result<()> {
+    world.feed(world.fed + 20)?;
+    let started = Instant::now();
+    while worker.poll()?.is_none() && started.elapsed() < SOON {
+        if worker.said().contains(BEGINS_ANEW) {
+            world.wait_all_read()?;
+            return world.drain(worker);
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    world.expect(worker, Exit::Code(4))?;
+    Ok(())
+}
+
 /// A stopped worker that holds nothing is taken over from; woken up, it must notice and write nothing.
-pub(super) fn woken_after_take_over(world: &mut World, first: &mut Child) -> anyhow::Result<()> {
-    let mut second = world.launch("second", &["run", "--once"]).start()?;
-    world.expect(&mut second, Exit::Code(0))?;
+fn woken_after_take_over(world: &mut World, first: &mut Child) -> anyhow::Result<()> {
+    let mut second = world.follow("second")?;
+    world.wait_all_read()?;
     let before = world.found()?;
-    // More input, so that the one that wakes up has something to try.
-    world.feed(world.fed + TAIL / 2)?;
     world.signal(first, Signal::CONT)?;
+    let started = Instant::now();
+    while first.poll()?.is_none() && second.poll()?.is_none() && started.elapsed() < SOON {
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    if second.poll()?.is_some() && first.said().contains(BEGINS_ANEW) {
+        // On a machine that stands still for longer than a lease the second worker lost its own: it is the fenced one.
+        world.expect(&mut second, Exit::Code(4))?;
+        return world.drain(first);
+    }
     world.expect(first, Exit::Code(4))?;
     let after = world.found()?;
+    world.drain(&mut second)?;
     let same = before.rows == after.rows && before.progress == after.progress && before.epochs == after.epochs;
     if !same {
         let text =

@@ -4,12 +4,15 @@ use std::time::Duration;
 
 use rustix::process::Signal;
 
-use super::point::{TAIL, woken_after_take_over};
+use super::point::{TAIL, fenced_or_begins_anew, shut_out_of, woken_inside_its_transaction};
 use crate::check::Anomaly;
-use crate::child::Exit;
+use crate::child::{Child, Exit};
 use crate::feed::Pace;
-use crate::world::{LEASE, SOON, World};
+use crate::reader::Reader;
+use crate::world::{SOON, World};
 
+/// Long, because a first worker that could not renew it in time would lose it honestly.
+const STANDBY_LEASE: Duration = Duration::from_secs(3);
 const PACE: Pace = Pace { lines: 20, pause: Duration::from_millis(20) };
 
 /// The second worker stands by while the first lives, and takes over when it dies.
@@ -17,13 +20,16 @@ const PACE: Pace = Pace { lines: 20, pause: Duration::from_millis(20) };
 /// # Errors
 /// If it could not be told to its end.
 pub fn standby(world: &mut World) -> anyhow::Result<()> {
+    world.config.lease = STANDBY_LEASE;
+    world.write_config()?;
     let reader = world.reader();
     let feeder = world.feed_slowly(world.count(), PACE);
     let mut first = world.follow("first")?;
     let works = reader.wait_for(SOON, |sample| sample.progress.epoch >= 2);
     world.must(works.into(), "the first worker committed nothing");
     let mut second = world.follow("second")?;
-    std::thread::sleep(3 * LEASE);
+    // Longer than a lease that nobody renews would last.
+    std::thread::sleep(STANDBY_LEASE * 3 / 2);
     reader.refresh();
     let generation = reader.latest().map(|sample| sample.progress.generation);
     world.must((generation == Some(1)).into(), format!("the second worker fenced the first: {generation:?}"));
@@ -68,7 +74,8 @@ pub fn take_over(world: &mut World) -> anyhow::Result<()> {
     world.conclude()
 }
 
-/// Stopped with an epoch in its hands; the other delivers everything; woken up, it must end with code 4.
+/// Stopped with an epoch in its hands; the other delivers everything and ends; woken up, the first must not write that
+/// epoch. Nobody has the lease any more, so it may claim and begin anew.
 ///
 /// # Errors
 /// If it could not be told to its end.
@@ -79,7 +86,15 @@ pub fn zombie_late(world: &mut World, random: &mut fastrand::Rng) -> anyhow::Res
     let mut first = world.launch("zombie", &["run"]).faults(faults).start()?;
     let stopped = first.wait_stopped(SOON)?;
     world.must(stopped.into(), "the first worker never stopped");
-    woken_after_take_over(world, &mut first)?;
+    if let Some(shut) = shut_out_of(world)? {
+        // By chance it renews its lease just now.
+        woken_inside_its_transaction(world, &mut first, shut)?;
+    } else {
+        let mut second = world.launch("second", &["run", "--once"]).start()?;
+        world.expect(&mut second, Exit::Code(0))?;
+        world.signal(&mut first, Signal::CONT)?;
+        fenced_or_begins_anew(world, &mut first)?;
+    }
     world.feed(world.count())?;
     world.run_once("last")?;
     reader.finish()?;
@@ -93,19 +108,32 @@ pub fn zombie_late(world: &mut World, random: &mut fastrand::Rng) -> anyhow::Res
 /// If it could not be told to its end.
 pub fn zombie_early(world: &mut World, random: &mut fastrand::Rng) -> anyhow::Result<()> {
     let reader = world.reader();
-    world.feed(world.count())?;
+    world.feed(world.count() - TAIL)?;
     let faults = format!("barrier:stop:{}", random.u64(1..=6));
     let mut first = world.launch("zombie", &["run"]).faults(faults).start()?;
     let stopped = first.wait_stopped(SOON)?;
     world.must(stopped.into(), "the first worker never stopped");
+    if let Some(shut) = shut_out_of(world)? {
+        // By chance it renews its lease just now.
+        woken_inside_its_transaction(world, &mut first, shut)?;
+    } else {
+        woken_before_the_first_commit(world, &reader, &mut first)?;
+    }
+    world.feed(world.count())?;
+    world.run_once("last")?;
+    reader.finish()?;
+    world.conclude()
+}
+
+fn woken_before_the_first_commit(world: &mut World, reader: &Reader, first: &mut Child) -> anyhow::Result<()> {
     reader.refresh();
     let owner = reader.latest().map_or(0, |sample| sample.progress.generation);
     let claim = world.launch("second", &["run", "--once"]).faults("source.assigned:pause-1500:1");
     let mut second = claim.start()?;
     let claimed = reader.wait_for(SOON, |sample| sample.progress.generation > owner);
     world.must(claimed.into(), "the second worker did not claim");
-    world.signal(&mut first, Signal::CONT)?;
-    world.expect(&mut first, Exit::Code(4))?;
+    world.signal(first, Signal::CONT)?;
+    world.expect(first, Exit::Code(4))?;
     world.expect(&mut second, Exit::Code(0))?;
     reader.refresh();
     let generation = reader.latest().map_or(0, |sample| sample.progress.generation);
@@ -113,6 +141,5 @@ pub fn zombie_early(world: &mut World, random: &mut fastrand::Rng) -> anyhow::Re
         let text = format!("generation is {generation}, one claim after {owner}: the owner lost its lane to a zombie");
         world.accuse(Anomaly::ZombieWrite, text);
     }
-    reader.finish()?;
-    world.conclude()
+    Ok(())
 }

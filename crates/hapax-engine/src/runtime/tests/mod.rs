@@ -247,6 +247,24 @@ async fn a_drained_worker_delivers_what_it_has_read() {
     assert_eq!(world.lock().rows, THREE);
 }
 
+/// Goal: a target that stays away does not keep a worker alive that was asked to end; what it had read is not lost.
+#[tokio::test(start_paused = true)]
+async fn a_drain_ends_although_the_target_is_away() {
+    let (world, run) = (Shared::default(), control());
+    world.lock().faults = vec![Some(Fault::RolledBack); 1000].into();
+    run.stop.send_replace(false);
+    let settings = Settings { follow: Follow::Yes, ..settings() };
+    let sink = MemorySink::new(&settings.id, &world);
+    let delivery = Delivery { settings, source: Lines::new(&THREE), sink, state: Some(MemoryState::new("a")) };
+    let running = tokio::spawn(deliver(delivery, run.control.clone()));
+    while run.control.meter.read().retries < 2 {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    run.stop.send_replace(true);
+    assert_eq!(exit_code(&running.await.expect("no panic")), 1);
+    assert_eq!(world.lock().progress[&id("orders")].epoch, Epoch(0));
+}
+
 /// Goal: a gap in the source stops with code 5, after what was read before it is delivered.
 #[tokio::test]
 async fn what_was_read_before_a_gap_is_delivered() {
