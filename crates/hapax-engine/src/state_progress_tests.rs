@@ -190,35 +190,6 @@ fn record(epoch: u64, from: u64, to: u64) -> EpochRecord {
         opened_at_ms: 1,
         closed_at_ms: 2,
         rejects: RejectRule::new(OnReject::DeadLetter, 1000),
-<<<<<<< HEAD
-=======
-    };
-    (record, batch)
-}
-
-/// Goal: at the end every count and letter is saved, whichever commit comes first, and no epoch is logged twice.
-/// Method: three epochs, an interval that never passes.
-#[tokio::test]
-async fn what_was_not_saved_yet_is_saved_at_the_end() {
-    for order in [Order::RowsFirst, Order::PositionFirst] {
-        let (store, id) = (Store::default(), DeliveryId { workflow: "w".into(), sink: "s".into(), lane: "l".into() });
-        let mut sink = StateProgress::new(id, Taker, store.clone(), order, WatchKeys::No, Duration::from_secs(3600));
-        let claim = Claim::Take { start: bookmark(0), contract: Contract::default(), session: "test".into() };
-        sink.init_transactions(&claim).await.expect("it is claimed");
-        for number in 1..=3 {
-            let (record, batch) = epoch(number, 7);
-            sink.begin_transaction(record.epoch).expect("it begins");
-            sink.write(Arc::new(batch)).expect("it is staged");
-            let committed = sink.commit_transaction(&record).await.expect("it commits");
-            assert_eq!(committed.stored, order == Order::PositionFirst);
-        }
-        sink.finish().await.expect("the rest is saved");
-        let log = store.0.lock().unwrap();
-        let (last, _) = log.last().expect("something was saved");
-        assert_eq!(last.totals, Totals { read: 6, delivered: 3, dead: 3, filtered: 0, rows: 3 }, "{order:?}");
-        assert_eq!(last.bookmark, bookmark(6), "{order:?}");
-        assert_eq!(log.iter().map(|(_, letters)| letters).sum::<usize>(), 3, "{order:?}");
->>>>>>> refs/heads/prove2
     }
 }
 
