@@ -264,7 +264,10 @@ fn not_json(error: &serde_json::Error, text: &str) -> Cause {
         };
     }
     let whole = error.to_string();
-    let kind = whole.split(" at line ").next().unwrap_or_default();
+    let kind = match text.strip_prefix('\u{feff}') {
+        Some(_) => "it begins with a byte order mark; save the file as UTF-8 without one",
+        None => whole.split(" at line ").next().unwrap_or_default(),
+    };
     Cause {
         stage: Stage::Decode,
         code: "HX2001",

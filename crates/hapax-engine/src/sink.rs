@@ -3,7 +3,7 @@
 use std::future::Future;
 use std::sync::Arc;
 
-use hapax_model::contract::{Contract, Difference};
+use hapax_model::contract::{Contract, Difference, TARGET};
 use hapax_model::epoch::{Epoch, Generation};
 use hapax_model::field::FieldPath;
 use hapax_model::ledger::Totals;
@@ -192,7 +192,7 @@ pub enum SinkError {
         message: String,
     },
     /// Another session holds the lock that the claim or the commit needs.
-    #[error("{target} is locked by {holder}")]
+    #[error("{target} is locked by {holder}: end its transaction, or raise busyTimeout if it is only slow")]
     Locked {
         /// Which target.
         target: String,
@@ -275,10 +275,7 @@ pub enum SinkError {
         message: String,
     },
     /// The contract of stored progress differs from what is configured or found now.
-    #[error(
-        "the contract of {id} has changed: {}. Change it back, or, if that is meant, run `hapax reset {} --accept`",
-        differences.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "), id.workflow
-    )]
+    #[error("the contract of {id} has changed: {}", contract_text(id, differences))]
     ContractChanged {
         /// Which delivery.
         id: DeliveryId,
@@ -323,6 +320,19 @@ pub enum SinkError {
         /// What was refused, and the cure.
         message: String,
     },
+}
+
+/// What differs, and what a person can do about it.
+fn contract_text(id: &DeliveryId, differences: &[Difference]) -> String {
+    let listed: Vec<String> = differences.iter().map(ToString::to_string).collect();
+    let target = differences.iter().any(|difference| difference.name == TARGET);
+    let why = if target { " (the table was dropped, made anew, or is another one)" } else { "" };
+    format!(
+        "{}{why}. Change it back, or, if that is meant, run `hapax reset {} --accept`, with `--to earliest` to deliver \
+         everything again",
+        listed.join("; "),
+        id.workflow
+    )
 }
 
 fn reject_text(stop: RejectStop, position: &Position, message: &str) -> String {

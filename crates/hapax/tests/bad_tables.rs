@@ -95,3 +95,34 @@ fn a_hostile_name_of_a_missing_table_is_refused() {
     world.hapax(&["run", "--once"]).exits(1).says(&["HX4110", "there is no such table"]);
     assert_eq!(world.rows(), 0, "the table is still there");
 }
+
+/// Goal: a database that another program holds is waited for and its holder named; released, everything is delivered.
+#[test]
+fn a_locked_database_names_its_holder() {
+    let world = World::shop("busyTimeout: 50ms", "guarantee: exactly-once, deduplication: { keyFields: [id] }");
+    world.write("orders.jsonl", orders(1..=3));
+    let holder = world.database("shop.db");
+    holder.execute_batch("BEGIN IMMEDIATE").expect("the lock");
+    let pid = format!("pid {}", std::process::id());
+    world.hapax(&["run", "--once"]).exits(1).says(&["HX4003", "shop.db", "locked by", &pid, "end its transaction"]);
+    holder.execute_batch("ROLLBACK").expect("the lock is free");
+    world.hapax(&["run", "--once"]).exits(0);
+    world.accounts_for(3, 0);
+}
+
+/// Goal: nobody delivers into our own tables. Method: the name of one, in other letters.
+#[test]
+fn our_own_tables_are_no_target() {
+    let world = World::shop("", "");
+    world.write("hapax.yaml", world.read("hapax.yaml").replace("table: orders", "table: HAPAX_progress"));
+    world.hapax(&["run", "--once"]).exits(2).says(&["hapax.yaml:4:", "HX1033", "Hapax's own", "name a table of yours"]);
+}
+
+/// Goal: a view is refused. Method: a view in the table's place.
+#[test]
+fn a_view_is_no_target() {
+    let world = World::shop("", "deduplication: { keyFields: [id] }");
+    world.sql("ALTER TABLE orders RENAME TO kept; CREATE VIEW orders AS SELECT * FROM kept");
+    world.write("orders.jsonl", orders(1..=3));
+    world.hapax(&["run", "--once"]).exits(1).says(&["HX4111", "\"orders\"", "it is a view", "ordinary tables"]);
+}

@@ -8,6 +8,7 @@ mod check;
 mod demo;
 mod dlq;
 mod follow;
+mod gone_back;
 mod guarantees;
 mod reset;
 mod run;

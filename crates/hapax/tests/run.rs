@@ -162,7 +162,7 @@ fn a_table_made_anew_stops_with_code_5() {
     world.sql("DROP TABLE orders");
     world.sql(crate::world::ORDERS);
     world.append("orders.jsonl", orders(6..=7));
-    world.hapax(&["run", "--once"]).exits(5).says(&["HX4012", "orders", "hapax reset orders --accept"]);
+    world.hapax(&["run", "--once"]).exits(5).says(&["HX4012", "made anew", "`hapax reset orders --accept`"]);
     assert_eq!(world.rows(), 0);
     world.hapax(&["reset", "orders", "--accept", "--to", "earliest", "--yes"]).exits(0);
     world.hapax(&["run", "--once"]).exits(0);
@@ -236,4 +236,19 @@ fn the_end_and_the_log_can_be_read_by_programs() {
     assert_eq!((delivery["end"].as_str(), &delivery["inserts"]), (Some("finished"), &5.into()), "{answer}");
     assert_eq!((&delivery["read"], &delivery["delivered"], &delivery["dead"]), (&6.into(), &5.into(), &1.into()));
     assert!(answer.err.lines().all(|line| serde_json::from_str::<serde_json::Value>(line).is_ok()), "{answer}");
+}
+
+/// Goal: a configuration elsewhere finds its files beside itself. Method: run from another folder; a folder of files.
+#[test]
+fn paths_begin_at_the_configuration() {
+    let world = World::shop("", KEYED);
+    world.write("orders.jsonl", orders(1..=3));
+    std::fs::create_dir(world.path("inner")).expect("a folder");
+    for name in ["hapax.yaml", "shop.db", "orders.jsonl"] {
+        crate::world::rename(&world.path(name), &world.path(&format!("inner/{name}")));
+    }
+    world.hapax(&["run", "--once", "--config", "inner/hapax.yaml"]).exits(0);
+    world.hapax(&["run", "--once", "--config", "inner"]).exits(0).says(&["3 delivered"]);
+    assert_eq!(world.ask_of::<i64>("inner/shop.db", "SELECT count(*) FROM orders"), 3);
+    assert!(world.path("inner/hapax-data/state.db").exists());
 }
