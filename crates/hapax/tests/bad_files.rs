@@ -16,6 +16,16 @@ fn a_missing_file_is_named_and_read_once_it_is_there() {
     world.accounts_for(3, 0);
 }
 
+/// Goal: `--once` does not wait an hour for a mistyped path. Method: three attempts, no other bound.
+#[test]
+fn once_gives_a_missing_file_up_after_its_attempts() {
+    let world = World::shop("", KEYED);
+    world.write("hapax.yaml", world.read("hapax.yaml").replace("giveUpAfter: 300ms", "maxAttempts: 3"));
+    let answer = world.hapax(&["run", "--once"]);
+    answer.exits(1).says(&["HX3001", "orders.jsonl", "create it or correct `path`"]);
+    assert_eq!(answer.err.matches("trying again").count(), 2, "{answer}");
+}
+
 /// Goal: a file that cannot be read is named, with the cure. Method: a folder in its place, which no right can open.
 #[test]
 fn an_unreadable_file_is_named() {

@@ -45,6 +45,30 @@ fn take_over_ends_the_first_worker_with_code_4() {
     world.accounts_for(5, 0);
 }
 
+/// Goal: without a state store two workers take the delivery from each other, and lose and double nothing. Method: two
+/// workers, no leases, a table without a key.
+#[test]
+fn two_workers_without_leases_lose_and_double_nothing() {
+    let world = World::shop("onConflict: append", "guarantee: exactly-once");
+    world.sql("DROP TABLE orders; CREATE TABLE orders (id INTEGER, customer TEXT, amount INTEGER)");
+    world.write("hapax.yaml", "state: none\n".to_owned() + &world.read("hapax.yaml"));
+    world.write("orders.jsonl", orders(1..=3));
+    let first = world.start("first.log", &["run"]);
+    until("the first rows are there", || world.rows() == 3);
+    let second = world.start("second.log", &["run"]);
+    second.until_it_says("claimed");
+    world.append("orders.jsonl", orders(4..=6));
+    first.until_it_says("without a state store nobody can stand by");
+    until("all rows are there", || world.rows() >= 6);
+    for worker in [first, second] {
+        worker.terminate();
+        worker.ends().exits(0);
+    }
+    assert_eq!(world.ask::<i64>("SELECT count(DISTINCT id) FROM orders"), 6);
+    world.accounts_for(6, 0);
+    assert_eq!(world.rows(), 6);
+}
+
 /// Goal: a killed worker's successor waits for its lease and loses nothing. Method: SIGKILL, then `--once`.
 #[test]
 fn after_a_kill_the_next_worker_goes_on() {

@@ -8,8 +8,11 @@ use hapax_model::progress::{Progress, Witness, WitnessVerdict, decide_witness};
 use super::{Control, Settings, Stop, point, sleep_or_stop, stopping};
 use crate::backoff::Backoff;
 use crate::sink::{Claim, Reaction, SinkError, TransactionalSink};
-use crate::source::{Held, Source, SourceError, SourceReaction, StartAt};
+use crate::source::{Follow, Held, Source, SourceError, SourceReaction, StartAt};
 use crate::state::StateStore;
+
+/// The code of a source that cannot be read now.
+const SOURCE_AWAY: &str = "HX3001";
 
 /// What the claim found: the authority from here on.
 #[derive(Debug, Clone)]
@@ -38,7 +41,12 @@ pub(super) async fn look_and_claim<S: Source, K: TransactionalSink, T: StateStor
         };
         control.meter.set_state("waiting");
         control.meter.retried();
-        let Some(wait) = backoff.failed(std::time::Instant::now(), fastrand::f64()) else { return Err(failure) };
+        // Who asks for what is there now is told soon that there is nothing; who follows a file may wait for it.
+        let told = settings.follow == Follow::No
+            && failure.code == SOURCE_AWAY
+            && backoff.attempts() >= settings.retries.max_attempts.saturating_sub(1);
+        let wait = backoff.failed(std::time::Instant::now(), fastrand::f64()).filter(|_| !told);
+        let Some(wait) = wait else { return Err(failure) };
         tracing::warn!(delivery = %settings.id, code = failure.code, error = failure.message, attempt = backoff.attempts(),
             wait_ms = wait.as_millis(), "cannot start yet; trying again");
         sleep_or_stop(control, wait).await;
