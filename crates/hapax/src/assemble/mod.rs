@@ -134,6 +134,7 @@ impl<'a> Part<'a> {
             },
             progress: sqlite.progress,
             busy_timeout: sqlite.busy_timeout,
+            claim_timeout: self.workflow.delivery.claim_timeout,
             ..sqlite_config::SqliteSinkConfig::new(&sqlite.path, &sqlite.table)
         }
     }
