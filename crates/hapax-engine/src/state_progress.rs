@@ -208,10 +208,16 @@ impl<K: IdempotentSink, P: ProgressStore> StateProgress<K, P> {
         }
     }
 
+    /// With the position first, only counts and letters wait for the next save.
+    fn position_is_stored(&self) -> bool {
+        let saved = self.saved.as_ref().map(|progress| progress.epoch);
+        self.unsaved.record.as_ref().is_none_or(|record| Some(record.epoch) == saved)
+    }
+
     fn committed(&self, batch: &Batch, upserted: &Upserted) -> Committed {
         Committed {
             progress: self.progress(),
-            stored: self.unsaved.record.is_none(),
+            stored: self.position_is_stored(),
             written: upserted.written,
             dead_inputs: dead_inputs(batch, upserted),
         }

@@ -128,7 +128,8 @@ async fn what_was_not_saved_yet_is_saved_at_the_end() {
             let (record, batch) = epoch(number, 7);
             sink.begin_transaction(record.epoch).expect("it begins");
             sink.write(Arc::new(batch)).expect("it is staged");
-            sink.commit_transaction(&record).await.expect("it commits");
+            let committed = sink.commit_transaction(&record).await.expect("it commits");
+            assert_eq!(committed.stored, order == Order::PositionFirst);
         }
         sink.finish().await.expect("the rest is saved");
         let log = store.0.lock().unwrap();

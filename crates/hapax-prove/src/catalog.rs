@@ -29,10 +29,11 @@ pub static SETTINGS: [Setting; 14] = [
 ];
 
 /// The settings that the audit must refuse.
-pub static REFUSED: [Setting; 7] = [
+pub static REFUSED: [Setting; 8] = [
     at(Guarantee::IdempotentKeys, Shape::Append, Place::Sink),
     at(Guarantee::IdempotentKeys, Shape::Append, Place::State),
     at(Guarantee::IdempotentKeys, Shape::Update, Place::State),
+    at(Guarantee::ExactlyOnce, Shape::IgnoreDiffering, Place::Sink),
     at(Guarantee::ExactlyOnce, Shape::Append, Place::State),
     at(Guarantee::ExactlyOnce, Shape::IgnoreEvent, Place::State),
     at(Guarantee::ExactlyOnce, Shape::Update, Place::State),

@@ -53,10 +53,12 @@ impl Cell {
     #[must_use]
     pub const fn cost_seconds(&self) -> f64 {
         match self.kind {
-            Kind::Refused => 0.5,
-            Kind::Point(_, Action::Kill) => 2.5,
-            Kind::Point(_, Action::Stop) => 4.0,
-            Kind::Scenario(_) => 5.0,
+            Kind::Refused => 0.3,
+            Kind::Point(_, Action::Kill) => 0.8,
+            Kind::Point(_, Action::Stop) => 3.5,
+            Kind::Scenario(Scenario::TwoWorkers) => 6.5,
+            Kind::Scenario(Scenario::ZombieEarly | Scenario::ZombieLate | Scenario::DoubtfulZombie) => 4.0,
+            Kind::Scenario(_) => 1.8,
         }
     }
 }

@@ -63,6 +63,9 @@ struct Arguments {
     keep: bool,
 }
 
+/// The part of a slice's time that the cells may take; the rest is for planted bugs.
+const CELLS_PART: f64 = 0.75;
+
 fn main() -> ExitCode {
     match run(&Arguments::parse()) {
         Ok(code) => code,
@@ -81,19 +84,24 @@ fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     }
     let environment = environment(arguments)?;
     let started = Instant::now();
-    let until = arguments.slice.then(|| started + Duration::from_secs_f64(arguments.minutes * 60.0));
+    let part = |part: f64| started + Duration::from_secs_f64(arguments.minutes * 60.0 * part);
     let keep = if arguments.keep { Keep::All } else { Keep::Failed };
     let with_plants = wants_plants(arguments);
     let cells = if with_plants && !arguments.all && !arguments.slice { Vec::new() } else { chosen };
     let count = cells.len();
     eprintln!("{count} cells, seed {}, {} at a time", arguments.seed, arguments.jobs);
     let show = |done: &_| eprintln!("{}", line(done));
-    let done = run_all(&environment, cells, arguments.seed, arguments.jobs, until, keep, show);
+    // Part of a slice's time belongs to the planted bugs, however slow the machine is.
+    let until = arguments.slice.then(|| part(CELLS_PART));
+    let (done, not_started) = run_all(&environment, cells, arguments.seed, arguments.jobs, until, keep, show);
+    let until = arguments.slice.then(|| part(1.0));
     let planted = if with_plants { run_plants(&environment, arguments, until) } else { Vec::new() };
     let report = Report {
         seed: arguments.seed,
         hapax: environment.hapax.display().to_string(),
-        not_started: count - done.len(),
+        took: started.elapsed(),
+        chosen: count,
+        not_started,
         cells: done,
         plants: planted,
     };
@@ -116,8 +124,8 @@ fn choose(arguments: &Arguments) -> Vec<Cell> {
     };
     let ordered = order(cells().into_iter().filter(wanted).collect(), arguments.seed);
     if arguments.slice {
-        // The rest of the time is for the planted bugs, and for a machine that is slower than thought.
-        fitting(ordered, Duration::from_secs_f64(arguments.minutes * 60.0 * 0.6), arguments.jobs)
+        // The rest is for a machine that is slower than thought.
+        fitting(ordered, Duration::from_secs_f64(arguments.minutes * 60.0 * CELLS_PART * 0.75), arguments.jobs)
     } else {
         ordered
     }
@@ -167,6 +175,9 @@ fn write_report(arguments: &Arguments, report: &Report) -> anyhow::Result<()> {
     match arguments.json.as_deref() {
         Some(path) if path.as_os_str() == "-" => print!("{json}"),
         Some(path) => {
+            if let Some(folder) = path.parent() {
+                std::fs::create_dir_all(folder).with_context(|| format!("cannot create {}", folder.display()))?;
+            }
             std::fs::write(path, json).with_context(|| format!("cannot write {}", path.display()))?;
             print!("{text}");
         }

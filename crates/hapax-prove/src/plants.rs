@@ -10,7 +10,7 @@ pub static PLANTS: [(&str, &str); 15] = [
     ("no-fence", "scenario/zombie-early/exactly-once/append+sink"),
     ("ack-before-commit", "scenario/first-epoch/exactly-once/append+sink"),
     ("progress-before-fence", "scenario/take-over/exactly-once/append+sink"),
-    ("commit-outcome-ignored", "scenario/failing-commit/exactly-once/append+sink"),
+    ("commit-outcome-ignored", "scenario/failing-last-commit/exactly-once/append+sink"),
     ("unconditional-reclaim", "scenario/doubtful-zombie/exactly-once/append+sink"),
     ("offsets-before-effect", "scenario/naive-kills/at-least-once/append+state"),
     ("progress-outside-transaction", "point/sql.commit_sent/kill/exactly-once/append+sink"),

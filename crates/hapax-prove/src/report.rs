@@ -1,12 +1,15 @@
 //! What a run says at the end: for people, and as JSON.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::path::Path;
+use std::time::Duration;
 
 use serde_json::json;
 
+use crate::cell::Kind;
 use crate::plants::Planted;
+use crate::points::POINTS;
 use crate::run::{Done, Verdict};
 
 /// A whole run.
@@ -16,9 +19,13 @@ pub struct Report {
     pub seed: u64,
     /// The program under test.
     pub hapax: String,
+    /// How long it took.
+    pub took: Duration,
+    /// How many cells were to be run.
+    pub chosen: usize,
     /// Cells that were run.
     pub cells: Vec<Done>,
-    /// Cells that were chosen and not started because the time was up; not chosen by this seed's time is not skipped.
+    /// Cells that were chosen and not started because the time was up: left for another run, and said so.
     pub not_started: usize,
     /// Planted bugs.
     pub plants: Vec<Planted>,
@@ -62,10 +69,29 @@ impl Report {
         self.count(|verdict| matches!(verdict, Verdict::Failed { .. }))
     }
 
+    /// Cells that were chosen and neither run nor left for want of time.
+    #[must_use]
+    pub fn skipped(&self) -> usize {
+        self.chosen.saturating_sub(self.cells.len() + self.not_started)
+    }
+
+    /// The fault points at which a fault happened in a cell that passed.
+    #[must_use]
+    pub fn points_hit(&self) -> usize {
+        let passed = self.cells.iter().filter(|done| done.verdict == Verdict::Passed);
+        let points: BTreeSet<&str> = passed
+            .filter_map(|done| match done.cell.kind {
+                Kind::Point(point, _) => Some(point.name),
+                Kind::Scenario(_) | Kind::Refused => None,
+            })
+            .collect();
+        points.len()
+    }
+
     /// Whether everything held, and every planted bug was caught.
     #[must_use]
     pub fn holds(&self) -> bool {
-        self.failed() == 0 && self.plants.iter().all(|plant| plant.caught() && plant.clean())
+        self.failed() == 0 && self.skipped() == 0 && self.plants.iter().all(|plant| plant.caught() && plant.clean())
     }
 
     /// The command line that runs a cell again.
@@ -94,13 +120,17 @@ impl Report {
         remarks.dedup();
         write!(
             out,
-            "\nseed {}\ncells run                {}\n  passed                 {}\n  failed                 {}\n  refused by the audit   {}{}\n  skipped                0\n",
+            "\nseed {}\ncells run                {}\n  passed                 {}\n  failed                 {}\n  refused by the audit   {}{}\n  skipped                {}\nfault points hit         {} of {}\ntook                     {:.0} s\n",
             self.seed,
             self.cells.len(),
             self.passed(),
             self.failed(),
             self.refused(),
             if codes.is_empty() { String::new() } else { format!(" ({})", codes.join(", ")) },
+            self.skipped(),
+            self.points_hit(),
+            POINTS.len(),
+            self.took.as_secs_f64(),
         )
         .expect("a string takes text");
         if self.not_started > 0 {
@@ -157,7 +187,8 @@ impl Report {
             .collect();
         json!({
             "seed": self.seed, "run": self.cells.len(), "passed": self.passed(), "failed": self.failed(),
-            "refused": self.refused(), "skipped": 0, "notStarted": self.not_started, "cells": cells, "plants": plants,
+            "refused": self.refused(), "skipped": self.skipped(), "notStarted": self.not_started,
+            "pointsHit": self.points_hit(), "points": POINTS.len(), "seconds": self.took.as_secs_f64(), "cells": cells, "plants": plants,
         })
     }
 }

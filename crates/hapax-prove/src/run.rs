@@ -123,7 +123,8 @@ fn failed(findings: &[Finding], error: Option<String>) -> Verdict {
     Verdict::Failed { why: findings.iter().map(ToString::to_string).chain(error).collect(), anomalies }
 }
 
-/// Runs `cells`, `jobs` at a time, until they are done or `until` has come; calls `show` after each.
+/// Runs `cells`, `jobs` at a time, until they are done or `until` has come; calls `show` after each. Returns those that
+/// were run, and how many were left because the time was up.
 pub fn run_all(
     environment: &Environment,
     cells: Vec<Cell>,
@@ -132,7 +133,7 @@ pub fn run_all(
     until: Option<Instant>,
     keep: Keep,
     show: impl Fn(&Done) + Sync,
-) -> Vec<Done> {
+) -> (Vec<Done>, usize) {
     let queue = Mutex::new(VecDeque::from(cells));
     let done = Mutex::new(Vec::new());
     std::thread::scope(|scope| {
@@ -148,5 +149,6 @@ pub fn run_all(
             });
         }
     });
-    done.into_inner().unwrap_or_else(PoisonError::into_inner)
+    let left = queue.into_inner().unwrap_or_else(PoisonError::into_inner).len();
+    (done.into_inner().unwrap_or_else(PoisonError::into_inner), left)
 }

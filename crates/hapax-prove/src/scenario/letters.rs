@@ -2,7 +2,7 @@
 
 use rustix::process::Signal;
 
-use super::point::must_have_happened;
+use super::point::{must_have_happened, names_holder};
 use crate::check::{Anomaly, books, rows};
 use crate::child::Exit;
 use crate::points::Point;
@@ -130,7 +130,7 @@ pub fn replay_stopped(world: &mut World, point: &Point) -> anyhow::Result<()> {
     world.must(stopped.into(), format!("the replay never stopped at {}", point.name));
     let (exit, said) = world.launch("second", &REPLAY).run()?;
     world.must((exit == Exit::Code(1)).into(), format!("a replay beside a stopped one ended with {exit}: {said}"));
-    let named = said.contains(&first.pid().to_string());
+    let named = said.contains(&names_holder(&first));
     world.must(named.into(), format!("the second replay did not name the holder, pid {}: {said}", first.pid()));
     world.signal(&mut first, Signal::CONT)?;
     world.wait(&mut first)?;

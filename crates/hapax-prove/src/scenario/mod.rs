@@ -37,6 +37,8 @@ pub enum Scenario {
     ZombieEarly,
     /// COMMIT fails for a while, and nothing is lost or doubled.
     FailingCommit,
+    /// The only COMMIT fails, and a worker that ends well has delivered everything.
+    FailingLastCommit,
     /// COMMIT fails, the worker is stopped, another takes over, the first wakes up.
     DoubtfulZombie,
     /// Only the guilty die, and a replay delivers them once.
@@ -75,7 +77,7 @@ pub enum Scenario {
 
 impl Scenario {
     /// All of them.
-    pub const ALL: [Self; 26] = [
+    pub const ALL: [Self; 27] = [
         Self::Plain,
         Self::RandomKills,
         Self::FirstEpoch,
@@ -85,6 +87,7 @@ impl Scenario {
         Self::ZombieLate,
         Self::ZombieEarly,
         Self::FailingCommit,
+        Self::FailingLastCommit,
         Self::DoubtfulZombie,
         Self::Poison,
         Self::TwoReplays,
@@ -117,6 +120,7 @@ impl Scenario {
             Self::ZombieLate => "zombie-late",
             Self::ZombieEarly => "zombie-early",
             Self::FailingCommit => "failing-commit",
+            Self::FailingLastCommit => "failing-last-commit",
             Self::DoubtfulZombie => "doubtful-zombie",
             Self::Poison => "poison",
             Self::TwoReplays => "two-replays",
@@ -157,6 +161,12 @@ impl Scenario {
                 exactly(Shape::Update),
                 Setting::new(Guarantee::AtLeastOnce, Shape::Append, Place::Sink),
                 Setting::new(Guarantee::IdempotentKeys, Shape::Newer, Place::Sink),
+            ],
+            Self::FailingLastCommit => vec![
+                strictest,
+                exactly(Shape::Newer),
+                Setting::new(Guarantee::AtLeastOnce, Shape::Append, Place::Sink),
+                Setting::new(Guarantee::IdempotentKeys, Shape::Update, Place::Sink),
             ],
             Self::FailingCommit | Self::DiskFull => vec![
                 strictest,
@@ -203,6 +213,7 @@ impl Scenario {
             | Self::ZombieLate
             | Self::ZombieEarly
             | Self::FailingCommit
+            | Self::FailingLastCommit
             | Self::DoubtfulZombie
             | Self::Poison
             | Self::TwoReplays
@@ -237,6 +248,7 @@ impl Scenario {
             Self::ZombieLate => workers::zombie_late(world, random),
             Self::ZombieEarly => workers::zombie_early(world, random),
             Self::FailingCommit => doubt::failing_commit(world, random),
+            Self::FailingLastCommit => doubt::failing_last_commit(world),
             Self::DoubtfulZombie => doubt::zombie(world, random),
             Self::Poison => letters::poison(world),
             Self::TwoReplays => letters::two_replays(world),

@@ -135,12 +135,18 @@ pub(super) fn shut_out_of(world: &World) -> anyhow::Result<Option<Shut>> {
     Ok((world.state().exists() && write_locked(&world.state())?).then_some(Shut::State))
 }
 
+/// What a worker says that finds the database locked by `holder`. A standby names the holder of the lease, too: that is
+/// another message, and comes before the lease has ended.
+pub(super) fn names_holder(holder: &Child) -> String {
+    format!("locked by pid {}", holder.pid())
+}
+
 /// A stopped worker that holds the write lock blocks the claim: the claimer names it, and goes on once it is awake.
 pub(super) fn woken_inside_its_transaction(world: &mut World, first: &mut Child, shut: Shut) -> anyhow::Result<()> {
     let mut second = world.launch("second", &["run", "--once"]).start()?;
     match shut {
         Shut::Target => {
-            let named = second.wait_said(&first.pid().to_string(), SOON)?;
+            let named = second.wait_said(&names_holder(first), SOON)?;
             let text = format!("the second worker never named the holder of the lock, pid {}", first.pid());
             world.must(named.into(), text);
         }

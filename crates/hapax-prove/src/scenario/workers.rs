@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use rustix::process::Signal;
 
-use super::point::{TAIL, fenced_or_begins_anew, shut_out_of, woken_inside_its_transaction};
+use super::point::{TAIL, fenced_or_begins_anew, names_holder, shut_out_of, woken_inside_its_transaction};
 use crate::check::Anomaly;
 use crate::child::{Child, Exit};
 use crate::feed::Pace;
@@ -55,12 +55,16 @@ pub fn standby(world: &mut World) -> anyhow::Result<()> {
 pub fn take_over(world: &mut World) -> anyhow::Result<()> {
     let reader = world.reader();
     let feeder = world.feed_slowly(world.count(), PACE);
-    // It holds the lock most of the time, so that the claim has to wait for a commit: what it read before that is old.
-    let pauses: Vec<String> = (3..80).step_by(2).map(|pass| format!("sql.before_commit:pause-60:{pass}")).collect();
-    let mut first = world.launch("first", &["run"]).faults(pauses.join(";")).start()?;
-    let works = reader.wait_for(SOON, |sample| sample.progress.epoch >= 4);
-    world.must(works.into(), "the first worker committed nothing");
+    // The claim has to wait for a commit: what a claimer read before that is old.
+    let mut first = world.launch("first", &["run"]).faults("sql.before_commit:stop:4").start()?;
+    let stopped = first.wait_stopped(SOON)?;
+    world.must(stopped.into(), "the first worker never came to its fourth COMMIT");
     let mut second = world.launch("second", &["run", "--take-over"]).start()?;
+    let named = second.wait_said(&names_holder(&first), SOON)?;
+    world.must(named.into(), format!("the second worker never named the holder of the lock, pid {}", first.pid()));
+    // Longer than the pause before the next claim, shorter than that one's patience.
+    std::thread::sleep(Duration::from_millis(400));
+    world.signal(&mut first, Signal::CONT)?;
     world.expect(&mut first, Exit::Code(4))?;
     feeder.finish()?;
     let fed = world.fed as u64;

@@ -132,6 +132,7 @@ impl<'a> Part<'a> {
             } else {
                 sqlite_config::UniqueKeys::NotPromised
             },
+            progress: sqlite.progress,
             busy_timeout: sqlite.busy_timeout,
             ..sqlite_config::SqliteSinkConfig::new(&sqlite.path, &sqlite.table)
         }
