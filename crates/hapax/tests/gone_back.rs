@@ -31,7 +31,9 @@ fn a_restored_target_is_rewound() {
     remove(&world);
     crate::world::rename(&world.path("backup.db"), &world.path("shop.db"));
     assert_eq!(world.rows(), 3);
-    world.hapax(&["run", "--once"]).exits(0).says(&["the target went back", "rewinding"]);
+    let answer = world.hapax(&["run", "--once"]);
+    answer.exits(0).says(&["the target went back", "rewinding"]);
+    assert_eq!(answer.err.matches("the target went back").count(), 1, "said once: {answer}");
     assert_eq!(world.rows(), 6);
     world.accounts_for(6, 0);
 }

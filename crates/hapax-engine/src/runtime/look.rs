@@ -106,6 +106,7 @@ async fn try_once<S: Source, K: TransactionalSink, T: StateStore>(
     let claim = Claim::Take { start, contract: contract.clone(), session: settings.session.clone() };
     let progress = sink.init_transactions(&claim).await?;
     compare(settings, Some(&progress), &contract, witness.as_ref(), &progress.bookmark, source).await?;
+    say_went_back(settings, &progress, witness.as_ref());
     point("claim.answered");
 
     let mut resume = progress.bookmark.clone();
@@ -205,7 +206,13 @@ fn went_back(
         );
         return Err(Refusal::Stop(Stop::new(5, "HX4018", message)));
     }
-    tracing::warn!(delivery = %id, seen_epoch = seen.epoch.0, from = %resume, to = %seen.bookmark.position,
-        "the target went back, as after a restored backup: rewinding");
     Ok(())
+}
+
+/// Said once, after the claim: until then another worker may still deliver what is missing.
+fn say_went_back(settings: &Settings, progress: &Progress, witness: Option<&Witness>) {
+    if let (WitnessVerdict::WentBack, Some(seen)) = (decide_witness(Some(progress), witness), witness) {
+        tracing::warn!(delivery = %settings.id, seen_epoch = seen.epoch.0, from = %progress.bookmark,
+            to = %seen.bookmark.position, "the target went back, as after a restored backup: rewinding");
+    }
 }
