@@ -26,11 +26,17 @@ const EVENTS: u64 = 400_000;
 const PER_COMMIT: usize = 20_000;
 const ROUNDS: usize = 5;
 
+/// Writes all rows into a new database in this folder, and says how long that took.
+type Contestant = fn(&Path) -> Duration;
+
 fn main() {
     if std::env::args().any(|argument| argument == "--test") {
         return; // `cargo test --benches` only wants to know that it builds
     }
-    let contestants: [(&str, fn(&Path) -> Duration); 5] = [
+    if let Some(only) = std::env::args().skip_while(|argument| argument != "--profile").nth(1) {
+        return profile(&only);
+    }
+    let contestants: [(&str, Contestant); 5] = [
         ("bare append", |folder| bare::append(&folder.join("a.db"), EVENTS, PER_COMMIT)),
         ("hapax append, exactly-once", |folder| by_hapax(folder, ConflictMode::Append, Progress::InSink)),
         ("hapax append, at-least-once", |folder| by_hapax(folder, ConflictMode::Append, Progress::InState)),
@@ -49,6 +55,16 @@ fn main() {
     println!("exactly-once append against the bare loop:  {:.2}", median_ratio(&times[0], &times[1]));
     println!("exactly-once against at-least-once append:  {:.2}", median_ratio(&times[2], &times[1]));
     println!("upsert of new keys against the bare loop:   {:.2}", median_ratio(&times[3], &times[4]));
+}
+
+/// Runs one contestant again and again, for a profiler: `-- --profile append` or `-- --profile update`.
+fn profile(mode: &str) {
+    let mode = if mode == "update" { ConflictMode::Update } else { ConflictMode::Append };
+    for _ in 0..ROUNDS {
+        let folder = tempfile::tempdir().expect("a folder");
+        let spent = by_hapax(folder.path(), mode, Progress::InSink);
+        println!("{:.0} rows/s", EVENTS as f64 / spent.as_secs_f64());
+    }
 }
 
 /// The median over rounds of how fast the second was, compared with the first.

@@ -190,6 +190,36 @@ impl Layout {
     }
 }
 
+/// A field's value as bytes: [`FieldValue`] without looking at its text again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FieldBytes<'a> {
+    /// The event has no such field.
+    Absent,
+    /// The field is there and says `null`.
+    Null,
+    /// `true` or `false`.
+    Bool(bool),
+    /// A JSON number, as written.
+    Number(&'a [u8]),
+    /// A JSON string, unescaped.
+    Text(&'a [u8]),
+    /// A JSON array or object, as written.
+    Json(&'a [u8]),
+}
+
+impl<'a> From<FieldValue<'a>> for FieldBytes<'a> {
+    fn from(value: FieldValue<'a>) -> Self {
+        match value {
+            FieldValue::Absent => Self::Absent,
+            FieldValue::Null => Self::Null,
+            FieldValue::Bool(value) => Self::Bool(value),
+            FieldValue::Number(text) => Self::Number(text.as_bytes()),
+            FieldValue::Text(text) => Self::Text(text.as_bytes()),
+            FieldValue::Json(text) => Self::Json(text.as_bytes()),
+        }
+    }
+}
+
 /// One event of a batch, borrowed.
 #[derive(Debug, Clone, Copy)]
 pub struct OutputEvent<'a> {
@@ -445,7 +475,32 @@ impl<'a> OutputEvent<'a> {
     /// Field `slot` of the batch's layout.
     #[must_use]
     pub fn field(&self, slot: usize) -> FieldValue<'a> {
-        self.batch.value(self.batch.cells[self.index * self.batch.width() + slot])
+        self.batch.value(self.cell(slot))
+    }
+
+    /// Whether the event has field `slot` at all; cheaper than reading it.
+    #[must_use]
+    pub fn has(&self, slot: usize) -> bool {
+        !matches!(self.cell(slot), Cell::Absent)
+    }
+
+    /// Field `slot` as bytes, which the decoder found to be UTF-8: for sinks that hand bytes on, row after row.
+    #[must_use]
+    pub fn field_bytes(&self, slot: usize) -> FieldBytes<'a> {
+        let bytes = |span: Span| &self.batch.inputs.bytes[span.range()];
+        match self.cell(slot) {
+            Cell::Absent => FieldBytes::Absent,
+            Cell::Null => FieldBytes::Null,
+            Cell::Bool(value) => FieldBytes::Bool(value),
+            Cell::Number(span) => FieldBytes::Number(bytes(span)),
+            Cell::Text(span) => FieldBytes::Text(bytes(span)),
+            Cell::Json(span) => FieldBytes::Json(bytes(span)),
+            Cell::Unescaped(span) => FieldBytes::Text(&self.batch.unescaped.as_bytes()[span.range()]),
+        }
+    }
+
+    fn cell(&self, slot: usize) -> Cell {
+        self.batch.cells[self.index * self.batch.width() + slot]
     }
 
     /// The whole event as JSON text.
@@ -492,6 +547,10 @@ mod tests {
             FieldValue::Absent,
         ];
         assert_eq!(fields, expected);
+        for (slot, field) in expected.into_iter().enumerate() {
+            assert_eq!(event.field_bytes(slot), FieldBytes::from(field));
+            assert_eq!(event.has(slot), field != FieldValue::Absent);
+        }
         assert_eq!(event.position(), Position::at(9));
         assert_eq!(event.payload(), r#"{"n":12.50,"t":"x","j":[1]}"#);
     }

@@ -264,7 +264,10 @@ fn not_json(error: &serde_json::Error, text: &str) -> Cause {
         };
     }
     let whole = error.to_string();
-    let kind = whole.split(" at line ").next().unwrap_or_default();
+    let kind = match text.strip_prefix('\u{feff}') {
+        Some(_) => "it begins with a byte order mark; save the file as UTF-8 without one",
+        None => whole.split(" at line ").next().unwrap_or_default(),
+    };
     Cause {
         stage: Stage::Decode,
         code: "HX2001",
@@ -300,7 +303,7 @@ mod tests {
             decoder.decode(text.as_bytes()).expect("decodes").iter().cloned().collect();
         let spelled = |slot: usize| match &found[&slot] {
             FieldSpan::Number(r) | FieldSpan::Text(r) | FieldSpan::Json(r) => text[r.clone()].to_owned(),
-            other => format!("{other:?}"),
+            other @ (FieldSpan::Null | FieldSpan::Bool(_) | FieldSpan::Unescaped(_)) => format!("{other:?}"),
         };
         assert_eq!(spelled(0), "12345678901234567890");
         assert_eq!(spelled(1), "-1.50e3");

@@ -147,7 +147,10 @@ fn too_long(length: u64) -> Cause {
     Cause {
         stage: Stage::Decode,
         code: "HX2003",
-        message: format!("the input has {length} bytes, more than maxLine allows; its beginning and its hash are kept"),
+        message: format!(
+            "the input has {length} bytes, more than maxLine allows; its beginning and its hash are kept: shorten such \
+             lines, or raise maxLine"
+        ),
         fingerprint: "longer than maxLine".into(),
     }
 }

@@ -3,7 +3,7 @@
 use std::future::Future;
 use std::sync::Arc;
 
-use hapax_model::contract::{Contract, Difference};
+use hapax_model::contract::{Contract, Difference, TARGET};
 use hapax_model::epoch::{Epoch, Generation};
 use hapax_model::field::FieldPath;
 use hapax_model::ledger::Totals;
@@ -192,7 +192,7 @@ pub enum SinkError {
         message: String,
     },
     /// Another session holds the lock that the claim or the commit needs.
-    #[error("{target} is locked by {holder}")]
+    #[error("{target} is locked by {holder}: end its transaction, or raise busyTimeout if it is only slow")]
     Locked {
         /// Which target.
         target: String,
@@ -275,7 +275,7 @@ pub enum SinkError {
         message: String,
     },
     /// The contract of stored progress differs from what is configured or found now.
-    #[error("the contract of {id} has changed: {}", differences.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))]
+    #[error("the contract of {id} has changed: {}", contract_text(id, differences))]
     ContractChanged {
         /// Which delivery.
         id: DeliveryId,
@@ -283,7 +283,10 @@ pub enum SinkError {
         differences: Vec<Difference>,
     },
     /// Two different events of one epoch have one key, under a strategy that promises that none do.
-    #[error("the events at positions {first} and {second} are different and have one key {key}")]
+    #[error(
+        "the events at positions {first} and {second} are different and have one key {key}, though `unique: true` says \
+         that the key fields name one event: name more keyFields, or write unique: false"
+    )]
     DedupKeyCollision {
         /// The earlier event.
         first: Position,
@@ -294,7 +297,8 @@ pub enum SinkError {
     },
     /// After a restart the same inputs gave other keys than before.
     #[error(
-        "the inputs up to {upto} gave other keys than the last time they were read: the keys are not deterministic"
+        "the inputs up to {upto} gave other keys than the last time they were read: the source or the key strategy was \
+         changed in between; change it back, or accept it with `hapax reset`"
     )]
     NonDeterministicKey {
         /// Where the digests were compared.
@@ -318,14 +322,31 @@ pub enum SinkError {
     },
 }
 
+/// What differs, and what a person can do about it.
+fn contract_text(id: &DeliveryId, differences: &[Difference]) -> String {
+    let listed: Vec<String> = differences.iter().map(ToString::to_string).collect();
+    let target = differences.iter().any(|difference| difference.name == TARGET);
+    let why = if target { " (the table was dropped, made anew, or is another one)" } else { "" };
+    format!(
+        "{}{why}. Change it back, or, if that is meant, run `hapax reset {} --accept`, with `--to earliest` to deliver \
+         everything again",
+        listed.join("; "),
+        id.workflow
+    )
+}
+
 fn reject_text(stop: RejectStop, position: &Position, message: &str) -> String {
     match stop {
         RejectStop::First { .. } => {
-            format!("the input at position {position} was rejected and onReject is stop: {message}")
+            format!(
+                "the input at position {position} was rejected and onReject is stop: {message}. Nothing of its epoch was \
+                 written: mend the table or the input, or write onReject: deadLetter"
+            )
         }
         RejectStop::TooMany { dead, of } => {
             format!(
-                "{dead} of the last {of} inputs were rejected, more than maxRejects allows; the last, at position {position}: {message}"
+                "{dead} of the last {of} inputs were rejected, more than maxRejects allows; the last, at position {position}: \
+                 {message}. Nothing of this epoch was written: mend the table or the input, or raise maxRejects"
             )
         }
     }

@@ -14,6 +14,7 @@ use hapax_model::ledger::Totals;
 use hapax_model::letter::{Cause, Letter, Stage};
 use hapax_model::position::{Bookmark, DeliveryId};
 use hapax_model::progress::Progress;
+use hapax_model::rejects::RejectStop;
 use hapax_model::transaction::{Move, TransactionState};
 use sha2::{Digest, Sha256};
 
@@ -302,11 +303,17 @@ fn letters_of(batch: &Batch, upserted: &Upserted) -> Vec<Letter> {
     batch.letters().iter().map(|(_, letter)| letter.clone()).chain(refused).collect()
 }
 
-fn rejected(batch: &Batch, upserted: &Upserted, dead: &[usize], stop: hapax_model::rejects::RejectStop) -> SinkError {
-    let letters = letters_of(batch, upserted);
-    let message = letters.last().map(|l| l.cause.message.clone()).unwrap_or_default();
-    let position = batch.inputs.position(dead.last().copied().unwrap_or_default());
-    SinkError::Rejected { stop, position, message }
+/// Names the input that broke the rule, with its own cause.
+fn rejected(batch: &Batch, upserted: &Upserted, dead: &[usize], stop: RejectStop) -> SinkError {
+    let guilty = match stop {
+        RejectStop::First { input } => input,
+        RejectStop::TooMany { .. } => dead.last().copied().unwrap_or_default(),
+    };
+    let in_fill = batch.letters().iter().find(|(input, _)| *input == guilty).map(|(_, letter)| &letter.cause);
+    let refused = upserted.rejected.iter().find(|(event, _)| batch.event(*event).input() == guilty);
+    let cause = in_fill.or(refused.map(|(_, cause)| cause));
+    let message = cause.map(|cause| cause.message.clone()).unwrap_or_default();
+    SinkError::Rejected { stop, position: batch.inputs.position(guilty), message }
 }
 
 impl<K: IdempotentSink, P: ProgressStore> Target for StateProgress<K, P> {
@@ -382,10 +389,10 @@ impl<K: IdempotentSink, P: ProgressStore> TransactionalSink for StateProgress<K,
 
     async fn finish(&mut self) -> Result<(), SinkError> {
         let Some(mut last) = self.unsaved.record.clone() else { return Ok(()) };
-        // Position first: the position of this epoch is saved, its counts and letters are not. They get an epoch of
-        // their own, without a range, because the log holds each epoch once.
-        if self.saved.as_ref().is_some_and(|saved| saved.epoch == last.epoch) {
-            last.epoch = last.epoch.next();
+        // Position first: the epoch's position is saved already, its counts and letters get an epoch of their own.
+        let saved = self.saved.as_ref().expect("progress was claimed").epoch;
+        if last.epoch <= saved {
+            last.epoch = saved.next();
         }
         self.save(&last, Totals::default(), Vec::new()).await
     }
@@ -394,3 +401,7 @@ impl<K: IdempotentSink, P: ProgressStore> TransactionalSink for StateProgress<K,
 #[cfg(test)]
 #[path = "state_progress_tests.rs"]
 mod tests;
+
+#[cfg(test)]
+#[path = "state_progress_range_tests.rs"]
+mod range_tests;

@@ -1,37 +1,87 @@
-use std::sync::Mutex;
+//! Progress beside the target: what is saved when, what a failure between the two commits leaves, and other keys.
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use hapax_model::contract::Contract;
 use hapax_model::epoch::{Epoch, Generation};
+use hapax_model::field::FieldPath;
 use hapax_model::key::{DedupStrategy, KeyHash};
-use hapax_model::position::{Incarnation, Position};
+use hapax_model::ledger::Totals;
+use hapax_model::letter::{Cause, Letter, Stage};
+use hapax_model::position::{Bookmark, DeliveryId, Position};
+use hapax_model::progress::Progress;
 use hapax_model::rejects::{OnReject, RejectRule};
 
 use super::*;
-use crate::batch::{Layout, Operation, OutputEvent};
-use crate::sink::Written;
+use crate::batch::{Batch, Layout, Operation, OutputEvent};
+use crate::sink::{EpochRecord, Written};
 
-/// A target that takes everything.
-struct Taker;
+/// The target and the store of one test.
+#[derive(Debug, Default)]
+struct World {
+    rows: Vec<u64>,
+    refuse: Vec<u64>,
+    target_away: bool,
+    store_away: bool,
+    saved: Option<Progress>,
+    letters: Vec<Letter>,
+    intent: Option<Intent>,
+    saves: usize,
+}
 
-impl IdempotentSink for Taker {
+#[derive(Debug, Clone, Default)]
+struct Parts(Arc<Mutex<World>>);
+
+impl Parts {
+    fn lock(&self) -> std::sync::MutexGuard<'_, World> {
+        self.0.lock().expect("no test panics while it holds the world")
+    }
+}
+
+fn away() -> SinkError {
+    SinkError::ConnectionLost { target: "memory".into(), message: "away".into() }
+}
+
+impl IdempotentSink for Parts {
     fn fields(&self) -> &[FieldPath] {
         &[]
     }
 
     async fn inspect(&mut self) -> Result<TargetIdentity, SinkError> {
-        Ok(TargetIdentity("taker".into()))
+        Ok(TargetIdentity("memory".into()))
     }
 
     fn derive_dedup_key(&self, event: &OutputEvent<'_>) -> Option<KeyHash> {
         event.event_key()
     }
 
-    async fn upsert(&mut self, _event: &OutputEvent<'_>) -> Result<Written, SinkError> {
-        Ok(Written::default())
+    async fn upsert(&mut self, event: &OutputEvent<'_>) -> Result<Written, SinkError> {
+        self.lock().rows.push(event.position().offset);
+        Ok(Written { upserts: 1, ..Written::default() })
     }
 
-    async fn upsert_batch(&mut self, _batch: Arc<Batch>) -> Result<Upserted, SinkError> {
-        Ok(Upserted::default())
+    async fn upsert_batch(&mut self, batch: Arc<Batch>) -> Result<Upserted, SinkError> {
+        let mut world = self.lock();
+        if world.target_away {
+            return Err(away());
+        }
+        let mut upserted = Upserted::default();
+        for event in batch.events() {
+            let offset = event.position().offset;
+            if world.refuse.contains(&offset) {
+                let cause = Cause {
+                    stage: Stage::Write,
+                    code: "HX2030",
+                    message: "refused".into(),
+                    fingerprint: "refused".into(),
+                };
+                upserted.rejected.push((event.index(), cause));
+            } else {
+                world.rows.push(offset);
+            }
+        }
+        Ok(upserted)
     }
 
     fn dedup_strategy(&self) -> &DedupStrategy {
@@ -39,131 +89,232 @@ impl IdempotentSink for Taker {
     }
 }
 
-/// A store whose log, like a real one, holds each epoch once.
-#[derive(Clone, Default)]
-struct Store(Arc<Mutex<Vec<(Progress, usize)>>>, Arc<Mutex<Option<Intent>>>);
-
-impl ProgressStore for Store {
-    async fn look(&mut self, _id: &DeliveryId) -> Result<Option<Progress>, SinkError> {
-        Ok(self.0.lock().unwrap().last().map(|(progress, _)| progress.clone()))
+impl ProgressStore for Parts {
+    async fn look(&mut self, _: &DeliveryId) -> Result<Option<Progress>, SinkError> {
+        Ok(self.lock().saved.clone())
     }
 
-    async fn others(&mut self, _id: &DeliveryId) -> Result<Vec<(DeliveryId, Progress)>, SinkError> {
+    async fn others(&mut self, _: &DeliveryId) -> Result<Vec<(DeliveryId, Progress)>, SinkError> {
         Ok(Vec::new())
     }
 
-    async fn claim(&mut self, _id: &DeliveryId, claim: &Claim) -> Result<Progress, SinkError> {
-        let Claim::Take { start, contract, session } = claim else { panic!("nothing is in doubt here") };
-        Ok(Progress {
-            generation: Generation(1),
-            epoch: Epoch(0),
-            bookmark: start.clone(),
-            contract: contract.clone(),
-            snapshot: None,
-            session: session.clone(),
-            totals: Totals::default(),
-        })
+    async fn claim(&mut self, _: &DeliveryId, claim: &Claim) -> Result<Progress, SinkError> {
+        let mut world = self.lock();
+        let first = match claim {
+            Claim::Take { start, contract, session } => Progress {
+                generation: Generation(0),
+                epoch: Epoch(0),
+                bookmark: start.clone(),
+                contract: contract.clone(),
+                snapshot: None,
+                session: session.clone(),
+                totals: Totals::default(),
+            },
+            Claim::Reclaim { .. } => world.saved.clone().expect("claimed"),
+        };
+        let progress = world.saved.get_or_insert(first);
+        progress.generation.0 += 1;
+        Ok(progress.clone())
     }
 
     async fn save(
         &mut self,
-        _id: &DeliveryId,
+        _: &DeliveryId,
         was: &Progress,
         record: &EpochRecord,
         letters: &[Letter],
     ) -> Result<Progress, SinkError> {
-        let mut log = self.0.lock().unwrap();
-        assert!(log.iter().all(|(saved, _)| saved.epoch != record.epoch), "epoch {} is logged twice", record.epoch);
+        let mut world = self.lock();
+        if world.store_away {
+            return Err(away());
+        }
+        let stored = world.saved.clone().expect("claimed");
+        assert_eq!((stored.generation, stored.epoch, &stored.bookmark), (was.generation, was.epoch, &was.bookmark));
+        assert_eq!(record.from, was.bookmark, "a save goes on where the last one ended");
         let totals = was.totals.plus(record.counts);
         let after = Progress { epoch: record.epoch, bookmark: record.to.clone(), totals, ..was.clone() };
-        log.push((after.clone(), letters.len()));
+        world.saved = Some(after.clone());
+        world.letters.extend(letters.iter().cloned());
+        world.saves += 1;
         Ok(after)
     }
 
-    async fn load_intent(&mut self, _id: &DeliveryId) -> Result<Option<Intent>, SinkError> {
-        Ok(self.1.lock().unwrap().clone())
+    async fn load_intent(&mut self, _: &DeliveryId) -> Result<Option<Intent>, SinkError> {
+        Ok(self.lock().intent.clone())
     }
 
-    async fn save_intent(&mut self, _id: &DeliveryId, _epoch: Epoch, intent: &Intent) -> Result<(), SinkError> {
-        *self.1.lock().unwrap() = Some(intent.clone());
+    async fn save_intent(&mut self, _: &DeliveryId, _: Epoch, intent: &Intent) -> Result<(), SinkError> {
+        self.lock().intent = Some(intent.clone());
         Ok(())
     }
 }
 
-fn bookmark(offset: u64) -> Bookmark {
-    Bookmark { position: Position { offset, index: 0 }, incarnation: Incarnation::new(1, "lines") }
+const HOUR: Duration = Duration::from_secs(3600);
+
+fn id() -> DeliveryId {
+    DeliveryId { workflow: "orders".into(), sink: "memory".into(), lane: "0".into() }
 }
 
-/// An epoch of two inputs, one of which has died in the fill.
-fn epoch(number: u64, key: u8) -> (EpochRecord, Batch) {
+fn joined(parts: &Parts, order: Order, interval: Duration) -> StateProgress<Parts, Parts> {
+    StateProgress::new(id(), parts.clone(), parts.clone(), order, WatchKeys::Yes, interval)
+}
+
+async fn claimed(parts: &Parts, order: Order, interval: Duration) -> StateProgress<Parts, Parts> {
+    let mut sink = joined(parts, order, interval);
+    let claim = Claim::Take { start: Bookmark::at("lines", 0), contract: Contract::default(), session: "test".into() };
+    sink.init_transactions(&claim).await.expect("claims");
+    sink
+}
+
+/// Events at positions `from..to`, each keyed by `key` of its position.
+fn batch(from: u64, to: u64, key: fn(u64) -> u8) -> Arc<Batch> {
     let mut batch = Batch::new(Layout::new(&[]));
-    for offset in [2 * number - 2, 2 * number - 1] {
-        batch.inputs.push(Position { offset, index: 0 }, b"{}");
+    for (input, offset) in (from..to).enumerate() {
+        batch.inputs.push(Position::at(offset), b"{}");
+        batch.push_event(input, 0, Operation::Upsert).set_keys(None, Some(KeyHash([key(offset); 16])));
     }
-    batch.push_event(0, 0, Operation::Upsert).set_keys(None, Some(KeyHash([key; 16])));
-    let cause = Cause { stage: Stage::Decode, code: "HX2001", message: "bad".into(), fingerprint: "bad".into() };
-    batch.push_letter(1, cause, None);
-    let record = EpochRecord {
-        epoch: Epoch(number),
-        from: bookmark(2 * number - 2),
-        to: bookmark(2 * number),
-        counts: Totals { read: 2, delivered: 1, dead: 1, filtered: 0, rows: 1 },
-        opened_at_ms: 0,
-        closed_at_ms: 0,
+    Arc::new(batch)
+}
+
+fn own_key(offset: u64) -> u8 {
+    u8::try_from(offset).expect("small")
+}
+
+fn record(epoch: u64, from: u64, to: u64) -> EpochRecord {
+    let inputs = to - from;
+    EpochRecord {
+        epoch: Epoch(epoch),
+        from: Bookmark::at("lines", from),
+        to: Bookmark::at("lines", to),
+        counts: Totals { read: inputs, delivered: inputs, rows: inputs, ..Totals::default() },
+        opened_at_ms: 1,
+        closed_at_ms: 2,
         rejects: RejectRule::new(OnReject::DeadLetter, 1000),
-    };
-    (record, batch)
-}
-
-/// Goal: at the end every count and letter is saved, whichever commit comes first, and no epoch is logged twice.
-/// Method: three epochs, an interval that never passes.
-#[tokio::test]
-async fn what_was_not_saved_yet_is_saved_at_the_end() {
-    for order in [Order::RowsFirst, Order::PositionFirst] {
-        let (store, id) = (Store::default(), DeliveryId { workflow: "w".into(), sink: "s".into(), lane: "l".into() });
-        let mut sink = StateProgress::new(id, Taker, store.clone(), order, WatchKeys::No, Duration::from_secs(3600));
-        let claim = Claim::Take { start: bookmark(0), contract: Contract::default(), session: "test".into() };
-        sink.init_transactions(&claim).await.expect("it is claimed");
-        for number in 1..=3 {
-            let (record, batch) = epoch(number, 7);
-            sink.begin_transaction(record.epoch).expect("it begins");
-            sink.write(Arc::new(batch)).expect("it is staged");
-            let committed = sink.commit_transaction(&record).await.expect("it commits");
-            assert_eq!(committed.stored, order == Order::PositionFirst);
-        }
-        sink.finish().await.expect("the rest is saved");
-        let log = store.0.lock().unwrap();
-        let (last, _) = log.last().expect("something was saved");
-        assert_eq!(last.totals, Totals { read: 6, delivered: 3, dead: 3, filtered: 0, rows: 3 }, "{order:?}");
-        assert_eq!(last.bookmark, bookmark(6), "{order:?}");
-        assert_eq!(log.iter().map(|(_, letters)| letters).sum::<usize>(), 3, "{order:?}");
     }
 }
 
-async fn life(store: &Store, interval: Duration, keys: &[u8]) -> Result<(), SinkError> {
-    let id = DeliveryId { workflow: "w".into(), sink: "s".into(), lane: "l".into() };
-    let mut sink = StateProgress::new(id, Taker, store.clone(), Order::RowsFirst, WatchKeys::Yes, interval);
-    let claim = Claim::Take { start: bookmark(0), contract: Contract::default(), session: "test".into() };
-    sink.init_transactions(&claim).await?;
-    for (key, number) in keys.iter().zip(1..) {
-        let (record, batch) = epoch(number, *key);
-        sink.begin_transaction(record.epoch)?;
-        sink.write(Arc::new(batch))?;
-        sink.commit_transaction(&record).await?;
-    }
-    Ok(())
+async fn epoch(
+    sink: &mut StateProgress<Parts, Parts>,
+    number: u64,
+    from: u64,
+    to: u64,
+    key: fn(u64) -> u8,
+) -> Result<Committed, SinkError> {
+    sink.begin_transaction(Epoch(number)).expect("begins");
+    sink.write(batch(from, to, key)).expect("stages");
+    sink.commit_transaction(&record(number, from, to)).await
 }
 
-/// Goal: keys that changed over a restart are noticed, and the same keys are not blamed when the position is saved in
-/// the middle of the range that is read again. Method: two epochs without a saved position, then a second life.
+/// Goal: rows are there at once, the position only when its interval has passed or the delivery ends.
 #[tokio::test]
-async fn keys_are_compared_over_the_whole_range_that_was_written_down() {
-    for interval in [Duration::ZERO, Duration::from_secs(3600)] {
-        for (again, same) in [([1, 2], true), ([1, 3], false), ([3, 2], false)] {
-            let store = Store::default();
-            life(&store, Duration::from_secs(3600), &[1, 2]).await.expect("the first life goes well");
-            let second = life(&store, interval, &again).await;
-            assert_eq!(second.is_ok(), same, "{interval:?} {again:?}: {second:?}");
+async fn the_position_lags_behind_the_rows_until_it_is_due() {
+    let parts = Parts::default();
+    let mut sink = claimed(&parts, Order::RowsFirst, HOUR).await;
+    for number in 1..=3 {
+        let committed = epoch(&mut sink, number, number * 2 - 2, number * 2, own_key).await.expect("commits");
+        assert!(!committed.stored);
+        assert_eq!(committed.progress.totals.read, number * 2);
+    }
+    assert_eq!(parts.lock().rows, [0, 1, 2, 3, 4, 5]);
+    assert_eq!(parts.lock().saved.as_ref().map(|p| p.epoch), Some(Epoch(0)));
+    sink.finish().await.expect("saves");
+    let saved = parts.lock().saved.clone().expect("saved");
+    assert_eq!((saved.epoch, saved.bookmark.position.offset, saved.totals.read), (Epoch(3), 6, 6));
+    assert!(saved.totals.adds_up());
+    let mut at_once = claimed(&Parts::default(), Order::RowsFirst, Duration::ZERO).await;
+    assert!(epoch(&mut at_once, 1, 0, 2, own_key).await.expect("commits").stored);
+}
+
+/// Goal: a position that could not be saved is saved later, with the rows written once. Method: the store away for one
+/// commit, then a reclaim and the same commit again, as the runtime does.
+#[tokio::test]
+async fn a_failed_save_is_repeated_without_writing_the_rows_again() {
+    let parts = Parts::default();
+    let mut sink = claimed(&parts, Order::RowsFirst, Duration::ZERO).await;
+    epoch(&mut sink, 1, 0, 2, own_key).await.expect("commits");
+    parts.lock().store_away = true;
+    epoch(&mut sink, 2, 2, 4, own_key).await.expect_err("the store is away");
+    parts.lock().store_away = false;
+    let reclaim = Claim::Reclaim { generation: Generation(1), session: "test".into() };
+    assert_eq!(sink.init_transactions(&reclaim).await.expect("reclaims").epoch, Epoch(1));
+    let committed = sink.commit_transaction(&record(2, 2, 4)).await.expect("commits");
+    assert_eq!(parts.lock().rows, [0, 1, 2, 3]);
+    assert_eq!(committed.progress.totals, Totals { read: 4, delivered: 4, rows: 4, ..Totals::default() });
+}
+
+/// Goal: a target that was away gets the epoch when it is back.
+#[tokio::test]
+async fn rows_that_failed_are_written_when_the_target_is_back() {
+    let parts = Parts::default();
+    let mut sink = claimed(&parts, Order::RowsFirst, HOUR).await;
+    epoch(&mut sink, 1, 0, 2, own_key).await.expect("commits");
+    parts.lock().target_away = true;
+    epoch(&mut sink, 2, 2, 4, own_key).await.expect_err("the target is away");
+    parts.lock().target_away = false;
+    let reclaim = Claim::Reclaim { generation: Generation(1), session: "test".into() };
+    let found = sink.init_transactions(&reclaim).await.expect("reclaims");
+    assert_eq!(found.epoch, Epoch(1), "what is in the target counts, saved or not");
+    sink.commit_transaction(&record(2, 2, 4)).await.expect("commits");
+    sink.finish().await.expect("saves");
+    assert_eq!(parts.lock().rows, [0, 1, 2, 3]);
+    assert_eq!(parts.lock().saved.as_ref().map(|p| p.totals.read), Some(4));
+}
+
+/// Goal: a refused row is a letter with the position that passes it, and the books say so.
+#[tokio::test]
+async fn a_refused_row_is_a_letter_saved_with_the_position() {
+    let parts = Parts::default();
+    parts.lock().refuse = vec![1];
+    let mut sink = claimed(&parts, Order::RowsFirst, HOUR).await;
+    let committed = epoch(&mut sink, 1, 0, 3, own_key).await.expect("commits");
+    assert_eq!(committed.dead_inputs, [1]);
+    assert!(parts.lock().letters.is_empty());
+    sink.finish().await.expect("saves");
+    assert_eq!(parts.lock().letters.iter().map(|l| l.position.offset).collect::<Vec<_>>(), [1]);
+    let totals = parts.lock().saved.as_ref().map(|p| p.totals);
+    assert_eq!(totals, Some(Totals { read: 3, delivered: 2, dead: 1, rows: 2, ..Totals::default() }));
+}
+
+/// Goal: at-most-once saves the position first and never writes twice; what failed is a letter, not a silent loss.
+#[tokio::test]
+async fn position_first_never_writes_twice() {
+    let parts = Parts::default();
+    let mut sink = claimed(&parts, Order::PositionFirst, HOUR).await;
+    epoch(&mut sink, 1, 0, 2, own_key).await.expect("commits");
+    assert_eq!(parts.lock().saved.as_ref().map(|p| p.bookmark.position.offset), Some(2));
+    parts.lock().target_away = true;
+    let committed = epoch(&mut sink, 2, 2, 4, own_key).await.expect("commits the position");
+    assert_eq!(committed.dead_inputs, [0, 1]);
+    sink.finish().await.expect("saves");
+    assert_eq!(parts.lock().rows, [0, 1]);
+    assert_eq!(parts.lock().letters.iter().map(|l| l.cause.code).collect::<Vec<_>>(), ["HX2040"; 2]);
+    let totals = parts.lock().saved.as_ref().map(|p| p.totals).expect("saved");
+    assert_eq!(totals, Totals { read: 4, delivered: 2, dead: 2, rows: 2, ..Totals::default() });
+    let epoch = parts.lock().saved.as_ref().map(|p| p.epoch.0);
+    assert_eq!(epoch, Some(3), "what the last epoch did is an epoch of its own: its number is saved already");
+}
+
+/// Goal: after a restart the same inputs must give the same keys, however the epochs are cut. Method: send two epochs,
+/// restart, send again in other cuts; once with the same keys, once with one other key.
+#[tokio::test]
+async fn other_keys_after_a_restart_are_noticed() {
+    let cuts = [vec![(0, 6)], vec![(0, 1), (1, 5), (5, 6)], vec![(0, 4), (4, 9)]];
+    for (key, fails) in [(own_key as fn(u64) -> u8, false), (|n| own_key(n) + u8::from(n == 3), true)] {
+        for cut in &cuts {
+            let parts = Parts::default();
+            let mut first = claimed(&parts, Order::RowsFirst, HOUR).await;
+            epoch(&mut first, 1, 0, 2, own_key).await.expect("commits");
+            epoch(&mut first, 2, 2, 6, own_key).await.expect("commits");
+            let mut second = claimed(&parts, Order::RowsFirst, HOUR).await;
+            let mut noticed = false;
+            for (number, (from, to)) in (1..).zip(cut) {
+                if let Err(error) = epoch(&mut second, number, *from, *to, key).await {
+                    assert!(matches!(error, SinkError::NonDeterministicKey { .. }), "{error}");
+                    noticed = true;
+                    break;
+                }
+            }
+            assert_eq!(noticed, fails, "{cut:?}");
         }
     }
 }

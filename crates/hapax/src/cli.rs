@@ -165,6 +165,18 @@ pub(crate) enum DlqCommand {
     },
 }
 
+impl DlqCommand {
+    /// Which letters it is about.
+    pub(crate) const fn choice(&self) -> &DlqChoice {
+        match self {
+            Self::List(choice)
+            | Self::Show { choice, .. }
+            | Self::Replay { choice, .. }
+            | Self::Discard { choice, .. } => choice,
+        }
+    }
+}
+
 /// Which letters.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct DlqChoice {

@@ -1,5 +1,8 @@
 //! The program: flags, configuration, assembly, commands.
 
+#[macro_use]
+mod output;
+
 mod assemble;
 mod cli;
 mod commands;

@@ -326,10 +326,7 @@ fn unavailable(path: &Path, source: io::Error) -> SourceError {
         io::ErrorKind::InvalidInput | io::ErrorKind::IsADirectory => "name a file in `path`",
         _ => "check the disk or mount that it is on",
     };
-    SourceError::Unavailable {
-        what: format!("{} cannot be read ({cure}; tried again until it can)", path.display()),
-        source,
-    }
+    SourceError::Unavailable { what: format!("{} cannot be read ({cure})", path.display()), source }
 }
 
 fn continued(offset: u64) -> String {

@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use hapax_engine::batch::Batch;
 use hapax_engine::sink::{EpochRecord, SinkError, Written};
+use hapax_model::epoch::Epoch;
 use hapax_model::fault::{Bug, planted, point};
 use hapax_model::ledger::Totals;
 use hapax_model::letter::{Cause, Letter};
@@ -174,7 +175,13 @@ fn swap_first(connection: &Connection, job: &Job) -> Result<Progress, SinkError>
         let (epoch, bookmark) = (job.record.epoch, job.record.to.clone());
         return Ok(Progress { epoch, bookmark, ..job.was.clone() });
     }
-    progress::swap(connection, &job.id, &job.was, &job.record)
+    progress::swap(connection, &job.id, &expected(job), &job.record)
+}
+
+/// Progress as it must be for this epoch to be the next one: what the record says, not what we remember.
+fn expected(job: &Job) -> Progress {
+    let epoch = Epoch(job.record.epoch.0.saturating_sub(1));
+    Progress { epoch, bookmark: job.record.from.clone(), ..job.was.clone() }
 }
 
 /// Only with the bug planted: progress in a transaction of its own, after the data.
@@ -182,7 +189,7 @@ fn progress_afterwards(connection: &Connection, job: &Job, totals: Totals) -> Re
     let (path, during) = (path_of(connection), During::Epoch(job.record.epoch));
     let transaction = Transaction::new_unchecked(connection, TransactionBehavior::Immediate)
         .map_err(|error| sink_error(&path, during, &error))?;
-    progress::swap(&transaction, &job.id, &job.was, &job.record)?;
+    progress::swap(&transaction, &job.id, &expected(job), &job.record)?;
     progress::correct_totals(&transaction, &job.id, job.record.epoch, totals)?;
     progress::log_epoch(&transaction, &job.id, job.was.generation, &job.record, job.record.counts)?;
     after_commit(&path, during, checked_commit(&transaction))

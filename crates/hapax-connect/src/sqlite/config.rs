@@ -38,6 +38,8 @@ pub struct SqliteSinkConfig {
     pub unique_keys: UniqueKeys,
     /// How long a wait for the file's lock may last.
     pub busy_timeout: Duration,
+    /// How long a claim waits for the transaction of a worker that is still at it (`claimTimeout`).
+    pub claim_timeout: Duration,
     /// How many rows one statement carries at most; at least 1.
     pub rows_per_statement: usize,
 }
@@ -97,6 +99,7 @@ impl SqliteSinkConfig {
             progress: ProgressPlace::Sink,
             unique_keys: UniqueKeys::NotPromised,
             busy_timeout: BUSY_TIMEOUT,
+            claim_timeout: BUSY_TIMEOUT,
             rows_per_statement: ROWS_PER_STATEMENT,
         }
     }

@@ -5,7 +5,7 @@
 
 use std::cmp::Ordering;
 
-use hapax_model::field::FieldValue;
+use hapax_engine::batch::FieldBytes;
 use hapax_model::key::{KeyHash, KeyText};
 use hapax_model::letter::{Cause, Stage};
 use hapax_model::position::Position;
@@ -34,8 +34,8 @@ pub enum Stored<'a> {
     Integer(i64),
     /// A double.
     Real(f64),
-    /// Text.
-    Text(&'a str),
+    /// Text, in UTF-8.
+    Text(&'a [u8]),
     /// Bytes.
     Blob(&'a [u8]),
     /// A key in a BLOB column.
@@ -52,7 +52,7 @@ impl Stored<'_> {
             Self::Null => ValueRef::Null,
             Self::Integer(value) => ValueRef::Integer(*value),
             Self::Real(value) => ValueRef::Real(*value),
-            Self::Text(value) => ValueRef::Text(value.as_bytes()),
+            Self::Text(value) => ValueRef::Text(value),
             Self::Blob(value) => ValueRef::Blob(value),
             Self::KeyBytes(key) => ValueRef::Blob(&key.0),
             Self::KeyText(key) => ValueRef::Text(key.as_bytes()),
@@ -90,7 +90,7 @@ impl Stored<'_> {
         let (a, b) = (self.as_ref(), other.as_ref());
         match (a, b) {
             (ValueRef::Integer(a), ValueRef::Integer(b)) => a.cmp(&b),
-            (ValueRef::Real(a), ValueRef::Real(b)) => a.total_cmp(&b),
+            (ValueRef::Real(a), ValueRef::Real(b)) => a.partial_cmp(&b).unwrap_or(Ordering::Equal),
             (ValueRef::Integer(a), ValueRef::Real(b)) => order_mixed(a, b),
             (ValueRef::Real(a), ValueRef::Integer(b)) => order_mixed(b, a).reverse(),
             (ValueRef::Text(a), ValueRef::Text(b)) | (ValueRef::Blob(a), ValueRef::Blob(b)) => a.cmp(b),
@@ -172,14 +172,14 @@ pub fn key(column: &LiveColumn, key: KeyHash) -> Stored<'static> {
 ///
 /// # Errors
 /// Why the event is rejected: the value cannot be kept exactly, or is missing where one must be.
-pub fn field<'a>(column: &LiveColumn, value: FieldValue<'a>) -> Result<Stored<'a>, Cause> {
+pub fn field<'a>(column: &LiveColumn, value: FieldBytes<'a>) -> Result<Stored<'a>, Cause> {
     let stored = match value {
-        FieldValue::Absent | FieldValue::Null if column.required => return Err(missing(column, value)),
-        FieldValue::Absent | FieldValue::Null => Some(Stored::Null),
-        FieldValue::Bool(value) => boolean(column.affinity, value),
-        FieldValue::Number(text) => number(column.affinity, text),
-        FieldValue::Text(text) => string(column, text),
-        FieldValue::Json(text) => json(column, text),
+        FieldBytes::Absent | FieldBytes::Null if column.required => return Err(missing(column, value)),
+        FieldBytes::Absent | FieldBytes::Null => Some(Stored::Null),
+        FieldBytes::Bool(value) => boolean(column.affinity, value),
+        FieldBytes::Number(text) => number(column.affinity, text),
+        FieldBytes::Text(text) => string(column, text),
+        FieldBytes::Json(text) => json(column, text),
     };
     stored.ok_or_else(|| misfit(column, value))
 }
@@ -187,32 +187,57 @@ pub fn field<'a>(column: &LiveColumn, value: FieldValue<'a>) -> Result<Stored<'a
 fn boolean(affinity: Affinity, value: bool) -> Option<Stored<'static>> {
     match affinity {
         Affinity::Integer | Affinity::Numeric | Affinity::Any => Some(Stored::Integer(value.into())),
-        Affinity::Text => Some(Stored::Text(if value { "true" } else { "false" })),
+        Affinity::Text => Some(Stored::Text(if value { b"true" } else { b"false" })),
         Affinity::Real | Affinity::Blob => None,
     }
 }
 
-fn number(affinity: Affinity, text: &str) -> Option<Stored<'_>> {
+fn number(affinity: Affinity, bytes: &[u8]) -> Option<Stored<'_>> {
+    // Most numbers are short and whole; those need no second look at their text.
+    match (affinity, short_integer(bytes)) {
+        (Affinity::Text, _) => return Some(Stored::Text(bytes)),
+        (Affinity::Blob, _) => return None,
+        (Affinity::Integer | Affinity::Numeric | Affinity::Any, Some(value)) => return Some(Stored::Integer(value)),
+        (Affinity::Integer | Affinity::Numeric | Affinity::Any | Affinity::Real, _) => {}
+    }
+    let text = std::str::from_utf8(bytes).ok()?;
     match affinity {
         Affinity::Integer => integer(text).map(Stored::Integer),
         Affinity::Real => double(text).map(Stored::Real),
-        Affinity::Text => Some(Stored::Text(text)),
         Affinity::Numeric | Affinity::Any => match integer(text) {
             Some(value) => Some(Stored::Integer(value)),
             None => double(text).filter(|value| keeps_digits(text, *value)).map(Stored::Real),
         },
-        Affinity::Blob => None,
+        Affinity::Text | Affinity::Blob => None,
     }
 }
 
-fn string<'a>(column: &LiveColumn, text: &'a str) -> Option<Stored<'a>> {
+/// A whole number of at most eighteen digits, which cannot overflow.
+fn short_integer(bytes: &[u8]) -> Option<i64> {
+    let (negative, digits) = bytes.strip_prefix(b"-").map_or((false, bytes), |rest| (true, rest));
+    if digits.is_empty() || digits.len() > 18 {
+        return None;
+    }
+    let mut value = 0_i64;
+    for byte in digits {
+        let digit = byte.wrapping_sub(b'0');
+        if digit > 9 {
+            return None;
+        }
+        value = value * 10 + i64::from(digit);
+    }
+    Some(if negative { -value } else { value })
+}
+
+fn string<'a>(column: &LiveColumn, bytes: &'a [u8]) -> Option<Stored<'a>> {
     match column.affinity {
-        Affinity::Text | Affinity::Any => Some(Stored::Text(text)),
-        Affinity::Blob => Some(Stored::Blob(text.as_bytes())),
+        Affinity::Text | Affinity::Any => Some(Stored::Text(bytes)),
+        Affinity::Blob => Some(Stored::Blob(bytes)),
         Affinity::Numeric if !is_number_type(&column.declared) => {
+            let text = std::str::from_utf8(bytes).ok()?;
             // SQLite would turn text that looks like a number into one: only where that loses nothing.
             match looks_like_a_number(text) {
-                false => Some(Stored::Text(text)),
+                false => Some(Stored::Text(bytes)),
                 true => text.parse().ok().filter(|value: &i64| value.to_string() == text).map(Stored::Integer),
             }
         }
@@ -220,11 +245,11 @@ fn string<'a>(column: &LiveColumn, text: &'a str) -> Option<Stored<'a>> {
     }
 }
 
-fn json<'a>(column: &LiveColumn, text: &'a str) -> Option<Stored<'a>> {
+fn json<'a>(column: &LiveColumn, bytes: &'a [u8]) -> Option<Stored<'a>> {
     match column.affinity {
-        Affinity::Text | Affinity::Any => Some(Stored::Text(text)),
-        Affinity::Blob => Some(Stored::Blob(text.as_bytes())),
-        Affinity::Numeric => (!is_number_type(&column.declared)).then_some(Stored::Text(text)),
+        Affinity::Text | Affinity::Any => Some(Stored::Text(bytes)),
+        Affinity::Blob => Some(Stored::Blob(bytes)),
+        Affinity::Numeric => (!is_number_type(&column.declared)).then_some(Stored::Text(bytes)),
         Affinity::Integer | Affinity::Real => None,
     }
 }
@@ -299,13 +324,16 @@ impl Decimal {
     }
 }
 
-fn misfit(column: &LiveColumn, value: FieldValue<'_>) -> Cause {
-    let (name, kind) = (&column.name, value.kind());
+fn misfit(column: &LiveColumn, value: FieldBytes<'_>) -> Cause {
+    let name = &column.name;
     let declared = if column.declared.is_empty() { "no type" } else { &column.declared };
-    let text = match value {
-        FieldValue::Absent | FieldValue::Null => String::new(),
-        FieldValue::Bool(value) => value.to_string(),
-        FieldValue::Number(text) | FieldValue::Text(text) | FieldValue::Json(text) => shown(text),
+    let (kind, text) = match value {
+        FieldBytes::Absent => ("nothing", String::new()),
+        FieldBytes::Null => ("null", String::new()),
+        FieldBytes::Bool(value) => ("a boolean", value.to_string()),
+        FieldBytes::Number(text) => ("a number", shown(text)),
+        FieldBytes::Text(text) => ("a string", shown(text)),
+        FieldBytes::Json(text) => ("an array or object", shown(text)),
     };
     Cause {
         stage: Stage::Map,
@@ -315,16 +343,15 @@ fn misfit(column: &LiveColumn, value: FieldValue<'_>) -> Cause {
     }
 }
 
-fn missing(column: &LiveColumn, value: FieldValue<'_>) -> Cause {
-    let message = match value {
-        FieldValue::Absent => format!("column \"{}\" must have a value, and the event has no such field", column.name),
-        _ => format!("column \"{}\" must have a value, and the event says null", column.name),
-    };
+fn missing(column: &LiveColumn, value: FieldBytes<'_>) -> Cause {
+    let why = if value == FieldBytes::Absent { "has no such field" } else { "says null" };
+    let message = format!("column \"{}\" must have a value, and the event {why}", column.name);
     Cause { stage: Stage::Map, code: NULL, fingerprint: message.clone(), message }
 }
 
 /// The beginning of a value, on one line.
-fn shown(text: &str) -> String {
+fn shown(bytes: &[u8]) -> String {
+    let text = String::from_utf8_lossy(bytes);
     let mut out: String = text.chars().take(SHOWN_CHARACTERS).flat_map(char::escape_debug).collect();
     if text.chars().nth(SHOWN_CHARACTERS).is_some() {
         out.push('…');

@@ -119,10 +119,10 @@ pub(super) fn inspect_foreign_again(
 
 /// A table that was fit and is not any more has evolved.
 fn evolved(error: SinkError) -> SinkError {
-    match error {
-        SinkError::Unfit { target, message, .. } => SinkError::SchemaEvolution { target, message },
-        other => other,
+    if let SinkError::Unfit { target, message, .. } = error {
+        return SinkError::SchemaEvolution { target, message };
     }
+    error
 }
 
 fn identity(database: &str, table: &str, marker: &str) -> TargetIdentity {

@@ -14,6 +14,8 @@ pub mod letters;
 pub mod mapping;
 pub mod progress;
 mod replay;
+#[cfg(test)]
+mod rig;
 mod rows;
 #[cfg(test)]
 mod sample;

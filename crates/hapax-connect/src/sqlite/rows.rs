@@ -5,16 +5,15 @@
 
 use std::cmp::Ordering;
 
-use hapax_engine::batch::{Batch, Operation, OutputEvent};
+use hapax_engine::batch::{Batch, FieldBytes, Operation, OutputEvent};
 use hapax_engine::reduce::{Cover, RowFacts, RowKeys, first_collision, reduce};
 use hapax_engine::sink::SinkError;
-use hapax_model::field::FieldValue;
 use hapax_model::letter::{Cause, Stage};
 use hapax_model::mode::ConflictMode;
 
 use super::config::UniqueKeys;
 use super::convert::{self, Stored};
-use super::mapping::{Feed, Mapping};
+use super::mapping::{FedColumn, Feed, Mapping};
 use super::statement::{AbsentSet, RowKind};
 
 /// An event that is a delete, in a mode that has none.
@@ -37,6 +36,9 @@ pub(super) struct Rows<'a> {
     pub(super) batch: &'a Batch,
     /// Where each column's field is in this batch, if it has it.
     slots: Vec<Option<usize>>,
+    /// Columns that a row may leave to their default or as they are, with their slots. The key cannot be left out,
+    /// nor a column that must have a value and has no default.
+    optional: Vec<(usize, Option<usize>)>,
     incarnations: Incarnations,
 }
 
@@ -46,8 +48,15 @@ impl<'a> Rows<'a> {
             Feed::Field(at) => batch.layout().slot_of(&mapping.fields[at]),
             Feed::Key | Feed::Version | Feed::Deleted => None,
         };
-        let slots = mapping.columns.iter().map(|column| slot(column.feed)).collect();
-        Self { mapping, batch, slots, incarnations }
+        let slots: Vec<Option<usize>> = mapping.columns.iter().map(|column| slot(column.feed)).collect();
+        let may_be_left_out = |(at, column): &(usize, &FedColumn)| {
+            matches!(column.feed, Feed::Field(_))
+                && (column.live.fills_itself || !column.live.required)
+                && !mapping.key.contains(at)
+        };
+        let optional =
+            mapping.columns.iter().enumerate().filter(may_be_left_out).map(|(at, _)| (at, slots[at])).collect();
+        Self { mapping, batch, slots, optional, incarnations }
     }
 
     /// What an event asks of the table.
@@ -68,32 +77,22 @@ impl<'a> Rows<'a> {
     pub(super) fn absent(&self, event: &OutputEvent<'_>, kind: RowKind, absent: &mut AbsentSet) {
         absent.reset(self.mapping.columns.len());
         if kind == RowKind::Upsert {
-            for at in 0..self.slots.len() {
-                if self.leaves_out(event, at) {
-                    absent.insert(at);
+            for (at, slot) in &self.optional {
+                if slot.is_none_or(|slot| !event.has(slot)) {
+                    absent.insert(*at);
                 }
             }
         }
-    }
-
-    /// A column that must have a value and has no default cannot be left out, nor can the key.
-    fn leaves_out(&self, event: &OutputEvent<'_>, at: usize) -> bool {
-        let column = &self.mapping.columns[at];
-        matches!(column.feed, Feed::Field(_))
-            && self.field(event, at) == FieldValue::Absent
-            && (column.live.fills_itself || !column.live.required)
-            && !self.mapping.key.contains(&at)
-    }
-
-    fn field<'b>(&self, event: &OutputEvent<'b>, at: usize) -> FieldValue<'b> {
-        self.slots[at].map_or(FieldValue::Absent, |slot| event.field(slot))
     }
 
     /// What an event puts into column `at` of the mapping.
     pub(super) fn value<'b>(&self, event: &OutputEvent<'b>, at: usize) -> Result<Stored<'b>, Cause> {
         let column = &self.mapping.columns[at];
         match column.feed {
-            Feed::Field(_) => convert::field(&column.live, self.field(event, at)),
+            Feed::Field(_) => {
+                let field = self.slots[at].map_or(FieldBytes::Absent, |slot| event.field_bytes(slot));
+                convert::field(&column.live, field)
+            }
             Feed::Key => match self.key(event) {
                 Some(key) => Ok(convert::key(&column.live, key)),
                 None => Err(self.no_key()),
@@ -165,7 +164,7 @@ impl<'a> Rows<'a> {
         let width = self.batch.layout().paths().len();
         let differ = |a: usize, b: usize| {
             let (a, b) = (self.batch.event(a), self.batch.event(b));
-            (0..width).any(|slot| a.field(slot) != b.field(slot))
+            (0..width).any(|slot| a.field_bytes(slot) != b.field_bytes(slot))
         };
         let Some((first, second)) = first_collision(keys, differ) else { return Ok(()) };
         let (first, second) = (self.batch.event(first), self.batch.event(second));
@@ -185,8 +184,8 @@ pub(super) fn dedup_key(mode: ConflictMode, event: &OutputEvent<'_>) -> Option<h
 impl RowFacts for Rows<'_> {
     fn cover(&self, event: usize) -> Cover {
         let event = self.batch.event(event);
-        let partial =
-            event.operation() == Operation::Upsert && (0..self.slots.len()).any(|at| self.leaves_out(&event, at));
+        let partial = event.operation() == Operation::Upsert
+            && self.optional.iter().any(|(_, slot)| slot.is_none_or(|slot| !event.has(slot)));
         // A version that does not fit must reach the table's row by row pass, not vanish here.
         let unreadable = self.mapping.version.is_some_and(|at| self.value(&event, at).is_err());
         if partial || unreadable { Cover::Part } else { Cover::Whole }

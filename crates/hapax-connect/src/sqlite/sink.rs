@@ -21,7 +21,7 @@ use rusqlite::Connection;
 
 use super::commit::{Job, commit};
 use super::config::SqliteSinkConfig;
-use super::error::{During, open_error, session_lost};
+use super::error::{During, open_error, session_lost, sink_error};
 use super::inspect::{Inspected, inspect};
 use super::mapping::Mapping;
 use super::progress;
@@ -186,7 +186,15 @@ impl TransactionalSink for SqliteSink {
         let after = self.state.after(Move::Claim)?;
         self.inspected().await?;
         let (id, claim) = (self.id.clone(), claim.clone());
-        let progress = self.run(During::Claim, move |connection| progress::claim(connection, &id, &claim)).await?;
+        let (path, waits) = (self.config.path.clone(), (self.config.claim_timeout, self.config.busy_timeout));
+        let take = move |connection: &mut Connection| {
+            let fail = |error| sink_error(&path, During::Claim, &error);
+            connection.busy_timeout(waits.0).map_err(fail)?;
+            let claimed = progress::claim(connection, &id, &claim);
+            connection.busy_timeout(waits.1).map_err(fail)?;
+            claimed
+        };
+        let progress = self.run(During::Claim, take).await?;
         self.progress = Some(progress.clone());
         self.state = after;
         Ok(progress)

@@ -232,7 +232,7 @@ pub fn drop_all(connection: &Connection) -> Result<(), SinkError> {
 }
 
 fn marker_triggers(connection: &Connection) -> rusqlite::Result<Vec<String>> {
-    let sql = "SELECT name FROM sqlite_schema WHERE type = 'trigger' AND substr(name, 1, 6) = 'hapax_'";
+    let sql = "SELECT name FROM sqlite_schema WHERE type = 'trigger' AND name GLOB 'hapax_marker_*'";
     connection.prepare(sql)?.query_map([], |row| row.get(0))?.collect()
 }
 

@@ -17,7 +17,7 @@ use tokio::sync::{mpsc, watch};
 
 use super::fill::Filled;
 use super::look::Claimed;
-use super::{AfterDoubt, Control, Settings, Stop, now_ms, point};
+use super::{AfterDoubt, Control, Settings, Stop, now_ms, point, stopping};
 use crate::backoff::Backoff;
 use crate::batch::Batch;
 use crate::sink::{Claim, Committed, EpochRecord, Reaction, SinkError, TransactionalSink, Written};
@@ -25,6 +25,9 @@ use crate::state::StateStore;
 
 /// The witness is saved at most so often.
 const WITNESS_INTERVAL: Duration = Duration::from_secs(1);
+
+/// How often a commit is tried once the process was asked to end.
+const TRIES_WHILE_DRAINING: u32 = 5;
 
 /// What the committer tells the filler.
 #[derive(Debug, Clone)]
@@ -199,7 +202,10 @@ impl<K: TransactionalSink, T: StateStore> Committer<K, T> {
     async fn pause(&mut self, error: &SinkError, backoff: &mut Backoff) -> Result<(), Stop> {
         self.control.meter.retried();
         self.control.meter.set_state("waiting");
-        let wait = backoff.failed(Instant::now(), fastrand::f64()).ok_or_else(|| Stop::of_sink(error))?;
+        // Asked to end while the target is away: a few more tries, then without it. Nothing is lost, it is read again.
+        let give_up = stopping(&self.control) && backoff.attempts() >= TRIES_WHILE_DRAINING;
+        let wait = backoff.failed(Instant::now(), fastrand::f64()).filter(|_| !give_up);
+        let wait = wait.ok_or_else(|| Stop::of_sink(error))?;
         tracing::warn!(delivery = %self.settings.id, code = error.code(), %error, attempt = backoff.attempts(),
             wait_ms = wait.as_millis(), "the commit did not go through; finding out what became of it");
         tokio::time::sleep(wait).await;

@@ -3,6 +3,7 @@
 //!
 //! Invariant: at most one epoch is with the committer; the buffer closes by time, by its bounds, by memory, or at an end.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -15,7 +16,7 @@ use tokio::time::Instant;
 
 use super::commit::{Committer, News};
 use super::lease::HeldLease;
-use super::look::Claimed;
+use super::look::{Claimed, gap_cure};
 use super::{Control, DeliveryEnd, Settings, Stop, now_ms, point, stopping};
 use crate::backoff::Backoff;
 use crate::batch::Batch;
@@ -56,6 +57,8 @@ pub(super) struct Filler<S> {
     epoch: Epoch,
     from: Bookmark,
     last_commit: Instant,
+    /// Fields that no column takes, each named in the log once.
+    named: HashSet<String>,
 }
 
 /// The buffer that is being filled.
@@ -76,6 +79,7 @@ impl<S: Source> Filler<S> {
             epoch: progress.epoch.next(),
             from: progress.bookmark,
             last_commit: Instant::now(),
+            named: HashSet::new(),
         }
     }
 
@@ -192,6 +196,7 @@ impl<S: Source> Filler<S> {
         buffer.opened_at.get_or_insert_with(|| (Instant::now(), now_ms()));
         self.control.meter.read_inputs(read, now_ms());
         pipeline.process(&mut buffer.batch, first, self.epoch, incarnation);
+        self.name_unknown(pipeline);
         buffer.loan.settle(buffer.batch.memory_bytes());
         let bounds = &self.settings.epoch;
         if buffer.batch.inputs.len() >= max_events(bounds)
@@ -201,6 +206,19 @@ impl<S: Source> Filler<S> {
             self.control.meter.closed_early();
         }
         point("fill.middle");
+    }
+
+    /// Names fields that no column takes, each once, and shows how often they came.
+    fn name_unknown(&mut self, pipeline: &Pipeline) {
+        let unknown = pipeline.decoder().unknown();
+        if unknown.len() > self.named.len() {
+            for (field, _) in unknown {
+                if self.named.insert(field.clone()) {
+                    tracing::info!(delivery = %self.settings.id, field, "no column takes this field; it is left out and counted");
+                }
+            }
+        }
+        self.control.meter.set_unknown(unknown);
     }
 
     /// Borrows memory for the next chunk. False: there is none, and the epoch closes early to give its own back.
@@ -264,21 +282,28 @@ impl<S: Source> Filler<S> {
             Ok(Held::OtherIncarnation { now }) => Stop::new(
                 5,
                 "HX3004",
-                format!("the source changed while it was read: it was at {bookmark}, it is now {now}"),
+                format!("the source changed while it was read: it was at {bookmark}, it is now {now}. {}", self.cure()),
             ),
-            Ok(Held::Gone { missing }) => Stop::new(5, "HX3002", format!("the source lost what comes next: {missing}")),
-            Err(error @ SourceError::Gap { .. }) => Stop::new(5, error.code(), error.to_string()),
+            Ok(Held::Gone { missing }) => {
+                Stop::new(5, "HX3002", format!("the source lost what comes next: {missing}. {}", self.cure()))
+            }
+            Err(error @ SourceError::Gap { .. }) => Stop::new(5, error.code(), format!("{error}. {}", self.cure())),
         };
         Some(Ending::Failed(stop))
     }
 
+    fn cure(&self) -> String {
+        gap_cure(&self.settings.id)
+    }
+
     fn source_failed(&self, error: &SourceError, backoff: &mut Backoff) -> Result<Duration, Ending> {
-        let give_up = |exit_code| Ending::Failed(Stop::new(exit_code, error.code(), error.to_string()));
+        let give_up = |exit_code, message| Ending::Failed(Stop::new(exit_code, error.code(), message));
         match error.reaction() {
-            SourceReaction::StopForPerson => Err(give_up(5)),
+            SourceReaction::StopForPerson => Err(give_up(5, format!("{error}. {}", self.cure()))),
             SourceReaction::Retry => {
                 self.control.meter.retried();
-                let wait = backoff.failed(std::time::Instant::now(), fastrand::f64()).ok_or_else(|| give_up(1))?;
+                let wait = backoff.failed(std::time::Instant::now(), fastrand::f64());
+                let wait = wait.ok_or_else(|| give_up(1, error.to_string()))?;
                 tracing::warn!(delivery = %self.settings.id, code = error.code(), %error, attempt = backoff.attempts(),
                     wait_ms = wait.as_millis(), "the source is away; trying again");
                 Ok(wait)

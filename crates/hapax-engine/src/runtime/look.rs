@@ -2,14 +2,17 @@
 
 use hapax_model::contract::{Contract, TARGET};
 use hapax_model::fault::{self, Bug};
-use hapax_model::position::Bookmark;
+use hapax_model::position::{Bookmark, DeliveryId};
 use hapax_model::progress::{Progress, Witness, WitnessVerdict, decide_witness};
 
 use super::{Control, Settings, Stop, point, sleep_or_stop, stopping};
 use crate::backoff::Backoff;
 use crate::sink::{Claim, Reaction, SinkError, TransactionalSink};
-use crate::source::{Held, Source, SourceError, SourceReaction, StartAt};
+use crate::source::{Follow, Held, Source, SourceError, SourceReaction, StartAt};
 use crate::state::StateStore;
+
+/// The code of a source that cannot be read now.
+const SOURCE_AWAY: &str = "HX3001";
 
 /// What the claim found: the authority from here on.
 #[derive(Debug, Clone)]
@@ -38,7 +41,12 @@ pub(super) async fn look_and_claim<S: Source, K: TransactionalSink, T: StateStor
         };
         control.meter.set_state("waiting");
         control.meter.retried();
-        let Some(wait) = backoff.failed(std::time::Instant::now(), fastrand::f64()) else { return Err(failure) };
+        // Who asks for what is there now is told soon that there is nothing; who follows a file may wait for it.
+        let told = settings.follow == Follow::No
+            && failure.code == SOURCE_AWAY
+            && backoff.attempts() >= settings.retries.max_attempts.saturating_sub(1);
+        let wait = backoff.failed(std::time::Instant::now(), fastrand::f64()).filter(|_| !told);
+        let Some(wait) = wait else { return Err(failure) };
         tracing::warn!(delivery = %settings.id, code = failure.code, error = failure.message, attempt = backoff.attempts(),
             wait_ms = wait.as_millis(), "cannot start yet; trying again");
         sleep_or_stop(control, wait).await;
@@ -98,6 +106,7 @@ async fn try_once<S: Source, K: TransactionalSink, T: StateStore>(
     let claim = Claim::Take { start, contract: contract.clone(), session: settings.session.clone() };
     let progress = sink.init_transactions(&claim).await?;
     compare(settings, Some(&progress), &contract, witness.as_ref(), &progress.bookmark, source).await?;
+    say_went_back(settings, &progress, witness.as_ref());
     point("claim.answered");
 
     let mut resume = progress.bookmark.clone();
@@ -160,11 +169,19 @@ async fn compare<S: Source>(
             return Err(Refusal::Stop(Stop::new(5, "HX3004", message)));
         }
         Held::Gone { missing } => {
-            let message = format!("the source of {id} no longer holds what comes next: {missing}");
+            let message = format!("the source of {id} no longer holds what comes next: {missing}. {}", gap_cure(id));
             return Err(Refusal::Stop(Stop::new(5, "HX3002", message)));
         }
     }
     went_back(settings, progress, witness, resume)
+}
+
+/// What a person can do about inputs that are gone.
+pub(super) fn gap_cure(id: &DeliveryId) -> String {
+    format!(
+        "Bring it back, or go on with what is there now, from its beginning: `hapax reset {} --accept`",
+        id.workflow
+    )
 }
 
 /// The target was restored to an older copy: rewinding is right if the source still holds the range, as it does here.
@@ -189,7 +206,13 @@ fn went_back(
         );
         return Err(Refusal::Stop(Stop::new(5, "HX4018", message)));
     }
-    tracing::warn!(delivery = %id, seen_epoch = seen.epoch.0, from = %resume, to = %seen.bookmark.position,
-        "the target went back, as after a restored backup: rewinding");
     Ok(())
+}
+
+/// Said once, after the claim: until then another worker may still deliver what is missing.
+fn say_went_back(settings: &Settings, progress: &Progress, witness: Option<&Witness>) {
+    if let (WitnessVerdict::WentBack, Some(seen)) = (decide_witness(Some(progress), witness), witness) {
+        tracing::warn!(delivery = %settings.id, seen_epoch = seen.epoch.0, from = %progress.bookmark,
+            to = %seen.bookmark.position, "the target went back, as after a restored backup: rewinding");
+    }
 }

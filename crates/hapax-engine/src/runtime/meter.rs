@@ -52,6 +52,8 @@ pub struct Reading {
     pub commit_micros_max: u64,
     /// Where the source's end is, if it knows.
     pub extent: Option<u64>,
+    /// Fields that no column takes, with how often each came since this worker started, or its table changed.
+    pub unknown_fields: Vec<(String, u64)>,
     /// When the oldest input that is not committed yet was read, in milliseconds since 1970.
     pub oldest_in_flight_ms: Option<u64>,
 }
@@ -99,6 +101,10 @@ impl Meter {
         if self.in_flight.fetch_add(inputs as u64, Ordering::Relaxed) == 0 {
             self.with(|inner| inner.reading.oldest_in_flight_ms = Some(now_ms));
         }
+    }
+
+    pub(super) fn set_unknown(&self, unknown: &[(String, u64)]) {
+        self.with(|inner| unknown.clone_into(&mut inner.reading.unknown_fields));
     }
 
     pub(super) fn opened(&self, epoch: Epoch, events: usize, now_ms: u64) {

@@ -197,7 +197,8 @@ where
     let (source, sink, end) = fill::run_both(filler, committer, &lease).await;
     let fenced = matches!(&end, DeliveryEnd::Stopped(stop) if stop.exit_code == 4);
     if fenced && lease.is_ours().await && may_claim_again(claims) {
-        tracing::warn!(delivery = %settings.id, "fenced, but the lease is still ours: claiming again");
+        let why = if state.is_some() { "the lease is still ours" } else { "without a state store nobody can stand by" };
+        tracing::warn!(delivery = %settings.id, "another worker claimed this delivery, but {why}: claiming again");
         tokio::time::sleep(Duration::from_millis(500)).await;
         return Turn::ClaimAgain(Box::new(Delivery { settings, source, sink, state }));
     }
@@ -223,6 +224,8 @@ async fn finish<T: StateStore + Clone>(
     match &end {
         DeliveryEnd::Finished => note(settings, state.as_mut(), "finished", None).await,
         DeliveryEnd::Drained => note(settings, state.as_mut(), "drained", None).await,
+        // The worker that fenced this one speaks for the delivery now.
+        DeliveryEnd::Stopped(stop) if stop.exit_code == 4 && !lease.is_ours().await => {}
         DeliveryEnd::Stopped(stop) => note(settings, state.as_mut(), "stopped", Some(stop)).await,
     }
     lease.release().await;

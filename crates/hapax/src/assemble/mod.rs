@@ -132,7 +132,9 @@ impl<'a> Part<'a> {
             } else {
                 sqlite_config::UniqueKeys::NotPromised
             },
+            progress: sqlite.progress,
             busy_timeout: sqlite.busy_timeout,
+            claim_timeout: self.workflow.delivery.claim_timeout,
             ..sqlite_config::SqliteSinkConfig::new(&sqlite.path, &sqlite.table)
         }
     }
@@ -152,6 +154,13 @@ impl<'a> Part<'a> {
             },
         };
         plan::audit_sink(self.workflow, self.source, self.sqlite(), facts)
+    }
+
+    /// Whether only the live table can tell the conflict mode: it may have a primary key.
+    pub(crate) fn table_decides_mode(&self) -> bool {
+        let sqlite = self.sqlite();
+        let keyed = !self.workflow.delivery.deduplication.key_fields.is_empty() || sqlite.key_column.is_some();
+        sqlite.on_conflict.is_none() && !keyed
     }
 
     /// Everything together, ready to run.

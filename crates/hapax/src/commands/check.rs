@@ -29,7 +29,13 @@ pub(crate) async fn check(args: &CheckArgs, shared: &Shared) -> Result<u8, Failu
     let loaded = load(shared)?;
     let mut findings = Vec::new();
     for part in parts(&loaded.config) {
-        let live = if args.live { Some(part.live().await) } else { None };
+        let live = if args.live {
+            Some(part.live().await)
+        } else if part.table_decides_mode() {
+            part.live().await.ok().map(Ok)
+        } else {
+            None
+        };
         let audit = part.audit(live.as_ref().and_then(|live| live.as_ref().ok()));
         findings.push(Finding { part, audit, live });
     }
@@ -55,6 +61,11 @@ fn print_finding(finding: &Finding<'_>, args: &CheckArgs) {
     match live {
         Some(Ok(live)) => println!("  table: {}", description(live)),
         Some(Err(failure)) => println!("  table: {failure}"),
+        None if part.table_decides_mode() => {
+            println!(
+                "  note: neither onConflict nor keyFields are written and the table could not be read; taken as append"
+            );
+        }
         None => {}
     }
     if let Err(refused) = audit.may_start() {

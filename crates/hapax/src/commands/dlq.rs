@@ -13,7 +13,7 @@ use serde_json::json;
 
 use super::ledger::{Ledger, ledger_path};
 use super::table::Table;
-use super::{confirmed, load, print_json};
+use super::{confirmed, known_workflow, load, print_json};
 use crate::assemble::parts;
 use crate::cli::{DlqChoice, DlqCommand, Doing, Shared};
 use crate::config::Config;
@@ -22,6 +22,9 @@ use crate::exit::{Failure, USAGE};
 /// Lists, shows, replays or discards.
 pub(crate) async fn dlq(command: DlqCommand, shared: &Shared) -> Result<u8, Failure> {
     let loaded = load(shared)?;
+    if let Some(workflow) = &command.choice().workflow {
+        known_workflow(&loaded.config, workflow)?;
+    }
     match command {
         DlqCommand::List(choice) => list(&chosen(&choice), &loaded.config, shared).await,
         DlqCommand::Show { id, choice } => show(id, &choice, &loaded.config, shared).await,

@@ -14,7 +14,7 @@ mod table;
 use std::io::{IsTerminal as _, Write as _};
 
 use crate::cli::{Cli, Command, Doing, Shared};
-use crate::config::{self, Loaded};
+use crate::config::{self, Config, Loaded, Workflow};
 use crate::exit::{Failure, USAGE};
 
 /// Does what the command line says.
@@ -51,6 +51,15 @@ fn load(shared: &Shared) -> Result<Loaded, Failure> {
     }
 }
 
+/// A workflow that does not exist is answered with those that do.
+fn known_workflow<'a>(config: &'a Config, id: &str) -> Result<&'a Workflow, Failure> {
+    config.workflows.iter().find(|workflow| workflow.id == id).ok_or_else(|| {
+        let known: Vec<&str> = config.workflows.iter().map(|workflow| workflow.id.as_str()).collect();
+        let message = format!("there is no workflow \"{id}\"; there are {}", known.join(", "));
+        Failure::new("HX5001", message).with_exit(USAGE)
+    })
+}
+
 /// Prints an answer for a program.
 fn print_json(value: &serde_json::Value) {
     println!("{value:#}");
@@ -65,8 +74,13 @@ fn confirmed(doing: Doing, question: &str) -> Result<bool, Failure> {
     if doing.yes {
         return Ok(true);
     }
+    ask(question, "say --yes to do it, or --dry-run to see what would happen")
+}
+
+/// Asks on the terminal; `otherwise` says what to do where there is none.
+fn ask(question: &str, otherwise: &str) -> Result<bool, Failure> {
     if !std::io::stdin().is_terminal() {
-        let message = "there is no terminal to ask on: say --yes to do it, or --dry-run to see what would happen";
+        let message = format!("there is no terminal to ask on: {otherwise}");
         return Err(Failure::new("HX5004", message).with_exit(USAGE));
     }
     print!("{question} [y/N] ");

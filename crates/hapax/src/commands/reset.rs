@@ -9,7 +9,7 @@ use hapax_model::position::{Bookmark, DeliveryId, Position};
 use hapax_model::progress::Progress;
 
 use super::ledger::{Ledger, ledger_path};
-use super::{confirmed, load};
+use super::{confirmed, known_workflow, load};
 use crate::assemble::{How, Part, existing_state, open_state, parts};
 use crate::cli::{ResetArgs, Shared};
 use crate::config::Config;
@@ -18,6 +18,7 @@ use crate::exit::{Failure, USAGE};
 /// Moves deliveries.
 pub(crate) async fn reset(args: &ResetArgs, shared: &Shared) -> Result<u8, Failure> {
     let loaded = load(shared)?;
+    known_workflow(&loaded.config, &args.workflow)?;
     let chosen: Vec<Part<'_>> = parts(&loaded.config)
         .filter(|part| part.workflow.id == args.workflow)
         .filter(|part| args.sink.as_ref().is_none_or(|sink| *sink == part.sink.name))

@@ -16,7 +16,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
 use tokio::task::{Id, JoinSet};
 
-use super::{load, print_json};
+use super::{known_workflow, load, print_json};
 use crate::assemble::{How, Part, open_state, parts};
 use crate::cli::{RunArgs, Shared};
 use crate::config::Config;
@@ -57,11 +57,7 @@ pub(crate) async fn run(args: &RunArgs, shared: &Shared) -> Result<u8, Failure> 
 fn chosen_parts<'a>(config: &'a Config, only: &[String]) -> Result<Vec<Part<'a>>, Failure> {
     let usage = |message: String| Failure::new("HX5001", message).with_exit(USAGE);
     for id in only {
-        let Some(workflow) = config.workflows.iter().find(|workflow| workflow.id == *id) else {
-            let known: Vec<&str> = config.workflows.iter().map(|w| w.id.as_str()).collect();
-            return Err(usage(format!("there is no workflow \"{id}\"; there are {}", known.join(", "))));
-        };
-        if let Some(lacking) = workflow.incomplete() {
+        if let Some(lacking) = known_workflow(config, id)?.incomplete() {
             return Err(usage(format!("workflow \"{id}\" is incomplete: it lacks {lacking}")));
         }
     }
@@ -148,14 +144,23 @@ impl Fleet {
     }
 
     fn end(&mut self, id: DeliveryId, end: DeliveryEnd) {
+        let sum = self.sum(&id);
         match &end {
-            DeliveryEnd::Finished => tracing::info!(delivery = %id, "finished: everything is delivered"),
-            DeliveryEnd::Drained => tracing::info!(delivery = %id, "drained: what was read is delivered"),
+            DeliveryEnd::Finished => tracing::info!(delivery = %id, "finished: {sum}"),
+            DeliveryEnd::Drained => tracing::info!(delivery = %id, "drained: {sum}"),
             DeliveryEnd::Stopped(stop) => {
                 tracing::error!(delivery = %id, code = stop.code, exit_code = stop.exit_code, "{}", stop.message);
             }
         }
         self.ended.push((id, end));
+    }
+
+    /// What this delivery has done in all its runs, for people.
+    fn sum(&self, id: &DeliveryId) -> String {
+        let totals =
+            self.meters.iter().find(|(of, _)| of == id).map(|(_, m)| m.read().ledger.totals).unwrap_or_default();
+        let hint = if totals.dead == 0 { "" } else { "; `hapax dlq list` says why" };
+        format!("{} read, {} delivered, {} dead in all{hint}", totals.read, totals.delivered, totals.dead)
     }
 
     fn meters(&self) -> impl Iterator<Item = Arc<Meter>> {
@@ -164,7 +169,9 @@ impl Fleet {
 
     fn as_json(&self) -> serde_json::Value {
         let one = |(id, meter): &(DeliveryId, Arc<Meter>)| {
-            let Reading { ledger, epoch, written, commits, in_doubt, retries, .. } = meter.read();
+            let Reading { ledger, epoch, written, commits, in_doubt, retries, unknown_fields, .. } = meter.read();
+            let unknown: serde_json::Map<_, _> =
+                unknown_fields.into_iter().map(|(field, n)| (field, json!(n))).collect();
             let end = self.ended.iter().find(|(ended, _)| ended == id).map(|(_, end)| end);
             let (word, stop) = match end {
                 Some(DeliveryEnd::Finished) => ("finished", None),
@@ -176,7 +183,7 @@ impl Fleet {
                 "stop": stop.map(|s| json!({"exitCode": s.exit_code, "code": s.code, "message": s.message})),
                 "read": ledger.totals.read, "delivered": ledger.totals.delivered, "filtered": ledger.totals.filtered,
                 "dead": ledger.totals.dead, "rows": ledger.totals.rows, "epoch": epoch, "commits": commits,
-                "inserts": written.inserts, "updates": written.updates, "inDoubt": in_doubt, "retries": retries,
+                "inserts": written.inserts, "updates": written.updates, "inDoubt": in_doubt, "retries": retries, "unknownFields": unknown,
             })
         };
         json!({"deliveries": self.meters.iter().map(one).collect::<Vec<_>>()})
@@ -204,7 +211,7 @@ async fn prepare(part: Part<'_>, state: Option<&SqliteState>, how: &How) -> Resu
     audit.may_start().map_err(|refused| Stop {
         exit_code: refused.exit_code,
         code: refused.code,
-        message: format!("{} {}", refused.reason, refused.cure),
+        message: format!("{}; {}", refused.reason, refused.cure),
     })?;
     audit.warnings.iter().for_each(|warning| tracing::warn!(workflow = part.workflow.id, "{warning}"));
     part.delivery(&live, state, how).map_err(stop)

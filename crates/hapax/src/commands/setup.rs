@@ -8,9 +8,9 @@ use hapax_connect::sqlite::tables::{self, Role};
 use hapax_model::mode::ProgressPlace;
 
 use super::ledger::Ledger;
-use super::{confirmed, load};
+use super::{ask, load};
 use crate::assemble::{existing_state, open_state, parts};
-use crate::cli::{Doing, SetupArgs, Shared};
+use crate::cli::{SetupArgs, Shared};
 use crate::config::{Config, StateUrl};
 use crate::exit::Failure;
 
@@ -24,9 +24,8 @@ pub(crate) async fn setup(args: &SetupArgs, shared: &Shared) -> Result<u8, Failu
     if args.drop {
         return drop_tables(args, &loaded.config).await;
     }
-    let doing = Doing { dry_run: false, yes: args.yes };
     describe(&loaded.config);
-    if !confirmed(doing, "Make these tables?")? {
+    if !args.yes && !ask("Make these tables?", "say --yes to do it, or --sql to see the statements")? {
         return Ok(0);
     }
     for path in targets(&loaded.config) {
@@ -77,7 +76,7 @@ async fn drop_tables(args: &SetupArgs, config: &Config) -> Result<u8, Failure> {
     paths.retain(|path| path.exists());
     println!("This drops Hapax's own tables; progress and dead letters are gone, your own tables stay:");
     paths.iter().for_each(|path| println!("  {}", path.display()));
-    if !confirmed(Doing { dry_run: false, yes: args.yes }, "Drop them?")? {
+    if !args.yes && !ask("Drop them?", "say --yes to do it")? {
         return Ok(0);
     }
     for path in paths {

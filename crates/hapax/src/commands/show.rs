@@ -21,5 +21,7 @@ pub(crate) fn config(command: &ConfigCommand, shared: &Shared) -> Result<u8, Fai
 
 /// Prints completions for a shell.
 pub(crate) fn completions(shell: clap_complete::Shell) {
-    clap_complete::generate(shell, &mut Cli::command(), "hapax", &mut std::io::stdout());
+    let mut script = Vec::new();
+    clap_complete::generate(shell, &mut Cli::command(), "hapax", &mut script);
+    print!("{}", String::from_utf8_lossy(&script));
 }

@@ -10,7 +10,7 @@ use serde_json::json;
 
 use super::ledger::{Ledger, ledger_path};
 use super::table::Table;
-use super::{load, print_json};
+use super::{known_workflow, load, print_json};
 use crate::assemble::{Part, existing_state, parts};
 use crate::cli::{Shared, StatusArgs};
 use crate::config::Config;
@@ -29,6 +29,9 @@ struct Line {
 /// Shows every delivery.
 pub(crate) async fn status(args: &StatusArgs, shared: &Shared) -> Result<u8, Failure> {
     let loaded = load(shared)?;
+    if let Some(only) = &args.only {
+        known_workflow(&loaded.config, only)?;
+    }
     let (notes, leases) = state_side(&loaded.config).await?;
     let mut lines = Vec::new();
     for part in parts(&loaded.config).filter(|p| args.only.as_ref().is_none_or(|only| *only == p.workflow.id)) {

@@ -77,8 +77,18 @@ fn check_sinks(workflow: &Value, effective: &Value, problems: &mut Problems, war
         check_unique(&mut names, name, code::DUPLICATE_SINK, "sink", problems);
     }
     for sqlite in single.into_iter().chain(several).filter_map(|sink| sink.get("sqlite")) {
+        check_table(sqlite, problems);
         check_modes(sqlite, problems);
         check_progress(sqlite, effective, problems, warnings);
+    }
+}
+
+/// Our own tables lie beside the user's: nobody delivers into them.
+fn check_table(sqlite: &Value, problems: &mut Problems) {
+    let Some(table) = sqlite.get("table") else { return };
+    if table.text().is_some_and(|name| name.to_ascii_lowercase().starts_with("hapax_")) {
+        let message = "tables whose names begin with hapax_ are Hapax's own";
+        problems.add(Problem::new(&table.place, code::CONTRADICTION, message, "name a table of yours"));
     }
 }
 

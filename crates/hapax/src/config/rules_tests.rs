@@ -29,6 +29,8 @@ fn contradictions_are_told() {
         let text = format!("workflows:\n  - id: w\n    sink:\n      sqlite: {fields}\n");
         assert_problem(&text, 4, "HX1033", &["has no meaning", cure]);
     }
+    let ours = "workflows:\n  - id: w\n    sink: { sqlite: { path: a, table: Hapax_progress } }\n";
+    assert_problem(ours, 3, "HX1033", &["Hapax's own", "name a table of yours"]);
     let both = "workflows:\n  - id: w\n    sink: { sqlite: { path: a, table: b } }\n    sinks:\n      \
                 - { name: x, sqlite: { path: a, table: c } }\n";
     assert_problem(both, 5, "HX1033", &["both sink and sinks", "keep sinks"]);

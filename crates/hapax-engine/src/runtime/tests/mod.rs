@@ -247,6 +247,24 @@ async fn a_drained_worker_delivers_what_it_has_read() {
     assert_eq!(world.lock().rows, THREE);
 }
 
+/// Goal: a target that stays away does not keep a worker alive that was asked to end; what it had read is not lost.
+#[tokio::test(start_paused = true)]
+async fn a_drain_ends_although_the_target_is_away() {
+    let (world, run) = (Shared::default(), control());
+    world.lock().faults = vec![Some(Fault::RolledBack); 1000].into();
+    run.stop.send_replace(false);
+    let settings = Settings { follow: Follow::Yes, ..settings() };
+    let sink = MemorySink::new(&settings.id, &world);
+    let delivery = Delivery { settings, source: Lines::new(&THREE), sink, state: Some(MemoryState::new("a")) };
+    let running = tokio::spawn(deliver(delivery, run.control.clone()));
+    while run.control.meter.read().retries < 2 {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    run.stop.send_replace(true);
+    assert_eq!(exit_code(&running.await.expect("no panic")), 1);
+    assert_eq!(world.lock().progress[&id("orders")].epoch, Epoch(0));
+}
+
 /// Goal: a gap in the source stops with code 5, after what was read before it is delivered.
 #[tokio::test]
 async fn what_was_read_before_a_gap_is_delivered() {
@@ -269,6 +287,16 @@ async fn an_input_that_is_no_event_is_a_letter_and_the_rest_goes_on() {
     assert_eq!((letter.position.offset, letter.cause.code), (1, "HX2001"));
     assert_eq!(letter.bytes, hapax_model::letter::LetterBytes::Whole(b"nonsense".to_vec()));
     assert_eq!(reading.ledger.totals, Totals { read: 3, delivered: 2, dead: 1, rows: 2, ..Totals::default() });
+}
+
+/// Goal: a field that nothing takes is counted, and loses nothing.
+#[tokio::test]
+async fn a_field_without_a_column_is_counted() {
+    let world = Shared::default();
+    let lines = Lines::new(&[r#"{"id":1,"note":"x"}"#, r#"{"id":2,"note":"y"}"#]);
+    let (end, reading) = run(settings(), lines, &world, &MemoryState::new("a")).await;
+    assert_eq!(end, DeliveryEnd::Finished);
+    assert_eq!(reading.unknown_fields, [("note".to_owned(), 2)]);
 }
 
 /// Goal: a second worker waits while the first lives, and takes over when it is gone or when a person says so.

@@ -49,21 +49,22 @@ pub(super) async fn replay(
     }
     let ready: u64 = sum.verdicts.iter().filter(|(verdict, _)| verdict.goes_ahead(overwrite)).map(|(_, n)| n).sum();
     if !shared.json {
-        sum.verdicts.iter().for_each(|(verdict, n)| println!("{n} letter(s): {}", verdict.text()));
+        sum.verdicts.iter().for_each(|(verdict, n)| println!("{n} letter(s): {}", verdict.text(overwrite)));
     }
     let nothing = ready == 0;
     if nothing && !shared.json {
         println!("Nothing to replay.");
     }
-    if !nothing && confirmed(doing, &format!("Replay {ready} letter(s)?"))? {
+    let doing_it = !nothing && confirmed(doing, &format!("Replay {ready} letter(s)?"))?;
+    if doing_it {
         for part in parts(config).filter(|part| is_meant(part, choice)) {
             replay_part(&part, choice, overwrite, config, &mut sum).await?;
         }
     }
     if shared.json {
-        print_json(&as_json(&sum))
-    } else if !nothing {
-        print_done(&sum)
+        print_json(&as_json(&sum));
+    } else if doing_it {
+        print_done(&sum);
     }
     let refused = sum.verdicts.keys().any(|verdict| !verdict.goes_ahead(overwrite)) || !sum.done.refused.is_empty();
     Ok(u8::from(refused))

@@ -18,6 +18,8 @@ pub(super) enum Overwrite {
 pub(super) enum Verdict {
     /// It lands once, whatever happens.
     Safe,
+    /// Written and marked in two places, but by key: a repeat changes nothing.
+    SafeByKey,
     /// Written and marked in two places: a crash between them repeats it.
     MayRepeat,
     /// It is older than what may be there by now, and would overwrite it.
@@ -28,9 +30,13 @@ pub(super) enum Verdict {
 
 impl Verdict {
     /// For people.
-    pub(super) const fn text(self) -> &'static str {
+    pub(super) const fn text(self, overwrite: Overwrite) -> &'static str {
         match self {
+            Self::OutOfOrder if matches!(overwrite, Overwrite::Allowed) => {
+                "out of order: an older value may overwrite a newer one, as --overwrite allows"
+            }
             Self::Safe => "safe: written and marked in one transaction",
+            Self::SafeByKey => "safe: written by key, so that a repeat changes nothing",
             Self::MayRepeat => "may repeat: the letter is marked in another database than the row is written to",
             Self::OutOfOrder => {
                 "out of order: an older value may overwrite a newer one; say --overwrite to do it all the same"
@@ -43,6 +49,7 @@ impl Verdict {
     pub(super) const fn name(self) -> &'static str {
         match self {
             Self::Safe => "safe",
+            Self::SafeByKey => "safeByKey",
             Self::MayRepeat => "mayRepeat",
             Self::OutOfOrder => "outOfOrder",
             Self::Impossible => "impossible",
@@ -52,7 +59,7 @@ impl Verdict {
     /// Whether the replay goes ahead.
     pub(super) const fn goes_ahead(self, overwrite: Overwrite) -> bool {
         match self {
-            Self::Safe | Self::MayRepeat => true,
+            Self::Safe | Self::SafeByKey | Self::MayRepeat => true,
             Self::OutOfOrder => matches!(overwrite, Overwrite::Allowed),
             Self::Impossible => false,
         }
@@ -67,6 +74,7 @@ pub(super) fn judge(letter: &StoredLetter, mode: ConflictMode, progress: Progres
     match (mode, progress) {
         (ConflictMode::Update, _) => Verdict::OutOfOrder,
         (ConflictMode::Append, ProgressPlace::State) => Verdict::MayRepeat,
-        (ConflictMode::Append, ProgressPlace::Sink) | (ConflictMode::Ignore | ConflictMode::Newer, _) => Verdict::Safe,
+        (ConflictMode::Ignore | ConflictMode::Newer, ProgressPlace::State) => Verdict::SafeByKey,
+        (ConflictMode::Append | ConflictMode::Ignore | ConflictMode::Newer, ProgressPlace::Sink) => Verdict::Safe,
     }
 }

@@ -1,0 +1,62 @@
+//! `hapax check`: verdicts, reasons, cures, exit codes.
+
+use crate::world::World;
+
+/// Goal: what holds is said to hold, with the why on request, and nothing is written. Method: all forms of the command.
+#[test]
+fn a_guarantee_that_holds_is_explained() {
+    let world = World::shop("", "guarantee: exactly-once, deduplication: { keyFields: [id] }");
+    world.hapax(&["check"]).exits(0).says(&["orders → sqlite: exactly-once holds"]);
+    let explained = world.hapax(&["check", "--explain"]);
+    explained.exits(0).says(&["transaction (derived)", "a thing is named by .id", "assumed", "first run", "clients"]);
+    let live = world.hapax(&["check", "--live"]);
+    live.exits(0).says(&["update: because the key fields .id are given", "writes id, customer, amount"]);
+    let json = world.hapax(&["check", "--live", "--json"]).exits(0).json();
+    assert_eq!(json["checked"][0]["audit"]["verdict"], "holds");
+    assert_eq!(json["checked"][0]["table"]["mode"], "update");
+    assert_eq!(world.ask::<i64>("SELECT count(*) FROM sqlite_master WHERE name LIKE 'hapax%'"), 0);
+    assert!(!world.path("hapax-data").exists(), "nothing is written");
+}
+
+/// Goal: what cannot hold is refused with code 3, reason, cure and the strongest that does; `run` says the same.
+#[test]
+fn a_guarantee_that_cannot_hold_is_refused_with_code_3() {
+    let world = World::shop("onConflict: append, progress: state", "guarantee: exactly-once");
+    let words = ["HX1121", "exactly-once cannot hold", "two commits", "use progress: sink", "at-least-once"];
+    world.hapax(&["check"]).exits(3).says(&words);
+    world.write("orders.jsonl", "");
+    let run = world.hapax(&["run", "--once"]);
+    run.exits(3).says(&words).says(&["repeats rows; use progress: sink"]);
+    let json = world.hapax(&["check", "--json"]).exits(3).json();
+    assert_eq!(json["checked"][0]["refused"]["code"], "HX1121");
+}
+
+/// Goal: a condition that nobody states is refused with what to write; written, it starts.
+#[test]
+fn a_condition_must_be_stated() {
+    let world = World::shop("onConflict: update, progress: state", "deduplication: { keyFields: [id] }");
+    let answer = world.hapax(&["check"]);
+    answer.exits(3).says(&["HX1134", "holds if", "one live worker", "`conditions: [one-worker]`"]);
+    let stated = "deduplication: { keyFields: [id] }, conditions: [one-worker]";
+    world.configure("orders", "onConflict: update, progress: state", stated);
+    world.hapax(&["check"]).exits(0);
+}
+
+/// Goal: `check` and `run` agree where the table alone decides the mode. Method: no keyFields, a table with a primary key.
+#[test]
+fn the_smallest_configuration_is_judged_by_its_table() {
+    let world = World::shop("", "");
+    world.hapax(&["check"]).exits(0).says(&["idempotent-keys holds", "update", "primary key"]);
+    world.write("orders.jsonl", crate::world::orders(1..=3));
+    world.hapax(&["run", "--once"]).exits(0);
+    assert_eq!(world.rows(), 3);
+}
+
+/// Goal: a workflow without a sink is incomplete and no error of syntax.
+#[test]
+fn an_incomplete_workflow_is_named() {
+    let world = World::empty();
+    world.write("hapax.yaml", "workflows:\n  - id: half\n    source: { generate: { count: 1 } }\n");
+    world.hapax(&["check"]).exits(0).says(&["half: incomplete, it lacks a sink"]);
+    world.hapax(&["run", "--once"]).exits(2).says(&["HX5001", "source and a sink"]);
+}

@@ -1,0 +1,131 @@
+//! `hapax dlq`: letters are listed, shown, replayed and discarded with no worker alive.
+
+use crate::world::{World, number, order, orders};
+
+/// Two good lines around one that does not fit, delivered in a mode whose letters are safe to replay.
+fn with_a_letter(mode: &str) -> World {
+    let world = World::shop(mode, "guarantee: exactly-once, deduplication: { keyFields: [id] }");
+    world.sql("DROP TABLE orders; CREATE TABLE orders (id INTEGER NOT NULL UNIQUE, customer TEXT, amount INTEGER CHECK (amount < 100))");
+    world.write("orders.jsonl", [order(1, 10), order(2, 200), order(3, 30)].concat());
+    world.hapax(&["run", "--once"]).exits(0);
+    world.accounts_for(3, 1);
+    world
+}
+
+/// Removes the reason for which the letter died.
+fn mend(world: &World) {
+    world.sql("PRAGMA writable_schema = ON; UPDATE sqlite_master SET sql = replace(sql, ' CHECK (amount < 100)', '') WHERE name = 'orders'; PRAGMA writable_schema = RESET");
+}
+
+fn states(world: &World) -> (u64, u64, u64) {
+    let letters = world.status()[0]["letters"].clone();
+    (number(&letters["dead"]), number(&letters["replayed"]), number(&letters["discarded"]))
+}
+
+/// Goal: a letter is grouped by cause, shown whole, and replayed once its cause is gone. Method: `append`, where it is
+/// safe; dry run, question, replay, replay again.
+#[test]
+fn a_letter_is_replayed_once_its_cause_is_gone() {
+    let world = with_a_letter("onConflict: append");
+    world.hapax(&["dlq", "list"]).exits(0).says(&["HX2032", "amount < 100"]);
+    let listed = world.hapax(&["dlq", "list", "--json"]).exits(0).json();
+    assert_eq!((&listed["causes"][0]["count"], listed["causes"][0]["code"].as_str()), (&1.into(), Some("HX2032")));
+    let shown = world.hapax(&["dlq", "show", "1"]);
+    shown.exits(0).says(&["letter 1 of orders/sqlite/", "(dead)", "HX2032", order(2, 200).trim_end()]);
+    let json = world.hapax(&["dlq", "show", "1", "--json"]).exits(0).json();
+    assert_eq!(json["input"], order(2, 200).trim_end());
+
+    world.hapax(&["dlq", "replay", "--yes"]).exits(1).says(&["1 refused again", "letter 1", "amount < 100"]);
+    assert_eq!(states(&world), (1, 0, 0));
+    mend(&world);
+    let dry = world.hapax(&["dlq", "replay", "--dry-run"]);
+    dry.exits(0).says(&["1 letter(s): safe", "Dry run: nothing was changed"]);
+    world.hapax(&["dlq", "replay"]).exits(2).says(&["HX5004", "--yes", "--dry-run"]);
+    assert_eq!(world.amounts(), "1:10 3:30");
+    world.hapax(&["dlq", "replay", "--yes"]).exits(0).says(&["1 replayed"]);
+    assert_eq!(world.amounts(), "1:10 2:200 3:30");
+    assert_eq!(states(&world), (0, 1, 0));
+    world.hapax(&["dlq", "replay", "--yes"]).exits(0).says(&["Nothing to replay"]);
+    world.hapax(&["dlq", "list"]).exits(0).says(&["No dead letters"]);
+    world.hapax(&["run", "--once"]).exits(0);
+    assert_eq!(world.rows(), 3, "a replay moves no position");
+}
+
+/// Goal: in `update` an older value may overwrite a newer one: refused without `--overwrite`. Method: a newer value of the
+/// same key is delivered before the replay.
+#[test]
+fn a_replay_out_of_order_is_refused_unless_a_person_says_so() {
+    let world = with_a_letter("onConflict: update");
+    mend(&world);
+    world.append("orders.jsonl", order(2, 22));
+    world.hapax(&["run", "--once"]).exits(0);
+    let refused = world.hapax(&["dlq", "replay", "--yes"]);
+    refused.exits(1).says(&["out of order", "--overwrite", "Nothing to replay"]);
+    assert_eq!(world.amounts(), "1:10 2:22 3:30");
+    let json = world.hapax(&["dlq", "replay", "--yes", "--json"]).exits(1).json();
+    assert_eq!((&json["verdicts"]["outOfOrder"], &json["replayed"]), (&1.into(), &0.into()));
+    world.hapax(&["dlq", "replay", "--yes", "--overwrite"]).exits(0).says(&["1 replayed"]);
+    assert_eq!(world.amounts(), "1:10 2:200 3:30");
+    assert_eq!(states(&world), (0, 1, 0));
+}
+
+/// Goal: in `newer` an older letter loses against what is there, so its replay is safe.
+#[test]
+fn a_replay_in_newer_cannot_overwrite_a_newer_row() {
+    let world = World::shop("onConflict: newer", "guarantee: exactly-once, deduplication: { keyFields: [id] }");
+    world.sql("DROP TABLE orders; CREATE TABLE orders (id INTEGER NOT NULL UNIQUE, amount INTEGER CHECK (amount < 100), hapax_version BLOB, hapax_deleted INTEGER)");
+    for lines in [[order(1, 10), order(2, 200)].concat(), order(2, 22)] {
+        world.append("orders.jsonl", lines);
+        world.hapax(&["run", "--once"]).exits(0);
+    }
+    mend(&world);
+    world.hapax(&["dlq", "replay", "--yes"]).exits(0).says(&["safe", "1 replayed"]);
+    assert_eq!(world.amounts(), "1:10 2:22");
+    assert_eq!(states(&world), (0, 1, 0));
+}
+
+/// Goal: a discarded letter is never delivered and stays readable. Method: discard by cause; show; replay.
+#[test]
+fn a_discarded_letter_stays_readable() {
+    let world = with_a_letter("onConflict: append");
+    world.hapax(&["dlq", "discard", "--dry-run"]).exits(0).says(&["1 letter(s)", "nothing was changed"]);
+    world
+        .hapax(&["dlq", "discard", "--cause", "something else", "--yes"])
+        .exits(0)
+        .says(&["No dead letters to discard"]);
+    world.hapax(&["dlq", "discard"]).exits(2).says(&["HX5004", "--yes"]);
+    world.hapax(&["dlq", "discard", "--id", "1", "--yes"]).exits(0).says(&["1 letter(s) discarded"]);
+    assert_eq!(states(&world), (0, 0, 1));
+    world.hapax(&["dlq", "show", "1"]).exits(0).says(&["(discarded)", order(2, 200).trim_end()]);
+    mend(&world);
+    world.hapax(&["dlq", "replay", "--yes"]).exits(0).says(&["Nothing to replay"]);
+    assert_eq!(world.amounts(), "1:10 3:30");
+}
+
+/// Goal: letters of `progress: state` may repeat, and the verdict says so. Method: letters in the state store.
+#[test]
+fn letters_kept_apart_from_the_rows_may_repeat() {
+    let world = World::shop("onConflict: append, progress: state", "guarantee: at-least-once");
+    world
+        .sql("DROP TABLE orders; CREATE TABLE orders (id INTEGER, customer TEXT, amount INTEGER CHECK (amount < 100))");
+    world.write("orders.jsonl", [order(1, 10), order(2, 200)].concat());
+    world.hapax(&["run", "--once"]).exits(0);
+    mend(&world);
+    world.hapax(&["dlq", "replay", "--dry-run"]).exits(0).says(&["may repeat"]);
+    world.hapax(&["dlq", "replay", "--yes"]).exits(0).says(&["1 replayed"]);
+    assert_eq!(world.amounts(), "1:10 2:200");
+    assert_eq!(states(&world), (0, 1, 0));
+}
+
+/// Goal: a letter that does not exist, and folders without letters, are told plainly.
+#[test]
+fn without_letters_it_says_so() {
+    let world = World::shop("", "");
+    world.hapax(&["dlq", "list"]).exits(0).says(&["No dead letters"]);
+    world.write("orders.jsonl", orders(1..=2));
+    world.hapax(&["run", "--once"]).exits(0);
+    world.hapax(&["dlq", "list"]).exits(0).says(&["No dead letters"]);
+    world.hapax(&["dlq", "list", "--workflow", "order"]).exits(2).says(&["HX5001", "there are orders"]);
+    world.hapax(&["dlq", "show", "7"]).exits(2).says(&["HX5007", "no letter number 7", "`hapax dlq list`"]);
+    world.hapax(&["dlq", "replay", "--dry-run"]).exits(0).says(&["Nothing to replay"]);
+}

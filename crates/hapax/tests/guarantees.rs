@@ -1,0 +1,155 @@
+//! All four guarantees from a file into SQLite, and the four modes.
+
+use crate::world::{World, number, order, orders};
+
+/// Goal: each guarantee delivers everything, and a second run delivers nothing new. Method: one folder per guarantee and
+/// mode that the audit lets start.
+#[test]
+fn each_guarantee_delivers_everything_and_a_second_run_adds_nothing() {
+    let keyed = "deduplication: { keyFields: [id] }";
+    let unique = "deduplication: { keyFields: [id], unique: true }";
+    let cases = [
+        ("at-most-once", "onConflict: append", ""),
+        ("at-most-once", "onConflict: append, progress: state", ""),
+        ("at-least-once", "onConflict: append", ""),
+        ("at-least-once", "onConflict: append, progress: state", ""),
+        ("idempotent-keys", "onConflict: update", keyed),
+        ("idempotent-keys", "onConflict: newer, versionColumn: amount, progress: state", keyed),
+        ("idempotent-keys", "onConflict: ignore, progress: state", unique),
+        ("exactly-once", "onConflict: append", ""),
+        ("exactly-once", "onConflict: update", keyed),
+        ("exactly-once", "onConflict: newer", keyed),
+    ];
+    for (guarantee, sink, delivery) in cases {
+        let world = World::shop(sink, &format!("guarantee: {guarantee}, {delivery}"));
+        let table = if sink.contains("append") {
+            "DROP TABLE orders; CREATE TABLE orders (id INTEGER, customer TEXT, amount INTEGER)"
+        } else if sink.contains("newer") {
+            "ALTER TABLE orders ADD hapax_version BLOB; ALTER TABLE orders ADD hapax_deleted INTEGER"
+        } else {
+            ""
+        };
+        world.sql(table);
+        world.write("orders.jsonl", orders(1..=50));
+        world.hapax(&["run", "--once"]).exits(0);
+        assert_eq!(world.rows(), 50, "{guarantee} with {sink}");
+        let again = world.hapax(&["run", "--once", "--json"]);
+        assert_eq!(again.exits(0).json()["deliveries"][0]["inserts"], 0, "{guarantee} with {sink}: {again}");
+        assert_eq!(world.rows(), 50, "{guarantee} with {sink}: a second run adds nothing");
+        world.append("orders.jsonl", orders(51..=60));
+        world.hapax(&["run", "--once"]).exits(0);
+        assert_eq!(world.rows(), 60, "{guarantee} with {sink}: what was added is delivered");
+        assert_eq!(world.ask::<i64>("SELECT count(DISTINCT id) FROM orders"), 60, "{guarantee} with {sink}");
+        world.accounts_for(60, 0);
+    }
+}
+
+/// Goal: `update` keeps the last event of a key, `ignore` the first, in lane order. Method: one key three times.
+#[test]
+fn update_keeps_the_last_and_ignore_the_first() {
+    let lines = [order(1, 10), order(2, 20), order(1, 11), order(1, 12)].concat();
+    let update = World::shop("onConflict: update", "guarantee: exactly-once, deduplication: { keyFields: [id] }");
+    update.write("orders.jsonl", &lines);
+    update.hapax(&["run", "--once"]).exits(0);
+    assert_eq!(update.amounts(), "1:12 2:20");
+    let unique = "guarantee: exactly-once, deduplication: { keyFields: [id], unique: true }";
+    let ignore = World::shop("onConflict: ignore", unique);
+    for lines in [orders(1..=2), order(1, 11), order(1, 12)] {
+        ignore.append("orders.jsonl", lines);
+        ignore.hapax(&["run", "--once"]).exits(0);
+    }
+    assert_eq!(ignore.amounts(), "1:10 2:20");
+    update.accounts_for(4, 0);
+    ignore.accounts_for(4, 0);
+}
+
+/// Goal: two different events of one epoch under a key that was promised to be unique are told, not dropped. Method:
+/// `unique: true` with a key that is not; then the cure.
+#[test]
+fn a_key_that_is_not_as_unique_as_promised_stops_with_the_cure() {
+    let unique = "guarantee: exactly-once, deduplication: { keyFields: [id], unique: true }";
+    let world = World::shop("onConflict: ignore", unique);
+    world.write("orders.jsonl", [order(1, 10), order(1, 11)].concat());
+    let answer = world.hapax(&["run", "--once"]);
+    answer.exits(1).says(&["HX4013", "positions 0 and 38", "h1_", "name more keyFields, or write unique: false"]);
+    assert_eq!(world.rows(), 0, "nothing of the epoch is visible");
+}
+
+/// Goal: deletes delete in `update`. Method: insert two, delete one, and delete one that never was.
+#[test]
+fn a_delete_removes_its_row_in_update() {
+    let sink = "deleteWhen: '.op == \"d\"'";
+    let world = World::shop(sink, "guarantee: exactly-once, deduplication: { keyFields: [id] }");
+    world.write("orders.jsonl", orders(1..=2) + "{\"id\":1,\"op\":\"d\"}\n{\"id\":9,\"op\":\"d\"}\n");
+    world.hapax(&["run", "--once"]).exits(0);
+    assert_eq!(world.amounts(), "2:20");
+    world.accounts_for(4, 0);
+}
+
+/// Goal: in `newer` a delete leaves a tombstone that an older event cannot undo. Method: a declared version; the older
+/// event comes after the delete.
+#[test]
+fn a_tombstone_in_newer_cannot_be_undone_by_an_older_event() {
+    let sink = "onConflict: newer, versionColumn: version, deleteWhen: '.op == \"d\"'";
+    let world = World::shop(sink, "guarantee: exactly-once, deduplication: { keyFields: [id] }");
+    world.sql("ALTER TABLE orders ADD version INTEGER; ALTER TABLE orders ADD hapax_deleted INTEGER");
+    let event = |id: i64, version: i64, rest: &str| format!("{{\"id\":{id},\"version\":{version}{rest}}}\n");
+    let lines = [
+        event(1, 1, ",\"amount\":10"),
+        event(1, 5, ",\"op\":\"d\""),
+        event(1, 3, ",\"amount\":13"),
+        event(2, 7, ",\"amount\":27"),
+        event(2, 6, ",\"amount\":26"),
+    ];
+    world.write("orders.jsonl", lines.concat());
+    world.hapax(&["run", "--once"]).exits(0);
+    assert_eq!(world.ask::<i64>("SELECT amount FROM orders WHERE id = 2"), 27, "the older event lost");
+    assert_eq!(world.ask::<i64>("SELECT hapax_deleted FROM orders WHERE id = 1"), 1, "still a tombstone");
+    assert_eq!(world.ask::<i64>("SELECT version FROM orders WHERE id = 1"), 5);
+    world.append("orders.jsonl", event(1, 6, ",\"amount\":16"));
+    world.hapax(&["run", "--once"]).exits(0);
+    assert_eq!(world.ask::<i64>("SELECT coalesce(hapax_deleted, 0) FROM orders WHERE id = 1"), 0, "it lives again");
+    assert_eq!(world.ask::<i64>("SELECT amount FROM orders WHERE id = 1"), 16);
+    world.accounts_for(6, 0);
+}
+
+/// Goal: columns are taken from where the mapping says, and by name elsewhere. Method: nested paths and a key inside.
+#[test]
+fn columns_are_mapped_from_nested_fields() {
+    let sink = "columns: { id: .order.id, amount: .order.total.cents }";
+    let world = World::shop(sink, "guarantee: exactly-once, deduplication: { keyFields: [.order.id] }");
+    let line = r#"{"order":{"id":7,"total":{"cents":1250,"currency":"EUR"}},"customer":"ann"}"#;
+    world.write("orders.jsonl", format!("{line}\n"));
+    world.hapax(&["run", "--once"]).exits(0);
+    assert_eq!(world.ask::<String>("SELECT id || ' ' || customer || ' ' || amount FROM orders"), "7 ann 1250");
+    world.accounts_for(1, 0);
+}
+
+/// Goal: a key column of our own holds the key's text form. Method: a table keyed by nothing else.
+#[test]
+fn a_key_column_holds_the_key() {
+    let world = World::shop("keyColumn: hapax_key", "guarantee: exactly-once, deduplication: { keyFields: [id] }");
+    world.sql("DROP TABLE orders; CREATE TABLE orders (hapax_key TEXT NOT NULL UNIQUE, id INTEGER, amount INTEGER)");
+    world.write("orders.jsonl", [order(1, 1), order(1, 2), order(2, 3)].concat());
+    world.hapax(&["run", "--once"]).exits(0);
+    assert_eq!(world.amounts(), "1:2 2:3");
+    assert_eq!(
+        world.ask::<i64>("SELECT count(*) FROM orders WHERE hapax_key GLOB 'h1_*' AND length(hapax_key) = 29"),
+        2
+    );
+}
+
+/// Goal: a generator's orders arrive, its poison as letters, whatever the seed. Method: updates, deletes and poison.
+#[test]
+fn generated_orders_arrive_and_their_poison_is_kept() {
+    let sink = "deleteWhen: '.status == \"deleted\"'";
+    let world = World::shop(sink, "guarantee: exactly-once, deduplication: { keyFields: [order_id] }, maxRejects: 50%");
+    world.sql("DROP TABLE orders; CREATE TABLE orders (order_id INTEGER PRIMARY KEY, amount_cents INTEGER)");
+    let source = "generate: { seed: 5, count: 2000, updates: 10%, poison: 5% }";
+    world.write("hapax.yaml", world.read("hapax.yaml").replace("file: { path: orders.jsonl }", source));
+    world.hapax(&["run", "--once"]).exits(0);
+    let progress = world.status()[0]["progress"].clone();
+    assert_eq!(number(&progress["read"]), 2000);
+    assert!(number(&progress["dead"]) > 20, "{progress:#}");
+    assert!(world.rows() > 1000);
+}

@@ -1,0 +1,104 @@
+//! `hapax reset`: a person moves a delivery, accepts a change, or gives a renamed workflow its progress.
+
+use crate::world::{World, order, orders};
+
+const KEYED: &str = "guarantee: exactly-once, deduplication: { keyFields: [id] }";
+
+/// An `append` table that shows every repetition, with three lines delivered.
+fn delivered() -> World {
+    let world = World::shop("onConflict: append", "guarantee: exactly-once");
+    world.sql("DROP TABLE orders; CREATE TABLE orders (id INTEGER, customer TEXT, amount INTEGER)");
+    world.write("orders.jsonl", orders(1..=3));
+    world.hapax(&["run", "--once"]).exits(0);
+    assert_eq!(world.rows(), 3);
+    world
+}
+
+/// Goal: `earliest`, `latest` and a byte move the position, and only after a yes. Method: count what each run repeats.
+#[test]
+fn a_delivery_is_moved_to_where_a_person_says() {
+    let world = delivered();
+    world.hapax(&["reset", "orders", "--to", "earliest"]).exits(2).says(&["HX5004", "--yes"]);
+    world.hapax(&["reset", "orders", "--to", "earliest", "--dry-run"]).exits(0).says(&["to 0", "nothing was changed"]);
+    world.hapax(&["run", "--once"]).exits(0);
+    assert_eq!(world.rows(), 3, "nothing was moved yet");
+    world.hapax(&["reset", "orders", "--to", "earliest", "--yes"]).exits(0).says(&["orders/sqlite/", "now at 0"]);
+    world.hapax(&["run", "--once"]).exits(0);
+    assert_eq!(world.rows(), 6, "all three again");
+    let second = order(1, 10).len().to_string();
+    world.hapax(&["reset", "orders", "--to", &second, "--yes"]).exits(0);
+    world.hapax(&["run", "--once"]).exits(0);
+    assert_eq!(world.rows(), 8, "the last two again");
+    world.append("orders.jsonl", orders(4..=5));
+    world.hapax(&["reset", "orders", "--to", "latest", "--yes"]).exits(0);
+    world.hapax(&["run", "--once"]).exits(0);
+    assert_eq!(world.rows(), 8, "what lay between was skipped");
+    world.status();
+}
+
+/// Goal: a position inside a line, behind the end, or that is no number is refused with the reason.
+#[test]
+fn an_impossible_position_is_refused() {
+    let world = delivered();
+    world.hapax(&["reset", "orders", "--to", "3", "--yes"]).exits(1).says(&[
+        "HX3002",
+        "inside a line",
+        "after a newline",
+    ]);
+    world.hapax(&["reset", "orders", "--to", "9999", "--yes"]).exits(1).says(&["HX3002", "9999", "the file ends at"]);
+    world.hapax(&["reset", "orders", "--to", "soon", "--yes"]).exits(2).says(&["HX5001", "soon"]);
+    world.hapax(&["reset", "orders"]).exits(2).says(&["HX5001", "--to POSITION, --accept, or --adopt OLD"]);
+    world.hapax(&["reset", "order", "--accept", "--yes"]).exits(2).says(&["HX5001", "\"order\""]);
+    world.hapax(&["run", "--once"]).exits(0);
+    assert_eq!(world.rows(), 3);
+}
+
+/// Goal: a renamed workflow stops with code 5 and names the old one; `--adopt` gives it progress and letters, and fences
+/// the old id. Method: rename, run, adopt, run; then the old name again.
+#[test]
+fn a_renamed_workflow_adopts_the_progress_of_its_old_name() {
+    let world = World::shop("", KEYED);
+    world.write("orders.jsonl", orders(1..=3) + "{oops\n");
+    world.hapax(&["run", "--once"]).exits(0);
+    world.configure("sales", "", KEYED);
+    world.append("orders.jsonl", orders(4..=5));
+    let refused = world.hapax(&["run", "--once"]);
+    refused.exits(5).says(&["HX4017", "orders/sqlite/", "`hapax reset sales --adopt orders`"]);
+    assert_eq!(world.rows(), 3);
+    let adopted = world.hapax(&["reset", "sales", "--adopt", "orders", "--yes"]);
+    adopted.exits(0).says(&["1 lane(s) taken over"]);
+    world.hapax(&["run", "--once"]).exits(0);
+    assert_eq!(world.rows(), 5);
+    world.accounts_for(6, 1);
+    world.hapax(&["dlq", "show", "1"]).exits(0).says(&["sales/sqlite/"]);
+    world.hapax(&["reset", "sales", "--adopt", "orders", "--yes"]).exits(1).says(&[
+        "HX4192",
+        "\"orders\"",
+        "no progress",
+    ]);
+}
+
+/// Goal: `--accept` under a new name starts a delivery of its own.
+#[test]
+fn a_new_workflow_on_an_old_target_may_begin_anew() {
+    let world = delivered();
+    world.configure("sales", "onConflict: append", "guarantee: exactly-once");
+    world.hapax(&["run", "--once"]).exits(5).says(&["HX4017", "`hapax reset sales --accept`"]);
+    world.hapax(&["reset", "sales", "--accept", "--yes"]).exits(0).says(&["no progress yet; starts at 0"]);
+    world.hapax(&["run", "--once"]).exits(0);
+    assert_eq!(world.rows(), 6);
+}
+
+/// Goal: a live worker is fenced by a reset, and its successor goes on from there.
+#[test]
+fn a_reset_fences_a_live_worker() {
+    let world = delivered();
+    let worker = world.start("worker.log", &["run"]);
+    worker.until_it_says("claimed");
+    world.hapax(&["reset", "orders", "--to", "earliest", "--yes"]).exits(0).says(&["now at 0"]);
+    world.append("orders.jsonl", orders(4..=4));
+    crate::world::until("the worker that still holds its lease claims again", || world.rows() == 7);
+    worker.terminate();
+    worker.ends().exits(0);
+    world.status();
+}

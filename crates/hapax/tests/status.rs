@@ -1,0 +1,50 @@
+//! `hapax status`: how each delivery stands, with and without a worker.
+
+use crate::world::{World, number, orders, until};
+
+/// Goal: a delivery that never ran, one that runs, and one that ended are told apart.
+#[test]
+fn the_state_of_a_delivery_is_told_before_during_and_after_its_run() {
+    let world = World::shop("", "guarantee: exactly-once, deduplication: { keyFields: [id] }");
+    world.write("orders.jsonl", orders(1..=3));
+    world.hapax(&["status"]).exits(0).says(&["orders/sqlite/", "never run"]);
+    let worker = world.start("worker.log", &["run"]);
+    until("the rows are there", || world.rows() == 3);
+    until("it says that it runs", || world.status()[0]["state"] == "running");
+    assert!(world.status()[0]["worker"].as_str().is_some_and(|worker| worker.contains("pid ")));
+    worker.terminate();
+    worker.ends().exits(0);
+    let after = world.hapax(&["status"]);
+    after.exits(0).says(&["orders/sqlite/", "drained", "delivered", "letters"]);
+    world.accounts_for(3, 0);
+}
+
+/// Goal: a killed worker is not taken for a live one. Method: SIGKILL; the lease runs out, or its process is gone.
+#[test]
+fn a_killed_worker_is_not_running() {
+    let world = World::shop("", "guarantee: exactly-once, deduplication: { keyFields: [id] }");
+    world.write("orders.jsonl", orders(1..=3));
+    let worker = world.start("worker.log", &["run"]);
+    until("the rows are there", || world.rows() == 3);
+    drop(worker);
+    until("its lease has run out", || world.status()[0]["state"] == "no worker");
+    world.accounts_for(3, 0);
+}
+
+/// Goal: a stopped delivery says why, with code and cure. Method: a refused guarantee.
+#[test]
+fn a_stopped_delivery_says_why() {
+    let world = World::shop("onConflict: append, progress: state", "guarantee: exactly-once");
+    world.write("orders.jsonl", orders(1..=3));
+    world.hapax(&["run", "--once"]).exits(3);
+    world.hapax(&["status"]).exits(0).says(&["stopped", "HX1121", "use progress: sink"]);
+    assert_eq!(number(&world.status()[0]["exitCode"]), 3);
+}
+
+/// Goal: only the chosen workflow is shown, and one that does not exist is an error.
+#[test]
+fn only_the_chosen_workflow_is_shown() {
+    let world = World::shop("", "");
+    world.hapax(&["status", "--only", "orders"]).exits(0).says(&["orders/sqlite/"]);
+    world.hapax(&["status", "--only", "order"]).exits(2).says(&["HX5001", "\"order\"", "there are orders"]);
+}
