@@ -401,7 +401,3 @@ impl<K: IdempotentSink, P: ProgressStore> TransactionalSink for StateProgress<K,
 #[cfg(test)]
 #[path = "state_progress_tests.rs"]
 mod tests;
-
-#[cfg(test)]
-#[path = "state_progress_range_tests.rs"]
-mod range_tests;

@@ -295,17 +295,18 @@ async fn position_first_never_writes_twice() {
 }
 
 /// Goal: after a restart the same inputs must give the same keys, however the epochs are cut. Method: send two epochs,
-/// restart, send again in other cuts; once with the same keys, once with one other key.
+/// restart, send again in other cuts, with the position saved on the way or not; once with the same keys, once with one
+/// other key.
 #[tokio::test]
 async fn other_keys_after_a_restart_are_noticed() {
     let cuts = [vec![(0, 6)], vec![(0, 1), (1, 5), (5, 6)], vec![(0, 4), (4, 9)]];
     for (key, fails) in [(own_key as fn(u64) -> u8, false), (|n| own_key(n) + u8::from(n == 3), true)] {
-        for cut in &cuts {
+        for (cut, interval) in cuts.iter().flat_map(|cut| [(cut, HOUR), (cut, Duration::ZERO)]) {
             let parts = Parts::default();
             let mut first = claimed(&parts, Order::RowsFirst, HOUR).await;
             epoch(&mut first, 1, 0, 2, own_key).await.expect("commits");
             epoch(&mut first, 2, 2, 6, own_key).await.expect("commits");
-            let mut second = claimed(&parts, Order::RowsFirst, HOUR).await;
+            let mut second = claimed(&parts, Order::RowsFirst, interval).await;
             let mut noticed = false;
             for (number, (from, to)) in (1..).zip(cut) {
                 if let Err(error) = epoch(&mut second, number, *from, *to, key).await {
@@ -314,7 +315,7 @@ async fn other_keys_after_a_restart_are_noticed() {
                     break;
                 }
             }
-            assert_eq!(noticed, fails, "{cut:?}");
+            assert_eq!(noticed, fails, "{cut:?} {interval:?}");
         }
     }
 }

@@ -44,6 +44,12 @@ pub struct Cause {
     pub fingerprint: String,
 }
 
+impl std::fmt::Display for Cause {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}: {}", self.code, self.message)
+    }
+}
+
 /// The source bytes as a letter keeps them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum LetterBytes {

@@ -52,6 +52,9 @@ fn check(config: &SqliteSinkConfig) -> Result<LiveCheck, SinkError> {
     if !path.exists() {
         return Err(open_error(&hapax_sql::sqlite::OpenError::Missing { path }));
     }
+    if path.is_dir() {
+        return Err(open_error(&hapax_sql::sqlite::OpenError::Folder { path }));
+    }
     let connection = open_for_reading(&path, config).map_err(|error| sink_error(&path, During::Look, &error))?;
     let mapping = read(&connection, config)?;
     let marker = find_marker(&connection, &mapping.table).map_err(|error| sink_error(&path, During::Look, &error))?;

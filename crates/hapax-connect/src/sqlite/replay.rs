@@ -139,7 +139,7 @@ fn fill(
     Ok(Replayed {
         replayed,
         taken: (job.letters.len() - dead.len()) as u64,
-        refused: refused.into_iter().map(|(id, cause)| (id, cause.message)).collect(),
+        refused: refused.into_iter().map(|(id, cause)| (id, cause.to_string())).collect(),
         written: Written { failures: outcome.written.failures, ..outcome.written },
     })
 }

@@ -160,9 +160,9 @@ impl Writer {
                 let batch = std::sync::Arc::new(batch_of(part, live, sink.fields(), ready));
                 let upserted = sink.upsert_batch(std::sync::Arc::clone(&batch)).await?;
                 let mut refused: BTreeMap<usize, String> =
-                    batch.letters().iter().map(|(input, letter)| (*input, letter.cause.message.clone())).collect();
+                    batch.letters().iter().map(|(input, letter)| (*input, letter.cause.to_string())).collect();
                 refused.extend(
-                    upserted.rejected.iter().map(|(event, cause)| (batch.event(*event).input(), cause.message.clone())),
+                    upserted.rejected.iter().map(|(event, cause)| (batch.event(*event).input(), cause.to_string())),
                 );
                 let good: Vec<i64> =
                     ids.iter().enumerate().filter(|(n, _)| !refused.contains_key(n)).map(|(_, id)| *id).collect();
