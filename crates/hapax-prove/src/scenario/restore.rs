@@ -13,7 +13,8 @@ fn part(path: &Path, suffix: &str) -> PathBuf {
     PathBuf::from(name)
 }
 
-/// Copies the target as it lies there, with no worker alive.
+/// Copies the target as it lies there, with no worker alive and no reader either: closing a file gives up all locks that
+/// this process has on it, those of its readers too.
 fn back_up(world: &World) -> anyhow::Result<()> {
     let copy = world.dir.join("copy.db");
     for suffix in PARTS.into_iter().filter(|suffix| part(&world.target(), suffix).exists()) {
@@ -45,7 +46,9 @@ pub fn rewind(world: &mut World) -> anyhow::Result<()> {
     let reader = world.reader();
     world.feed(world.count() / 3)?;
     world.run_once("before")?;
+    reader.finish()?;
     back_up(world)?;
+    let reader = world.reader();
     world.feed(2 * world.count() / 3)?;
     world.run_once("lost")?;
     reader.finish()?;

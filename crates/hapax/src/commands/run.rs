@@ -10,6 +10,7 @@ use hapax_engine::memory::MemoryBudget;
 use hapax_engine::runtime::{Control, DeliveryEnd, Meter, Reading, Stop, deliver};
 use hapax_engine::source::Follow;
 use hapax_engine::state::{DeliveryNote, StateStore as _, TakeOver};
+use hapax_model::audit::Audit;
 use hapax_model::position::DeliveryId;
 use serde_json::json;
 use tokio::signal::unix::{SignalKind, signal};
@@ -199,22 +200,30 @@ fn exit_code(end: &DeliveryEnd) -> u8 {
 
 type Ready = hapax_engine::runtime::Delivery<crate::assemble::AnySource, crate::assemble::AnySink, SqliteState>;
 
-/// Reads the live table, judges the guarantee, puts everything together.
+/// Judges the guarantee, reads the live table, judges again with what it says, puts everything together.
 async fn prepare(part: Part<'_>, state: Option<&SqliteState>, how: &How) -> Result<Ready, Stop> {
     let stop = |failure: Failure| Stop {
         exit_code: failure.exit_code,
         code: known_code(failure.code.as_deref()),
         message: failure.message,
     };
+    // A promise that cannot be kept is refused as `check` refuses it, whatever the table is like.
+    if !part.table_decides_mode() {
+        may_start(&part.audit(None))?;
+    }
     let live = part.live().await.map_err(stop)?;
     let audit = part.audit(Some(&live));
+    may_start(&audit)?;
+    audit.warnings.iter().for_each(|warning| tracing::warn!(workflow = part.workflow.id, "{warning}"));
+    part.delivery(&live, state, how).map_err(stop)
+}
+
+fn may_start(audit: &Audit) -> Result<(), Stop> {
     audit.may_start().map_err(|refused| Stop {
         exit_code: refused.exit_code,
         code: refused.code,
         message: format!("{}; {}", refused.reason, refused.cure),
-    })?;
-    audit.warnings.iter().for_each(|warning| tracing::warn!(workflow = part.workflow.id, "{warning}"));
-    part.delivery(&live, state, how).map_err(stop)
+    })
 }
 
 /// The code as the page names it; codes of connectors live as long as the program.
