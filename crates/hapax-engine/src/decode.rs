@@ -162,10 +162,9 @@ impl<'t> Pass<'t, '_> {
         let start = raw.as_ptr() as usize - self.text.as_ptr() as usize;
         let range = start..start + raw.len();
         Ok(match raw.as_bytes().first() {
-            Some(b'"') => match serde_json::from_str(raw)? {
-                Text(Cow::Borrowed(_)) => FieldSpan::Text(range.start + 1..range.end - 1),
-                Text(Cow::Owned(text)) => FieldSpan::Unescaped(text),
-            },
+            // The string was found to be sound when it was skipped over; only escapes need another look.
+            Some(b'"') if raw.as_bytes().contains(&b'\\') => FieldSpan::Unescaped(serde_json::from_str::<String>(raw)?),
+            Some(b'"') => FieldSpan::Text(range.start + 1..range.end - 1),
             Some(b'n') => FieldSpan::Null,
             Some(b't') => FieldSpan::Bool(true),
             Some(b'f') => FieldSpan::Bool(false),
