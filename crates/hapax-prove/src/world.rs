@@ -169,7 +169,7 @@ impl World {
              \x20   sink: {{ sqlite: {{ path: \"{target}\", table: orders, onConflict: {mode}, progress: {place}{interval}, \
              busyTimeout: 1s{extra} }} }}\n\
              \x20   delivery: {{ guarantee: {guarantee}, deduplication: {{ keyFields: [{key_fields}]{unique} }}, \
-             epoch: {{ interval: 10ms, maxEvents: {epoch_events} }}, lease: {lease}ms, claimTimeout: 1s, \
+             epoch: {{ interval: 10ms, maxEvents: {epoch_events} }}, lease: {lease}ms, claimTimeout: 1s, maxRejects: 50%, \
              retries: {{ backoffMs: [20, 50, 100] }}, conditions: [{conditions}] }}\n",
             target = target.display(),
             mode = shape.mode(),
