@@ -56,7 +56,7 @@ async fn a_letter_refused_again_stays_dead_with_the_new_reason() {
     let ids: Vec<i64> = letters(&mut rig.sink).await.iter().map(|letter| letter.id).collect();
     let outputs = batch(&[FieldPath::of_name("id"), FieldPath::of_name("b")], 0, &POISONED[1..3]);
     let done = rig.sink.replay(&ids, outputs).await.unwrap();
-    assert_eq!((done.replayed, done.refused), (1, vec![(ids[0], "not two".to_owned())]));
+    assert_eq!((done.replayed, done.refused), (1, vec![(ids[0], "HX2036: not two".to_owned())]));
     let left = letters(&mut rig.sink).await;
     assert_eq!(left.iter().map(|l| (l.id, l.message.as_str())).collect::<Vec<_>>(), [(ids[0], "not two")]);
     let undecodable = batch(&[FieldPath::of_name("id")], 0, &["no event"]);
