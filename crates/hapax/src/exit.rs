@@ -8,7 +8,7 @@ pub(crate) struct Failure {
     /// The exit code.
     pub(crate) exit_code: u8,
     /// The code of the page that explains it, if there is one.
-    pub(crate) code: Option<String>,
+    pub(crate) code: Option<&'static str>,
     /// What happened, where, and the cure.
     pub(crate) message: String,
 }
@@ -18,8 +18,8 @@ pub(crate) const USAGE: u8 = 2;
 
 impl Failure {
     /// A failure that ends with code 1.
-    pub(crate) fn new(code: &str, message: impl Into<String>) -> Self {
-        Self { exit_code: 1, code: Some(code.to_owned()), message: message.into() }
+    pub(crate) fn new(code: &'static str, message: impl Into<String>) -> Self {
+        Self { exit_code: 1, code: Some(code), message: message.into() }
     }
 
     /// The same failure with another exit code.
@@ -47,7 +47,7 @@ impl From<hapax_engine::sink::SinkError> for Failure {
             Reaction::Fenced => 4,
             Reaction::Stop(code) => code,
         };
-        Self { exit_code, code: Some(error.code().to_owned()), message: error.to_string() }
+        Self { exit_code, code: Some(error.code()), message: error.to_string() }
     }
 }
 

@@ -204,7 +204,7 @@ type Ready = hapax_engine::runtime::Delivery<crate::assemble::AnySource, crate::
 async fn prepare(part: Part<'_>, state: Option<&SqliteState>, how: &How) -> Result<Ready, Stop> {
     let stop = |failure: Failure| Stop {
         exit_code: failure.exit_code,
-        code: known_code(failure.code.as_deref()),
+        code: failure.code.unwrap_or("HX5009"),
         message: failure.message,
     };
     // A promise that cannot be kept is refused as `check` refuses it, whatever the table is like.
@@ -224,11 +224,6 @@ fn may_start(audit: &Audit) -> Result<(), Stop> {
         code: refused.code,
         message: format!("{}; {}", refused.reason, refused.cure),
     })
-}
-
-/// The code as the page names it; codes of connectors live as long as the program.
-fn known_code(code: Option<&str>) -> &'static str {
-    code.map_or("HX5009", |code| Box::leak(code.to_owned().into_boxed_str()))
 }
 
 async fn note_refusal(id: &DeliveryId, state: Option<&SqliteState>, stop: &Stop) {
