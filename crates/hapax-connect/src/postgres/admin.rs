@@ -68,8 +68,7 @@ async fn move_to(
     let (by, now) = (format!("reset by {}", session_name()), stored(now_ms()));
     let changed = match contract.map(Contract::to_text) {
         None => {
-            let values: ask::Values<'_> =
-                &[&id.workflow, &id.sink, &id.lane, &position, &incarnation, &by, &now];
+            let values: ask::Values<'_> = &[&id.workflow, &id.sink, &id.lane, &position, &incarnation, &by, &now];
             ask::execute(session, During::Look, update, values).await?
         }
         Some(contract) => {
@@ -161,7 +160,7 @@ async fn refuse_clash(session: &Session, old: &str, new: &str, sink: &str) -> Re
 /// # Errors
 /// If the state store cannot be written.
 pub async fn adopt_memory(session: &Session, old: &str, new: &str, sink: &str) -> Result<(), SinkError> {
-    ask::begin(session, During::Look).await?;
+    ask::begin_perhaps_empty(session).await?;
     let moved = move_memory(session, old, new, sink).await;
     ask::end(session, During::Look, moved).await
 }
@@ -196,7 +195,7 @@ async fn rename(session: &Session, table: &'static str, old: &str, new: &str, si
 /// # Errors
 /// If the database cannot be written.
 pub async fn forget(session: &Session, id: &DeliveryId) -> Result<Forgotten, SinkError> {
-    ask::begin(session, During::Look).await?;
+    ask::begin_perhaps_empty(session).await?;
     let forgotten = delete_all(session, id).await;
     ask::end(session, During::Look, forgotten).await
 }
@@ -234,8 +233,7 @@ pub async fn epochs(session: &Session, id: &DeliveryId, stretch: Stretch) -> Res
                ORDER BY epoch DESC, generation DESC LIMIT $6";
     let (from, to) = (stored(stretch.from_ms), stored(stretch.to_ms));
     let limit = i64::try_from(stretch.limit).unwrap_or(i64::MAX);
-    let rows =
-        ask::rows(session, During::Look, sql, &[&id.workflow, &id.sink, &id.lane, &from, &to, &limit]).await?;
+    let rows = ask::rows(session, During::Look, sql, &[&id.workflow, &id.sink, &id.lane, &from, &to, &limit]).await?;
     rows.iter().map(|row| read_epoch(session, id, row)).collect()
 }
 

@@ -39,7 +39,9 @@ pub fn sink_error(target: &str, during: During, fault: &SqlFault) -> SinkError {
         FaultClass::Reconnect => SinkError::ConnectionLost { target, message: reconnect_text(fault, message) },
         FaultClass::ReadOnly => SinkError::ConnectionLost {
             target,
-            message: format!("{message}; the server is a standby or read-only: the delivery goes on when it takes writes"),
+            message: format!(
+                "{message}; the server is a standby or read-only: the delivery goes on when it takes writes"
+            ),
         },
         FaultClass::Schema => SinkError::SchemaEvolution { target, message },
         FaultClass::Denied => SinkError::Denied { target, message },
@@ -56,9 +58,9 @@ const THERE: [&str; 3] = ["42P07", "42P06", "42710"];
 
 fn reconnect_text(fault: &SqlFault, message: String) -> String {
     match fault.sqlstate.as_deref() {
-        Some(DISK_FULL) => format!(
-            "{message}; free space on the server; nothing was lost, the delivery goes on by itself"
-        ),
+        Some(DISK_FULL) => {
+            format!("{message}; free space on the server; nothing was lost, the delivery goes on by itself")
+        }
         Some(_) | None => message,
     }
 }

@@ -102,8 +102,17 @@ async fn take(
         From::Anybody => (None, true),
     };
     let values: ask::Values<'_> = &[
-        &id.workflow, &id.sink, &id.lane, &ours.name, &ours.token, &lasts, &ours.process.machine, &pid, &started,
-        &ended, &anybody,
+        &id.workflow,
+        &id.sink,
+        &id.lane,
+        &ours.name,
+        &ours.token,
+        &lasts,
+        &ours.process.machine,
+        &pid,
+        &started,
+        &ended,
+        &anybody,
     ];
     Ok(ask::execute(session, During::Look, sql, values).await? == 1)
 }

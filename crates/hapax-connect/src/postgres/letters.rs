@@ -3,6 +3,8 @@
 //! Reads and writes `hapax.dead_letters`. Invariant: only a letter that is still `dead` changes its state, and `dead`
 //! in the ledger never changes. Not here: transactions of the caller, replaying itself (the sink).
 
+use std::collections::BTreeMap;
+
 use hapax_engine::books::{LetterCounts, LetterGroup};
 use hapax_engine::letters::{LetterChoice, StoredLetter};
 use hapax_engine::sink::SinkError;
@@ -52,8 +54,22 @@ pub async fn insert_letters(
             During::Epoch(epoch),
             sql,
             &[
-                &id.workflow, &id.sink, &id.lane, &epoch_number, &generation, &incarnation, &now, &c.positions,
-                &c.stages, &c.codes, &c.messages, &c.fingerprints, &c.bytes, &c.lengths, &c.hashes, &c.event_keys,
+                &id.workflow,
+                &id.sink,
+                &id.lane,
+                &epoch_number,
+                &generation,
+                &incarnation,
+                &now,
+                &c.positions,
+                &c.stages,
+                &c.codes,
+                &c.messages,
+                &c.fingerprints,
+                &c.bytes,
+                &c.lengths,
+                &c.hashes,
+                &c.event_keys,
             ],
         )
         .await?;
@@ -272,14 +288,15 @@ pub async fn counts(session: &Session, id: &DeliveryId) -> Result<LetterCounts, 
 /// # Errors
 /// If the database cannot be written.
 pub async fn discard(session: &Session, ids: &[i64]) -> Result<u64, SinkError> {
-    ask::begin(session, During::Look).await?;
+    ask::begin_perhaps_empty(session).await?;
     let changed = discard_locked(session, ids).await;
     ask::end(session, During::Look, changed).await
 }
 
 async fn discard_locked(session: &Session, ids: &[i64]) -> Result<u64, SinkError> {
     let dead = still_dead(session, ids).await?;
-    let sql = "UPDATE hapax.dead_letters SET state = 'discarded', state_at_ms = $2 WHERE state = 'dead' AND id = ANY ($1)";
+    let sql =
+        "UPDATE hapax.dead_letters SET state = 'discarded', state_at_ms = $2 WHERE state = 'dead' AND id = ANY ($1)";
     ask::execute(session, During::Look, sql, &[&dead, &stored(now_ms())]).await
 }
 
@@ -309,7 +326,7 @@ pub async fn mark_replayed(session: &Session, ids: &[i64]) -> Result<u64, SinkEr
 ///
 /// # Errors
 /// If the database cannot be written.
-pub async fn note_refused(session: &Session, refused: &[(i64, Cause)]) -> Result<(), SinkError> {
+pub async fn note_refused(session: &Session, refused: &BTreeMap<i64, Cause>) -> Result<(), SinkError> {
     if refused.is_empty() {
         return Ok(());
     }
@@ -317,11 +334,11 @@ pub async fn note_refused(session: &Session, refused: &[(i64, Cause)]) -> Result
                fingerprint = l.fingerprint, replay_count = d.replay_count + 1 \
                FROM unnest($1::bigint[], $2::text[], $3::text[], $4::text[], $5::text[]) \
                AS l (id, stage, code, message, fingerprint) WHERE d.id = l.id AND d.state = 'dead'";
-    let ids: Vec<i64> = refused.iter().map(|(id, _)| *id).collect();
-    let stages: Vec<&str> = refused.iter().map(|(_, cause)| cause.stage.name()).collect();
-    let codes: Vec<&str> = refused.iter().map(|(_, cause)| cause.code).collect();
-    let messages: Vec<String> = refused.iter().map(|(_, cause)| plain(&cause.message)).collect();
-    let fingerprints: Vec<String> = refused.iter().map(|(_, cause)| plain(&cause.fingerprint)).collect();
+    let ids: Vec<i64> = refused.keys().copied().collect();
+    let stages: Vec<&str> = refused.values().map(|cause| cause.stage.name()).collect();
+    let codes: Vec<&str> = refused.values().map(|cause| cause.code).collect();
+    let messages: Vec<String> = refused.values().map(|cause| plain(&cause.message)).collect();
+    let fingerprints: Vec<String> = refused.values().map(|cause| plain(&cause.fingerprint)).collect();
     ask::execute(session, During::Look, sql, &[&ids, &stages, &codes, &messages, &fingerprints]).await?;
     Ok(())
 }

@@ -56,12 +56,7 @@ pub(super) async fn save_witness(session: &Session, id: &DeliveryId, witness: &W
     Ok(())
 }
 
-pub(super) async fn note(
-    session: &Session,
-    id: &DeliveryId,
-    note: &DeliveryNote,
-    by: &str,
-) -> Result<(), SinkError> {
+pub(super) async fn note(session: &Session, id: &DeliveryId, note: &DeliveryNote, by: &str) -> Result<(), SinkError> {
     let sql = "INSERT INTO hapax.notes (workflow, sink, lane, state, exit_code, code, message, session, noted_at_ms) \
                VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9) ON CONFLICT (workflow, sink, lane) DO UPDATE \
                SET state = excluded.state, exit_code = excluded.exit_code, code = excluded.code, \
@@ -128,9 +123,8 @@ pub(super) async fn save_intent(
     let (from, from_incarnation) = (intent.from.position.to_string(), intent.from.incarnation.to_string());
     let (to, to_incarnation) = (intent.to.position.to_string(), intent.to.incarnation.to_string());
     let (number, digest, now) = (stored(epoch.0), intent.digest.as_slice(), stored(now_ms()));
-    let values: ask::Values<'_> = &[
-        &id.workflow, &id.sink, &id.lane, &number, &from, &from_incarnation, &to, &to_incarnation, &digest, &now,
-    ];
+    let values: ask::Values<'_> =
+        &[&id.workflow, &id.sink, &id.lane, &number, &from, &from_incarnation, &to, &to_incarnation, &digest, &now];
     ask::execute(session, During::Epoch(epoch), sql, values).await?;
     Ok(())
 }

@@ -3,6 +3,9 @@
 //! Reads and writes `hapax.progress` and `hapax.epochs`. Only [`claim`] has a transaction of its own; the others run
 //! inside the caller's. Invariant: a swap changes exactly the row that the worker last saw. Not here: `letters`.
 
+use std::pin::pin;
+use std::time::Duration;
+
 use hapax_engine::sink::{Claim, EpochRecord, SinkError};
 use hapax_model::contract::Contract;
 use hapax_model::epoch::{Epoch, Generation};
@@ -10,7 +13,7 @@ use hapax_model::fault::{Bug, planted, point};
 use hapax_model::ledger::Totals;
 use hapax_model::position::{Bookmark, DeliveryId};
 use hapax_model::progress::Progress;
-use hapax_sql::postgres::Session;
+use hapax_sql::postgres::{Blocker, Pool, Session, end_blockers};
 use tokio_postgres::Row;
 
 use super::ask;
@@ -42,8 +45,7 @@ pub async fn look(session: &Session, id: &DeliveryId) -> Result<Option<Progress>
 }
 
 async fn stored_progress(session: &Session, during: During, id: &DeliveryId) -> Result<Option<Progress>, SinkError> {
-    let sql =
-        concat!("SELECT ", columns!(), " FROM hapax.progress WHERE workflow = $1 AND sink = $2 AND lane = $3");
+    let sql = concat!("SELECT ", columns!(), " FROM hapax.progress WHERE workflow = $1 AND sink = $2 AND lane = $3");
     let found = ask::optional(session, during, sql, &[&id.workflow, &id.sink, &id.lane]).await?;
     found.map(|row| StoredProgress::read(session, &row, 0)?.check(session, id)).transpose()
 }
@@ -84,8 +86,93 @@ pub(crate) async fn all(session: &Session) -> Result<Vec<(DeliveryId, Progress, 
 /// [`SinkError::FencedOut`] if a reclaim finds another owner, or the delivery was adopted by another workflow;
 /// else what the database said.
 pub async fn claim(session: &Session, id: &DeliveryId, claim: &Claim) -> Result<Progress, SinkError> {
+    claim_within(session, id, claim, None).await
+}
+
+async fn claim_within(
+    session: &Session,
+    id: &DeliveryId,
+    claim: &Claim,
+    limit: Option<Duration>,
+) -> Result<Progress, SinkError> {
     let before = if planted(Bug::ProgressBeforeFence) { look(session, id).await? } else { None };
     ask::begin(session, During::Claim).await?;
+    let raised = match wait_for(session, limit).await {
+        Ok(()) => raise(session, id, claim).await,
+        Err(error) => Err(error),
+    };
+    let raised = ask::end(session, During::Claim, raised).await?;
+    Ok(match before {
+        None => raised,
+        Some(old) => Progress { generation: raised.generation, ..old },
+    })
+}
+
+/// [`claim`], but whoever blocks it for longer than `claim_timeout` and carries our name is ended: a worker that was
+/// stopped in the middle of its transaction holds the row until then.
+///
+/// # Errors
+/// As [`claim`]; [`SinkError::Locked`] names those who block it and are not ours to end.
+pub async fn claim_past_blockers(
+    pool: &Pool,
+    session: &Session,
+    id: &DeliveryId,
+    wanted: &Claim,
+    claim_timeout: Duration,
+) -> Result<Progress, SinkError> {
+    // Long enough to end the blockers, and those who queued behind them.
+    let limit = claim_timeout.saturating_mul(3);
+    let mut claiming = pin!(claim_within(session, id, wanted, Some(limit)));
+    let mut blockers: Vec<Blocker> = Vec::new();
+    let done = loop {
+        match tokio::time::timeout(claim_timeout, &mut claiming).await {
+            Ok(done) => break done,
+            Err(_) => blockers = blockers_ended(pool, session).await,
+        }
+    };
+    match done {
+        Err(SinkError::Locked { target, .. }) if !blockers.is_empty() => {
+            let holder = blockers.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ");
+            Err(SinkError::Locked { target, holder })
+        }
+        done => done,
+    }
+}
+
+/// For this transaction, how long a lock is waited for; else the session's own limits hold.
+async fn wait_for(session: &Session, limit: Option<Duration>) -> Result<(), SinkError> {
+    let Some(limit) = limit else { return Ok(()) };
+    let lock = limit.as_millis().clamp(1, 3_600_000);
+    let statement = lock + 10_000;
+    let sql = format!("SET LOCAL lock_timeout = {lock}; SET LOCAL statement_timeout = {statement}");
+    ask::batch(session, During::Claim, &sql).await
+}
+
+/// Ends those who block this session and are ours. The claim goes on waiting meanwhile: if this fails, it runs into its
+/// own limit, and says so.
+async fn blockers_ended(pool: &Pool, session: &Session) -> Vec<Blocker> {
+    let watcher = match pool.extra().await {
+        Ok(watcher) => watcher,
+        Err(error) => {
+            tracing::warn!(%error, "a claim waits, and who blocks it cannot be asked");
+            return Vec::new();
+        }
+    };
+    match end_blockers(&watcher, session.backend_pid()).await {
+        Ok(blockers) => {
+            for blocker in &blockers {
+                tracing::warn!(%blocker, "a session blocks our claim");
+            }
+            blockers
+        }
+        Err(fault) => {
+            tracing::warn!(error = %fault, "a claim waits, and who blocks it cannot be asked");
+            Vec::new()
+        }
+    }
+}
+
+async fn raise(session: &Session, id: &DeliveryId, claim: &Claim) -> Result<Progress, SinkError> {
     let raised = match claim {
         Claim::Take { start, contract, session: name } => take(session, id, start, contract, name).await,
         Claim::Reclaim { generation, session: name } => reclaim(session, id, *generation, name).await,
@@ -94,11 +181,7 @@ pub async fn claim(session: &Session, id: &DeliveryId, claim: &Claim) -> Result<
     if raised.is_ok() && matches!(claim, Claim::Take { .. }) {
         point("claim.sent");
     }
-    let raised = ask::end(session, During::Claim, raised).await?;
-    Ok(match before {
-        None => raised,
-        Some(old) => Progress { generation: raised.generation, ..old },
-    })
+    raised
 }
 
 async fn take(
@@ -161,13 +244,8 @@ async fn reclaim(
         columns!()
     );
     let (name, now, mine) = (plain(name), stored(now_ms()), stored(generation.0));
-    let found = ask::optional(
-        session,
-        During::Claim,
-        &sql,
-        &[&id.workflow, &id.sink, &id.lane, &name, &now, &mine],
-    )
-    .await?;
+    let found =
+        ask::optional(session, During::Claim, &sql, &[&id.workflow, &id.sink, &id.lane, &name, &now, &mine]).await?;
     match found {
         Some(row) => StoredProgress::read(session, &row, 0)?.check(session, id),
         None => Err(fenced(session, During::Claim, id, generation).await?),
@@ -199,8 +277,7 @@ pub async fn swap(
     let (now, epoch) = (stored(now_ms()), stored(record.epoch.0));
     let (position, incarnation) = (record.to.position.to_string(), record.to.incarnation.to_string());
     let (generation, was_epoch) = (stored(was.generation.0), stored(was.epoch.0));
-    let (was_position, was_incarnation) =
-        (was.bookmark.position.to_string(), was.bookmark.incarnation.to_string());
+    let (was_position, was_incarnation) = (was.bookmark.position.to_string(), was.bookmark.incarnation.to_string());
     let [read, delivered, filtered, dead, rows] = &numbers;
     let during = During::Epoch(record.epoch);
     let changed = ask::execute(
@@ -208,8 +285,22 @@ pub async fn swap(
         during,
         &sql,
         &[
-            &id.workflow, &id.sink, &id.lane, &epoch, &position, &incarnation, read, delivered, filtered, dead, rows,
-            &now, &generation, &was_epoch, &was_position, &was_incarnation,
+            &id.workflow,
+            &id.sink,
+            &id.lane,
+            &epoch,
+            &position,
+            &incarnation,
+            read,
+            delivered,
+            filtered,
+            dead,
+            rows,
+            &now,
+            &generation,
+            &was_epoch,
+            &was_position,
+            &was_incarnation,
         ],
     )
     .await?;
@@ -223,12 +314,7 @@ pub async fn swap(
 ///
 /// # Errors
 /// What the database said.
-pub async fn correct_totals(
-    session: &Session,
-    id: &DeliveryId,
-    epoch: Epoch,
-    totals: Totals,
-) -> Result<(), SinkError> {
+pub async fn correct_totals(session: &Session, id: &DeliveryId, epoch: Epoch, totals: Totals) -> Result<(), SinkError> {
     let sql = "UPDATE hapax.progress SET read = $4, delivered = $5, filtered = $6, dead = $7, rows = $8 \
                WHERE workflow = $1 AND sink = $2 AND lane = $3";
     let [read, delivered, filtered, dead, rows] = &totals_of(totals);
@@ -266,8 +352,22 @@ pub async fn log_epoch(
         During::Epoch(record.epoch),
         sql,
         &[
-            &id.workflow, &id.sink, &id.lane, &epoch, &generation, &from, &to, &incarnation, read, delivered, filtered,
-            dead, rows, &opened, &closed, &now,
+            &id.workflow,
+            &id.sink,
+            &id.lane,
+            &epoch,
+            &generation,
+            &from,
+            &to,
+            &incarnation,
+            read,
+            delivered,
+            filtered,
+            dead,
+            rows,
+            &opened,
+            &closed,
+            &now,
         ],
     )
     .await?;
@@ -281,12 +381,7 @@ async fn trim_epochs(session: &Session, id: &DeliveryId, epoch: Epoch) -> Result
 }
 
 /// Who has the delivery now, for the message of a fenced worker. The outer error: even that could not be read.
-async fn fenced(
-    session: &Session,
-    during: During,
-    id: &DeliveryId,
-    ours: Generation,
-) -> Result<SinkError, SinkError> {
+async fn fenced(session: &Session, during: During, id: &DeliveryId, ours: Generation) -> Result<SinkError, SinkError> {
     let by = match stored_progress(session, during, id).await? {
         None => "its progress is gone: it was adopted, forgotten, or the database was replaced".to_owned(),
         Some(found) if found.generation == ours => {

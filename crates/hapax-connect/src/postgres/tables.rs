@@ -26,8 +26,6 @@ pub enum Role {
 
 /// The encoding of the database cannot hold every text.
 pub const ENCODING: &str = "HX4300";
-/// The schema `hapax` holds tables that Hapax did not make.
-pub const FOREIGN_TABLES: &str = "HX4301";
 
 /// Where `meta` keeps the version of the tables of every role, of those of a state store, and the database's own id.
 const VERSION: &str = "version";
@@ -92,20 +90,30 @@ pub async fn ensure(session: &Session, role: Role) -> Result<Made, SinkError> {
 /// [`ensure`] for any layout: what the tests of the machinery pass in is shorter than what is released.
 async fn migrate(session: &Session, role: Role, layout: Layout) -> Result<Made, SinkError> {
     refuse_encoding(session).await?;
-    ask::in_transaction(session, During::Look, async || {
-        ask::execute(session, During::Look, "SELECT pg_advisory_xact_lock($1)", &[&SETUP_LOCK]).await?;
-        let before = present(session).await?;
-        before.refuse_damaged(session, layout)?;
-        let statements = pending_statements(layout, role, &before);
-        if !statements.is_empty() {
-            ask::batch(session, During::Look, &statements).await.map_err(|error| setup_error(session, error))?;
-        }
-        let after = present(session).await?;
-        let gone = "the tables vanished while they were being made";
-        let database = after.database.clone().ok_or_else(|| damaged(session, gone))?;
-        Ok(Made { database, before: before.versions, after: after.versions })
-    })
-    .await
+    ask::begin_perhaps_empty(session).await?;
+    let made = take_steps(session, role, layout).await;
+    let made = ask::end(session, During::Look, made).await;
+    // A statement prepared for a table that has changed would fail at its next use.
+    session.forget_statements();
+    made
+}
+
+async fn take_steps(session: &Session, role: Role, layout: Layout) -> Result<Made, SinkError> {
+    lock_setup(session).await?;
+    let before = present(session).await?;
+    before.refuse_damaged(session, layout)?;
+    let statements = pending_statements(layout, role, &before);
+    if !statements.is_empty() {
+        ask::batch(session, During::Look, &statements).await?;
+    }
+    let after = present(session).await?;
+    let gone = "the tables vanished while they were being made";
+    let database = after.database.ok_or_else(|| damaged(session, gone))?;
+    Ok(Made { database, before: before.versions, after: after.versions })
+}
+
+async fn lock_setup(session: &Session) -> Result<(), SinkError> {
+    ask::execute(session, During::Look, "SELECT pg_advisory_xact_lock($1)", &[&SETUP_LOCK]).await.map(|_| ())
 }
 
 /// Checks that the tables of `role` are here, whole, in this program's version, and that this role may use them.
@@ -120,7 +128,9 @@ pub async fn check(session: &Session, role: Role) -> Result<String, SinkError> {
         return Err(damaged(session, &message));
     }
     rights::check(session, role).await?;
-    present.database.ok_or_else(|| damaged(session, "hapax.meta no longer names the database; restore it from a backup"))
+    present
+        .database
+        .ok_or_else(|| damaged(session, "hapax.meta no longer names the database; restore it from a backup"))
 }
 
 /// The database's own random id, if our tables are here in this program's version. Makes nothing.
@@ -151,13 +161,16 @@ pub async fn drop_all(session: &Session) -> Result<(), SinkError> {
     let tables: Vec<String> = TARGET_TABLES.iter().chain(&STATE_TABLES).map(|name| format!("hapax.{name}")).collect();
     let schema = "DO $$ BEGIN DROP SCHEMA IF EXISTS hapax; EXCEPTION WHEN dependent_objects_still_exist OR \
                   insufficient_privilege THEN NULL; END $$";
-    ask::in_transaction(session, During::Look, async || {
-        ask::execute(session, During::Look, "SELECT pg_advisory_xact_lock($1)", &[&SETUP_LOCK]).await?;
-        let drop = format!("DROP TABLE IF EXISTS {}", tables.join(", "));
-        ask::batch(session, During::Look, &drop).await.map_err(|error| setup_error(session, error))?;
-        ask::batch(session, During::Look, schema).await
-    })
-    .await
+    ask::begin_perhaps_empty(session).await?;
+    let dropped = drop_locked(session, &format!("DROP TABLE IF EXISTS {}; {schema}", tables.join(", "))).await;
+    let dropped = ask::end(session, During::Look, dropped).await;
+    session.forget_statements();
+    dropped
+}
+
+async fn drop_locked(session: &Session, statements: &str) -> Result<(), SinkError> {
+    lock_setup(session).await?;
+    ask::batch(session, During::Look, statements).await
 }
 
 /// What is in the schema `hapax`.
