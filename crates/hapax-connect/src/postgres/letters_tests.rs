@@ -119,10 +119,7 @@ async fn a_letter_leaves_the_dead_only_once() {
     assert_eq!(mark_replayed(&session, &[1]).await.unwrap(), 0);
     assert_eq!(discard(&session, &[1, 2]).await.unwrap(), 1);
     assert_eq!(still_dead(&session, &[1, 2, 3]).await.unwrap(), [0; 0]);
-    assert_eq!(
-        counts(&session, &id("a")).await.unwrap(),
-        LetterCounts { dead: 0, replayed: 2, discarded: 1 }
-    );
+    assert_eq!(counts(&session, &id("a")).await.unwrap(), LetterCounts { dead: 0, replayed: 2, discarded: 1 });
     assert_eq!(counts(&session, &id("b")).await.unwrap(), LetterCounts::default());
 }
 

@@ -138,8 +138,7 @@ async fn of_two_swaps_at_once_one_lands() {
     let mut was = claim(&first, &id("w"), &take(0)).await.unwrap();
     for _ in 0..10 {
         let (target, record) = (id("w"), next(&was));
-        let (one, two) =
-            tokio::join!(swap(&first, &target, &was, &record), swap(&second, &target, &was, &record));
+        let (one, two) = tokio::join!(swap(&first, &target, &was, &record), swap(&second, &target, &was, &record));
         let landed: Vec<_> = [one, two].into_iter().filter_map(Result::ok).collect();
         assert_eq!(landed.len(), 1);
         was = landed.into_iter().next().unwrap();
@@ -238,8 +237,7 @@ async fn the_epoch_log_keeps_only_the_last_epochs() {
 async fn damaged_progress_is_refused() {
     let place = Place::new().await;
     let session = place.connect().await;
-    for (nth, change) in
-        ["position = 'x'", "incarnation = 'x'", "contract = '['", "epoch = -1"].into_iter().enumerate()
+    for (nth, change) in ["position = 'x'", "incarnation = 'x'", "contract = '['", "epoch = -1"].into_iter().enumerate()
     {
         let id = id(&format!("w{nth}"));
         claim(&session, &id, &take(0)).await.unwrap();

@@ -87,7 +87,8 @@ async fn newer_tables_are_refused_with_both_versions() {
         ("version", "x", "no number"),
     ] {
         run(&session, &format!("UPDATE hapax.meta SET value = '{version}' WHERE name = '{name}'")).await;
-        for result in [check(&session, Role::Target).await.map(|_| ()), ensure(&session, Role::State).await.map(|_| ())] {
+        for result in [check(&session, Role::Target).await.map(|_| ()), ensure(&session, Role::State).await.map(|_| ())]
+        {
             let text = message(result);
             assert!(text.contains(expected), "{text}");
         }
