@@ -60,10 +60,7 @@ impl GenerateSource {
         let (config, bytes_before) = (self.config, into.byte_len());
         let until = self.due().min(self.end());
         let mut added = 0;
-        while self.next < until
-            && added < room.events
-            && (added == 0 || into.byte_len() - bytes_before < room.bytes)
-        {
+        while self.next < until && added < room.events && (added == 0 || into.byte_len() - bytes_before < room.bytes) {
             let index = self.next;
             self.next += 1;
             if config.lane.of > 1 && !config.lane.takes(order_id(&config, index, kind(&config, index))) {

@@ -18,8 +18,7 @@ use hapax_model::rejects::OnReject;
 #[cfg(feature = "postgres")]
 use super::checked::PostgresSink;
 use super::checked::{
-    Alerts, Columns, Config, FileSource, GenerateSource, Http, Sink, Source, SqliteSink, StateUrl, TableSink, Target,
-    Workflow,
+    Columns, Config, FileSource, GenerateSource, Sink, Source, SqliteSink, StateUrl, TableSink, Target, Workflow,
 };
 use super::value::{Held, Value};
 
@@ -29,21 +28,8 @@ pub(crate) fn build(effective: &Value, folder: &Path) -> Option<Config> {
     Some(Config {
         state: build_state(effective.get("state")?.text()?, folder)?,
         memory: effective.get("memory")?.size()?,
-        http: match effective.get("http") {
-            Some(http) => Some(build_http(http)?),
-            None => None,
-        },
-        alerts: match effective.at("alerts.webhook") {
-            Some(webhook) => Some(Alerts { webhook: webhook.text()?.to_owned() }),
-            None => None,
-        },
         workflows: workflows.collect::<Option<_>>()?,
     })
-}
-
-fn build_http(http: &Value) -> Option<Http> {
-    let token = http.get("token").and_then(Value::text).map(str::to_owned);
-    Some(Http { listen: parsed(http.get("listen"))?, token })
 }
 
 fn build_state(url: &str, folder: &Path) -> Option<StateUrl> {

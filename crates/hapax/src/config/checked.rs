@@ -1,7 +1,5 @@
 //! The configuration as the rest of the program uses it: typed, merged, with every default, paths resolved.
 
-use std::fmt;
-use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -23,40 +21,8 @@ pub(crate) struct Config {
     pub(crate) state: StateUrl,
     /// `memory`: one budget for all buffers of the process.
     pub(crate) memory: ByteSize,
-    /// `http`, if the process is to answer questions.
-    pub(crate) http: Option<Http>,
-    /// `alerts`, if somebody is to be called.
-    pub(crate) alerts: Option<Alerts>,
     /// `workflows`, in the order of the files; ids are unique.
     pub(crate) workflows: Vec<Workflow>,
-}
-
-/// `http`.
-#[derive(Clone, PartialEq, Eq)]
-pub(crate) struct Http {
-    pub(crate) listen: SocketAddr,
-    /// There if `listen` can be reached from elsewhere.
-    pub(crate) token: Option<String>,
-}
-
-impl fmt::Debug for Http {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let token = self.token.as_ref().map(|_| "***");
-        f.debug_struct("Http").field("listen", &self.listen).field("token", &token).finish()
-    }
-}
-
-/// `alerts`.
-#[derive(Clone, PartialEq, Eq)]
-pub(crate) struct Alerts {
-    /// Where to send them; a secret.
-    pub(crate) webhook: String,
-}
-
-impl fmt::Debug for Alerts {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Alerts").field("webhook", &"***").finish()
-    }
 }
 
 /// Where the process keeps what belongs to no target.

@@ -157,7 +157,10 @@ mod tests {
             ("postgres://me:pw@host/db", "postgres://me:***@host/db"),
             ("postgres://me:p@w@host/db", "postgres://me:***@host/db"),
             ("postgres://me@host/db", "postgres://me@host/db"),
-            ("postgres://h/db?user=me&password=p%20w&sslmode=require", "postgres://h/db?user=me&password=***&sslmode=require"),
+            (
+                "postgres://h/db?user=me&password=p%20w&sslmode=require",
+                "postgres://h/db?user=me&password=***&sslmode=require",
+            ),
             ("nopassword=7", "nopassword=7"),
             ("sqlite://a/b@c.db", "sqlite://a/b@c.db"),
             ("http://a:b@c http://d:e@f", "http://a:***@c http://d:***@f"),

@@ -180,14 +180,12 @@ pub(crate) mod code {
     pub(crate) const NOT_YET: &str = "HX1040";
     /// A kind of system that this edition was built without.
     pub(crate) const NOT_IN_EDITION: &str = "HX1300";
-    /// An address that other machines can reach, and no token.
-    pub(crate) const NO_TOKEN: &str = "HX1301";
     /// A warning: a field that changes nothing.
     pub(crate) const NO_EFFECT: &str = "HX1050";
 
     /// Every code above, for the tests that compare them with their pages.
     #[cfg(test)]
-    pub(crate) const ALL: [&str; 26] = [
+    pub(crate) const ALL: [&str; 25] = [
         UNREADABLE,
         TOO_LARGE,
         SYNTAX,
@@ -212,7 +210,6 @@ pub(crate) mod code {
         CONTRADICTION,
         NOT_YET,
         NOT_IN_EDITION,
-        NO_TOKEN,
         NO_EFFECT,
     ];
 }

@@ -4,7 +4,6 @@
 //! Not here: what one field may hold (`schema`), whether a promise can be kept (the audit).
 
 use std::collections::HashMap;
-use std::net::SocketAddr;
 
 use hapax_model::delivery::Delivery;
 
@@ -16,8 +15,6 @@ use super::value::Value;
 /// Checks the whole configuration.
 pub(crate) fn check_rules(effective: &Value, problems: &mut Problems, warnings: &mut Problems) {
     check_state(effective, problems);
-    check_http(effective, problems);
-    check_alerts(effective, problems);
     let workflows = effective.get("workflows").map_or(&[][..], Value::items);
     let mut ids: HashMap<&str, &Place> = HashMap::new();
     for workflow in workflows {
@@ -85,26 +82,6 @@ fn check_postgres_url(url: &Value, name: &str, problems: &mut Problems) {
 fn no_postgres(place: &Place, name: &str) -> Problem {
     let message = format!("\"{name}\" names PostgreSQL, and this edition has no PostgreSQL");
     Problem::new(place, code::NOT_IN_EDITION, message, "build with --features postgres, or write another kind")
-}
-
-/// Whoever can reach the address could read it: beyond this machine, only with a token.
-fn check_http(effective: &Value, problems: &mut Problems) {
-    let Some(http) = effective.get("http") else { return };
-    let Some(listen) = http.get("listen") else { return };
-    let address = listen.text().and_then(|text| text.parse::<SocketAddr>().ok());
-    if address.is_some_and(|address| !address.ip().is_loopback()) && http.get("token").is_none() {
-        let message = "\"http.listen\" can be reached from other machines, and there is no token";
-        let cure = "add token: \"${HAPAX_HTTP_TOKEN}\", or listen on 127.0.0.1";
-        problems.add(Problem::new(&listen.place, code::NO_TOKEN, message, cure));
-    }
-}
-
-/// An edition without outgoing HTTP cannot call anybody.
-fn check_alerts(effective: &Value, problems: &mut Problems) {
-    if let Some(webhook) = effective.at("alerts.webhook").filter(|_| cfg!(not(feature = "http"))) {
-        let message = "\"alerts.webhook\" needs HTTP, and this edition has no HTTP";
-        problems.add(Problem::new(&webhook.place, code::NOT_IN_EDITION, message, "build with --features http, or remove it"));
-    }
 }
 
 fn check_sinks(workflow: &Value, effective: &Value, problems: &mut Problems, warnings: &mut Problems) {

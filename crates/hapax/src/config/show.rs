@@ -10,7 +10,7 @@ use super::value::{Held, Value};
 
 const MASK: &str = "***";
 /// Under these names the whole value is a secret, wherever it came from.
-const SECRET_NAMES: [&str; 4] = ["password", "secret", "token", "webhook"];
+const SECRET_NAMES: [&str; 3] = ["password", "secret", "token"];
 
 /// The configuration as YAML.
 pub(crate) fn to_yaml(value: &Value) -> String {

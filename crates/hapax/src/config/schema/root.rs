@@ -1,7 +1,7 @@
 //! The file as a whole, and a workflow.
 
 use super::delivery::DELIVERY;
-use super::rules_of_text::{ID, LISTEN, STATE, TOKEN, WEBHOOK};
+use super::rules_of_text::{ID, STATE};
 use super::sinks::{NAMED_SINK, SINK};
 use super::sources::SOURCE;
 use super::{Field, Kind, Table};
@@ -30,42 +30,10 @@ pub(crate) static ROOT: Table = Table {
             "The default of all workflows, field by field. A mechanism is inherited only together with its guarantee.",
         ),
         Field::new("workflows", WORKFLOWS, "What is delivered from where to where.").or("[]"),
-        Field::new("http", Kind::Object(&HTTP), "Where to ask a running process how it is. Without it, nowhere."),
-        Field::new("alerts", Kind::Object(&ALERTS), "Where to call when something needs a person."),
         Field::planned("broker", "The broker."),
+        Field::planned("alerts", "Where to call when something needs a person."),
         Field::planned("tests", "Inputs and expected outputs of workflows."),
     ],
-    exactly_one_of: &[],
-};
-
-static HTTP: Table = Table {
-    name: "http",
-    doc: "`/metrics`, `/healthz` and `/readyz` of a running process.",
-    fields: &[
-        Field::new(
-            "listen",
-            Kind::Text(&LISTEN),
-            "The address. One that other machines can reach needs a `token`.",
-        )
-        .or("127.0.0.1:8077"),
-        Field::new(
-            "token",
-            Kind::Text(&TOKEN),
-            "Who asks must send it: `Authorization: Bearer …`. `/healthz` and `/readyz` need none.",
-        ),
-    ],
-    exactly_one_of: &[],
-};
-
-static ALERTS: Table = Table {
-    name: "alerts",
-    doc: "What a person should know at once: a new cause of dead letters, a ledger that does not add up.",
-    fields: &[Field::new(
-        "webhook",
-        Kind::Text(&WEBHOOK),
-        "Where each alert is sent, as JSON by POST. The URL is a secret: it is never printed.",
-    )
-    .required()],
     exactly_one_of: &[],
 };
 

@@ -1,7 +1,5 @@
 //! The forms of text that fields hold.
 
-use std::net::SocketAddr;
-
 use hapax_model::condition::Condition;
 use hapax_model::delivery::{KeyTemplate, StrategyName};
 use hapax_model::field::FieldPath;
@@ -93,41 +91,11 @@ pub(super) static POSTGRES_URL: TextRule = TextRule {
     pattern: "^postgres(ql)?://.+",
 };
 
-pub(super) static POSTGRES_TABLE: TextRule =
-    TextRule { what: "the name of a table, with or without its schema", example: "orders", check: some_text, pattern: "" };
-
-pub(super) static LISTEN: TextRule = TextRule {
-    what: "an IP address and a port",
-    example: "\"127.0.0.1:8077\"",
-    check: |text| match text.parse::<SocketAddr>() {
-        Ok(_) => Ok(()),
-        Err(_) if text.starts_with("localhost") => Err("it is a name; the address is 127.0.0.1".into()),
-        Err(_) => Err("it is no address with a port".into()),
-    },
-    pattern: ":[0-9]+$",
-};
-
-pub(super) static TOKEN: TextRule = TextRule {
-    what: "a secret of at least 16 printable characters without spaces",
-    example: "\"${HAPAX_HTTP_TOKEN}\"",
-    check: |text| match text {
-        _ if text.chars().any(|c| !c.is_ascii_graphic()) => Err("it has spaces or other odd characters".into()),
-        _ if text.len() < 16 => Err("it is too short to be a secret".into()),
-        _ => some_text(text),
-    },
+pub(super) static POSTGRES_TABLE: TextRule = TextRule {
+    what: "the name of a table, with or without its schema",
+    example: "orders",
+    check: some_text,
     pattern: "",
-};
-
-pub(super) static WEBHOOK: TextRule = TextRule {
-    what: "a URL that begins with https:// or http://",
-    example: "\"https://example.org/hook\"",
-    check: |text| match text.split_once("://") {
-        Some(("https" | "http", rest)) if !rest.is_empty() && !rest.starts_with('/') => {
-            if text.chars().any(|c| !c.is_ascii_graphic()) { Err("it has spaces or other odd characters".into()) } else { some_text(text) }
-        }
-        Some(_) | None => Err("it is no such URL".into()),
-    },
-    pattern: "^https?://.+",
 };
 
 fn some_text(text: &str) -> Result<(), String> {

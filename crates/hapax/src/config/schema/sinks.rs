@@ -1,8 +1,6 @@
 //! Where events go.
 
-use super::rules_of_text::{
-    COLUMN_NAME, CONDITION, FIELD_PATH, ID, PATH, POSTGRES_TABLE, POSTGRES_URL, TABLE_NAME,
-};
+use super::rules_of_text::{COLUMN_NAME, CONDITION, FIELD_PATH, ID, PATH, POSTGRES_TABLE, POSTGRES_URL, TABLE_NAME};
 use super::{Choice, Field, Kind, Table};
 
 const SQLITE_FIELD: Field = Field::new("sqlite", Kind::Object(&SQLITE), "A table of a SQLite database.");
