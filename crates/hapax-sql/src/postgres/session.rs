@@ -22,6 +22,8 @@ use crate::process;
 
 /// With this every session's `application_name` begins: sessions that we may end.
 pub const OUR_NAME: &str = "hapax ";
+/// How many prepared statements a session keeps.
+const STATEMENTS_KEPT: usize = 256;
 /// How many bytes of `application_name` a server keeps.
 const LONGEST_NAME: usize = 63;
 
@@ -216,7 +218,13 @@ impl Session {
             return Ok(statement.clone());
         }
         let statement = self.client.prepare(sql).await?;
-        self.kept().insert(sql.to_owned(), statement.clone());
+        let mut kept = self.kept();
+        // Only a caller that makes up statements without end gets here; starting over is simple and rare.
+        if kept.len() >= STATEMENTS_KEPT {
+            kept.clear();
+        }
+        kept.insert(sql.to_owned(), statement.clone());
+        drop(kept);
         Ok(statement)
     }
 
@@ -226,7 +234,7 @@ impl Session {
         self.client.clear_type_cache();
     }
 
-    /// Opens a transaction: READ COMMITTED, READ WRITE.
+    /// Opens a transaction, READ COMMITTED. A server that takes no writes is told apart by the first write (25006).
     ///
     /// Also compares the server's process with the one of the login: behind a pooler that gives each transaction another
     /// process, our limits and prepared statements would be somebody else's.
@@ -236,7 +244,7 @@ impl Session {
     pub async fn begin(&self) -> Result<(), SqlFault> {
         // Set before the answer: a future dropped here leaves a transaction that may be open.
         self.standing.store(Standing::Open as u8, Ordering::Release);
-        let sql = "BEGIN ISOLATION LEVEL READ COMMITTED, READ WRITE; SELECT pg_backend_pid()";
+        let sql = "BEGIN ISOLATION LEVEL READ COMMITTED; SELECT pg_backend_pid()";
         let answer = self.client.simple_query(sql).await.map_err(|error| self.fault(&error))?;
         match first_row(&answer).and_then(|row| row.get(0)).and_then(|pid| pid.parse::<i32>().ok()) {
             Some(pid) if pid == self.backend_pid => Ok(()),
@@ -321,6 +329,11 @@ where
     }
 }
 
+/// A server that waits for a lock does not look at its client: without this a killed worker keeps its locks until then.
+/// Since PostgreSQL 14, and only where the system can tell.
+const WATCH_CLIENT: &str = "SELECT set_config(name, '1s', false) FROM pg_settings \
+     WHERE name = 'client_connection_check_interval' AND version() LIKE '%linux%'";
+
 /// Everything that a role, a database or the server may have set otherwise, and the questions, in one message.
 fn settings(limits: &Limits) -> String {
     let milliseconds = |limit: Duration| limit.as_millis().clamp(1, i32::MAX as u128);
@@ -329,7 +342,8 @@ fn settings(limits: &Limits) -> String {
          SET synchronous_commit = on; SET default_transaction_isolation = 'read committed'; \
          SET TimeZone = 'UTC'; SET DateStyle = 'ISO'; SET IntervalStyle = 'iso_8601'; SET bytea_output = 'hex'; \
          SET client_encoding = 'UTF8'; SET standard_conforming_strings = on; SET extra_float_digits = 1; \
-         SELECT pg_backend_pid(), current_setting('server_version_num')",
+         SET tcp_keepalives_idle = 5; SET tcp_keepalives_interval = 2; SET tcp_keepalives_count = 3; \
+         SELECT pg_backend_pid(), current_setting('server_version_num'); {WATCH_CLIENT}",
         milliseconds(limits.idle_in_transaction),
         milliseconds(limits.statement),
         milliseconds(limits.lock),
