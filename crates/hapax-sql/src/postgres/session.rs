@@ -55,6 +55,7 @@ impl Default for Limits {
 pub struct Session {
     client: Client,
     target: String,
+    user: Option<String>,
     name: String,
     backend_pid: i32,
     server_version: u32,
@@ -116,6 +117,7 @@ impl Session {
         let mut session = Self {
             client,
             target: target.clone(),
+            user: url.user().map(str::to_owned),
             name,
             backend_pid: 0,
             server_version: 0,
@@ -145,6 +147,12 @@ impl Session {
     #[must_use]
     pub fn target(&self) -> &str {
         &self.target
+    }
+
+    /// The role that the address names, for the GRANT that a message advises.
+    #[must_use]
+    pub fn user(&self) -> Option<&str> {
+        self.user.as_deref()
     }
 
     /// Under which name the server shows this session.
