@@ -1,7 +1,7 @@
 use hapax_engine::contract::state::{Disguise, Harness, every_clause};
 
 use super::super::books::PostgresBooks;
-use super::super::sample::{Place, id, run};
+use super::super::sample::{Place, id, next, run, take};
 use super::*;
 
 const CLAIM: Duration = Duration::from_millis(300);
@@ -71,6 +71,26 @@ async fn a_store_connects_again() {
     assert_eq!(state.lease(&id("w"), Duration::from_secs(9), TakeOver::Never).await.unwrap(), Lease::Ours);
 }
 
+/// Goal: a server that takes no writes for a while, as in a failover, is waited out with new sessions. Method: a
+/// read-only database, then a writable one again.
+#[tokio::test]
+async fn a_store_that_takes_no_writes_is_tried_again() {
+    let place = Place::new().await;
+    let other = place.connect().await;
+    let mode = |value: &str| {
+        format!("ALTER DATABASE \"{}\" SET default_transaction_read_only = {value}", place.url().database().unwrap())
+    };
+    run(&other, &mode("on")).await;
+    let mut state = PostgresState::open(&place.url(), Limits::default(), CLAIM).await.unwrap();
+    let error = state.claim(&id("w"), &take(0)).await.unwrap_err();
+    assert_eq!((error.code(), error.reaction()), ("HX4002", hapax_engine::sink::Reaction::Retry), "{error}");
+    let error = state.lease(&id("w"), Duration::from_secs(9), TakeOver::Never).await.unwrap_err().to_string();
+    assert!(error.contains("25006"), "{error}");
+    run(&other, &mode("off")).await;
+    assert_eq!(state.claim(&id("w"), &take(0)).await.unwrap().generation.0, 1);
+    assert_eq!(state.lease(&id("w"), Duration::from_secs(9), TakeOver::Never).await.unwrap(), Lease::Ours);
+}
+
 /// Goal: an unreachable store, a wrong user and a missing database are told apart. Method: each, with its code.
 #[tokio::test]
 async fn what_keeps_a_store_from_opening_is_said() {
@@ -93,11 +113,11 @@ async fn what_keeps_a_store_from_opening_is_said() {
 async fn a_claim_ends_the_session_of_a_stopped_worker() {
     let place = Place::new().await;
     let zombie = place.connect().await;
-    let was = progress::claim(&zombie, &id("w"), &super::super::sample::take(0)).await.unwrap();
+    let was = progress::claim(&zombie, &id("w"), &take(0)).await.unwrap();
     zombie.begin().await.unwrap();
-    progress::swap(&zombie, &id("w"), &was, &super::super::sample::next(&was)).await.unwrap();
+    progress::swap(&zombie, &id("w"), &was, &next(&was)).await.unwrap();
     let mut state = PostgresState::open(&place.url(), Limits::default(), CLAIM).await.unwrap();
-    let owner = state.claim(&id("w"), &super::super::sample::take(0)).await.unwrap();
+    let owner = state.claim(&id("w"), &take(0)).await.unwrap();
     assert_eq!((owner.generation.0, owner.epoch), (2, Epoch(0)));
     assert!(zombie.client().simple_query("SELECT 1").await.is_err(), "its session has ended");
 }
@@ -107,12 +127,12 @@ async fn a_claim_ends_the_session_of_a_stopped_worker() {
 async fn a_claim_names_a_stranger_that_blocks_it() {
     let place = Place::new().await;
     let stranger = place.connect().await;
-    progress::claim(&stranger, &id("w"), &super::super::sample::take(0)).await.unwrap();
+    progress::claim(&stranger, &id("w"), &take(0)).await.unwrap();
     run(&stranger, "SET application_name = 'psql'; BEGIN; LOCK TABLE hapax.progress").await;
     let mut state = PostgresState::open(&place.url(), Limits::default(), CLAIM).await.unwrap();
-    let error = state.claim(&id("w"), &super::super::sample::take(0)).await.unwrap_err();
+    let error = state.claim(&id("w"), &take(0)).await.unwrap_err();
     let SinkError::Locked { holder, .. } = &error else { panic!("{error}") };
     assert!(holder.contains("\"psql\"") && holder.contains("not ours"), "{holder}");
     run(&stranger, "COMMIT").await;
-    assert_eq!(state.claim(&id("w"), &super::super::sample::take(0)).await.unwrap().generation.0, 2);
+    assert_eq!(state.claim(&id("w"), &take(0)).await.unwrap().generation.0, 2);
 }
