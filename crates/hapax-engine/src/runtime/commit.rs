@@ -20,7 +20,7 @@ use super::look::Claimed;
 use super::{AfterDoubt, Control, Settings, Stop, now_ms, point, stopping};
 use crate::backoff::Backoff;
 use crate::batch::Batch;
-use crate::sink::{Claim, Committed, EpochRecord, Reaction, SinkError, TransactionalSink, Written};
+use crate::sink::{Claim, Committed, EpochRecord, Reaction, SinkError, TransactionalSink, Written, causes_of};
 use crate::state::StateStore;
 
 /// The witness is saved at most so often.
@@ -271,6 +271,7 @@ fn landed(found: Progress, batch: &Batch) -> Committed {
         stored: true,
         written: Written { upserts: batch.len() as u64, ..Written::default() },
         dead_inputs,
+        causes: causes_of(batch, &[]),
     }
 }
 
