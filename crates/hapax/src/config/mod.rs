@@ -25,7 +25,7 @@ mod yaml;
 
 use std::path::Path;
 
-pub(crate) use checked::{Columns, Config, Sink, Source, SqliteSink, StateUrl, Target, Workflow};
+pub(crate) use checked::{Columns, Config, Http, Secret, Sink, Source, SqliteSink, StateUrl, Target, Workflow};
 pub(crate) use files::System;
 pub(crate) use json_schema::json_schema;
 use problem::Problems;
