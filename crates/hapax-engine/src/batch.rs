@@ -308,7 +308,7 @@ impl Batch {
         self.filtered += 1;
     }
 
-    /// Opens an event of `input`; its fields follow by [`EventWriter::set`].
+    /// Opens an event of `input`; its fields follow by [`EventWriter::reading`] or [`EventWriter::set`].
     pub fn push_event(&mut self, input: usize, emit: u16, operation: Operation) -> EventWriter<'_> {
         let input = u32::try_from(input).expect("an epoch has fewer than 2^32 inputs");
         self.events.push(EventEntry { input, emit, operation, entity_key: None, event_key: None });
@@ -379,26 +379,71 @@ pub enum FieldSpan {
     Json(std::ops::Range<usize>),
 }
 
-impl EventWriter<'_> {
-    /// Sets field `slot`.
-    pub fn set(&mut self, slot: usize, field: &FieldSpan) {
-        let event = self.batch.events.len() - 1;
-        let base = self.batch.inputs.entries[self.batch.events[event].input as usize].span.start as usize;
-        let shift = |range: &std::ops::Range<usize>| Span::new(base + range.start, range.len());
-        let cell = match field {
+/// Takes the fields of one event as a decoder finds them.
+pub trait TakeFields {
+    /// The next field, in the order of the text; a later one for the same slot counts.
+    fn take(&mut self, slot: usize, field: FieldSpan);
+
+    /// The event is read again from its beginning.
+    fn start_again(&mut self);
+}
+
+impl TakeFields for Vec<(usize, FieldSpan)> {
+    fn take(&mut self, slot: usize, field: FieldSpan) {
+        self.push((slot, field));
+    }
+
+    fn start_again(&mut self) {
+        self.clear();
+    }
+}
+
+/// The fields of the event that was pushed last.
+#[derive(Debug)]
+pub struct EventFields<'a> {
+    /// Where the event's input begins.
+    base: usize,
+    cells: &'a mut [Cell],
+    unescaped: &'a mut String,
+}
+
+impl TakeFields for EventFields<'_> {
+    #[inline]
+    fn take(&mut self, slot: usize, field: FieldSpan) {
+        let shift = |range: std::ops::Range<usize>| Span::new(self.base + range.start, range.len());
+        self.cells[slot] = match field {
             FieldSpan::Null => Cell::Null,
-            FieldSpan::Bool(value) => Cell::Bool(*value),
+            FieldSpan::Bool(value) => Cell::Bool(value),
             FieldSpan::Number(range) => Cell::Number(shift(range)),
             FieldSpan::Text(range) => Cell::Text(shift(range)),
             FieldSpan::Json(range) => Cell::Json(shift(range)),
             FieldSpan::Unescaped(text) => {
-                let start = self.batch.unescaped.len();
-                self.batch.unescaped.push_str(text);
+                let start = self.unescaped.len();
+                self.unescaped.push_str(&text);
                 Cell::Unescaped(Span::new(start, text.len()))
             }
         };
-        let at = event * self.batch.width() + slot;
-        self.batch.cells[at] = cell;
+    }
+
+    fn start_again(&mut self) {
+        self.cells.fill(Cell::Absent);
+    }
+}
+
+impl EventWriter<'_> {
+    /// The bytes of the event's input, and where the fields go that a decoder finds in them.
+    #[inline]
+    pub fn reading(&mut self) -> (&[u8], EventFields<'_>) {
+        let Batch { inputs, unescaped, events, cells, layout, .. } = &mut *self.batch;
+        let last = events.len() - 1;
+        let span = inputs.entries[events[last].input as usize].span;
+        let cells = &mut cells[last * layout.0.len()..];
+        (&inputs.bytes[span.range()], EventFields { base: span.start as usize, cells, unescaped })
+    }
+
+    /// Sets field `slot`.
+    pub fn set(&mut self, slot: usize, field: &FieldSpan) {
+        self.reading().1.take(slot, field.clone());
     }
 
     /// The event as it stands.

@@ -166,6 +166,12 @@ impl Keyer {
         &self.strategy
     }
 
+    /// Which keys the sink uses.
+    #[must_use]
+    pub const fn need(&self) -> KeyNeed {
+        self.need
+    }
+
     /// The fields whose values [`derive`](Self::derive) wants, in order.
     #[must_use]
     pub fn fields(&self) -> &[FieldPath] {
