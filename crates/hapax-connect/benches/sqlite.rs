@@ -179,7 +179,7 @@ fn by_hapax(folder: &Path, mode: ConflictMode, progress: Progress) -> Run {
     let key = vec![FieldPath::of_name("order_id")];
     let key_fields = if mode == ConflictMode::Append { Vec::new() } else { key.clone() };
     let config = SqliteSinkConfig { mode: Some(mode), key_fields, ..SqliteSinkConfig::new(&path, "orders") };
-    let need = if mode == ConflictMode::Append { KeyNeed::Nothing } else { KeyNeed::Entity };
+    let need = if mode == ConflictMode::Append { KeyNeed::Nothing } else { KeyNeed::Fields };
     let keyer = Keyer::new(DedupStrategy::content_fields(key), Uniqueness::WithVersion, need);
     let mut settings = Settings { keyer, ..settings::keyed_by("order_id") };
     settings.epoch.max_events = PER_COMMIT as u64;
