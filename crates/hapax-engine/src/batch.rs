@@ -258,6 +258,7 @@ impl Batch {
 
     /// Event `index`, in lane order.
     #[must_use]
+    #[inline]
     pub fn event(&self, index: usize) -> OutputEvent<'_> {
         assert!(index < self.events.len(), "event index is within the batch");
         OutputEvent { batch: self, index }
@@ -309,6 +310,7 @@ impl Batch {
     }
 
     /// Opens an event of `input`; its fields follow by [`EventWriter::reading`] or [`EventWriter::set`].
+    #[inline]
     pub fn push_event(&mut self, input: usize, emit: u16, operation: Operation) -> EventWriter<'_> {
         let input = u32::try_from(input).expect("an epoch has fewer than 2^32 inputs");
         self.events.push(EventEntry { input, emit, operation, entity_key: None, event_key: None });
@@ -477,6 +479,7 @@ impl<'a> OutputEvent<'a> {
 
     /// The index of the input that it came from.
     #[must_use]
+    #[inline]
     pub fn input(&self) -> usize {
         self.entry().input as usize
     }
@@ -495,6 +498,7 @@ impl<'a> OutputEvent<'a> {
 
     /// What it asks of its row.
     #[must_use]
+    #[inline]
     pub fn operation(&self) -> Operation {
         self.entry().operation
     }
@@ -525,12 +529,14 @@ impl<'a> OutputEvent<'a> {
 
     /// Whether the event has field `slot` at all; cheaper than reading it.
     #[must_use]
+    #[inline]
     pub fn has(&self, slot: usize) -> bool {
         !matches!(self.cell(slot), Cell::Absent)
     }
 
     /// Field `slot` as bytes, which the decoder found to be UTF-8: for sinks that hand bytes on, row after row.
     #[must_use]
+    #[inline]
     pub fn field_bytes(&self, slot: usize) -> FieldBytes<'a> {
         let bytes = |span: Span| &self.batch.inputs.bytes[span.range()];
         match self.cell(slot) {
@@ -544,6 +550,7 @@ impl<'a> OutputEvent<'a> {
         }
     }
 
+    #[inline]
     fn cell(&self, slot: usize) -> Cell {
         self.batch.cells[self.index * self.batch.width() + slot]
     }
@@ -554,6 +561,7 @@ impl<'a> OutputEvent<'a> {
         self.batch.text(self.batch.inputs.entries[self.input()].span)
     }
 
+    #[inline]
     fn entry(&self) -> &'a EventEntry {
         &self.batch.events[self.index]
     }
