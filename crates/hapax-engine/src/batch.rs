@@ -536,7 +536,7 @@ impl<'a> OutputEvent<'a> {
 
     /// Field `slot` as bytes, which the decoder found to be UTF-8: for sinks that hand bytes on, row after row.
     #[must_use]
-    #[inline]
+    #[inline(always)]
     pub fn field_bytes(&self, slot: usize) -> FieldBytes<'a> {
         let bytes = |span: Span| &self.batch.inputs.bytes[span.range()];
         match self.cell(slot) {
@@ -550,7 +550,7 @@ impl<'a> OutputEvent<'a> {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn cell(&self, slot: usize) -> Cell {
         self.batch.cells[self.index * self.batch.width() + slot]
     }

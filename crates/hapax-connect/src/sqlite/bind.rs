@@ -38,27 +38,33 @@ impl Way {
         event: &OutputEvent<'_>,
         statement: &mut Statement<'_>,
         parameter: usize,
-    ) -> Option<rusqlite::Result<()>> {
+    ) -> rusqlite::Result<Bound> {
         match self {
-            Self::Integer(slot) => match event.field_bytes(slot) {
-                FieldBytes::Number(text) => Some(statement.raw_bind_parameter(parameter, short_integer(text)?)),
-                FieldBytes::Absent
-                | FieldBytes::Null
-                | FieldBytes::Bool(_)
-                | FieldBytes::Text(_)
-                | FieldBytes::Json(_) => None,
-            },
-            Self::Text(slot) => match event.field_bytes(slot) {
-                FieldBytes::Text(text) => Some(statement.raw_bind_parameter(parameter, Characters(text))),
-                FieldBytes::Absent
-                | FieldBytes::Null
-                | FieldBytes::Bool(_)
-                | FieldBytes::Number(_)
-                | FieldBytes::Json(_) => None,
-            },
-            Self::Converted => None,
+            Self::Integer(slot) => {
+                if let FieldBytes::Number(text) = event.field_bytes(slot)
+                    && let Some(value) = short_integer(text)
+                {
+                    statement.raw_bind_parameter(parameter, value)?;
+                    return Ok(Bound::Yes);
+                }
+            }
+            Self::Text(slot) => {
+                if let FieldBytes::Text(text) = event.field_bytes(slot) {
+                    statement.raw_bind_parameter(parameter, Characters(text))?;
+                    return Ok(Bound::Yes);
+                }
+            }
+            Self::Converted => {}
         }
+        Ok(Bound::NotYet)
     }
+}
+
+/// Whether a value went straight.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Bound {
+    Yes,
+    NotYet,
 }
 
 /// Text that is known to be UTF-8.

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use hapax_engine::batch::Operation;
+use hapax_engine::batch::{Operation, OutputEvent};
 use hapax_engine::sink::{SinkError, Written};
 use hapax_model::fault::point;
 use hapax_model::letter::{Cause, Stage};
@@ -16,7 +16,7 @@ use hapax_model::mode::ConflictMode;
 use rusqlite::hooks::Action;
 use rusqlite::{CachedStatement, Connection};
 
-use super::bind::Way;
+use super::bind::{Bound, Way};
 use super::error::{During, RowFault, path_of, row_fault, sink_error};
 use super::mapping::Mapping;
 use super::rows::Rows;
@@ -269,14 +269,20 @@ impl<'c, 'r> Writer<'c, 'r> {
         self.execute(&[event])
     }
 
+    /// Whether an event has the current shape: most have.
+    #[inline]
+    fn is_as_before(&self, event: &OutputEvent<'_>) -> bool {
+        self.shapes.get(self.current).is_some_and(|Prepared { shape, .. }| {
+            (shape.kind, event.operation()) == (RowKind::Upsert, Operation::Upsert)
+                && self.rows.lacks_just(event, &shape.absent)
+        })
+    }
+
     /// The shape of an event, as an index of `shapes`.
+    #[inline]
     fn shape_of(&mut self, event: usize) -> Result<usize, Cause> {
         let event = self.rows.batch.event(event);
-        // Most events have the shape of the one before.
-        if let Some(Prepared { shape, .. }) = self.shapes.get(self.current)
-            && (shape.kind, event.operation()) == (RowKind::Upsert, Operation::Upsert)
-            && self.rows.lacks_just(&event, &shape.absent)
-        {
+        if self.is_as_before(&event) {
             return Ok(self.current);
         }
         let kind = self.rows.kind(&event)?;
@@ -312,14 +318,15 @@ impl<'c, 'r> Writer<'c, 'r> {
             let event = self.rows.batch.event(*event);
             for (way, at) in prepared.ways.iter().zip(&prepared.shape.bound) {
                 parameter += 1;
-                let bound = match way.bind(&event, statement, parameter) {
-                    Some(bound) => bound,
-                    None => {
+                match way.bind(&event, statement, parameter) {
+                    Ok(Bound::Yes) => {}
+                    Ok(Bound::NotYet) => {
                         let value = self.rows.value(&event, *at).map_err(Fault::Row)?;
-                        statement.raw_bind_parameter(parameter, value)
+                        let bound = statement.raw_bind_parameter(parameter, value);
+                        bound.map_err(|error| fault(self.connection, self.during, &error))?;
                     }
-                };
-                bound.map_err(|error| fault(self.connection, self.during, &error))?;
+                    Err(error) => return Err(fault(self.connection, self.during, &error)),
+                }
             }
         }
         let inserted = self.counter.get();
