@@ -13,6 +13,7 @@ pub mod feed;
 pub mod observe;
 pub mod plants;
 pub mod points;
+pub mod proxy;
 pub mod reader;
 pub mod report;
 pub mod run;
