@@ -7,12 +7,17 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use super::fault::{Deed, Watch};
-use super::wire::{Frame, Greeting, Statements, frame, greeting, tag};
+use super::wire::{Frame, Greeting, Statements, frame, greeting, is_error, tag};
 use super::{Shared, lock};
 
 const NO_ENCRYPTION: &[u8] = b"N";
+/// ReadyForQuery.
+const READY: u8 = b'Z';
+/// Fails a transaction with a code that nobody else uses.
+const SPOIL: &str = "DO $$ BEGIN RAISE SQLSTATE 'HXSPO'; END $$";
+const SPOILED: &str = "HXSPO";
 
-/// What the client's thread tells the server's: the answer to the next COMMIT is to be dropped or held.
+/// What the client's thread tells the server's: what the server is about to say is to be dropped or held.
 type Expected = Mutex<Option<(Deed, Watch)>>;
 
 /// Serves a connection until one side ends it.
@@ -73,37 +78,33 @@ fn requests(
 ) -> io::Result<()> {
     let mut statements = Statements::default();
     let mut known: Vec<Watch> = Vec::new();
+    let mut to_server = server;
     loop {
-        let mut message = frame(client)?;
-        if let Some(statement) = statements.run_by(&message) {
-            known.extend(Watch::ALL.into_iter().filter(|watch| watch.knows(&statement)));
-            match statement.trim_end_matches(';') {
-                "commit" | "commit work" | "end" => {
-                    known.dedup();
-                    for watch in std::mem::take(&mut known) {
-                        match shared.pass(watch) {
-                            None => {}
-                            Some(deed @ Deed::LoseRequest) => {
+        let message = frame(client)?;
+        let text = statements.run_by(&message).unwrap_or_default();
+        for statement in text.split(';').map(str::trim) {
+            let marked = Watch::ALL.into_iter().find(|watch| watch.knows(statement) && !known.contains(watch));
+            known.extend(marked);
+            match statement {
+                "commit" => {
+                    for (watch, deed) in known.drain(..).filter_map(|watch| Some((watch, shared.pass(watch)?))) {
+                        *lock(expected) = Some((deed, watch));
+                        match deed {
+                            Deed::LoseRequest => {
                                 shared.note(id, deed, watch);
                                 cut(server, client.get_ref());
                                 return Ok(());
                             }
-                            Some(deed @ Deed::RollBack) if message.kind == b'Q' => {
-                                shared.note(id, deed, watch);
-                                message = Frame::query("ROLLBACK");
-                            }
-                            Some(Deed::RollBack) => shared.write("cannot roll back: COMMIT was prepared"),
-                            Some(deed @ (Deed::DropAnswer | Deed::HoldAnswer)) => {
-                                *lock(expected) = Some((deed, watch));
-                            }
+                            Deed::Spoil => to_server.write_all(&Frame::query(SPOIL).bytes)?,
+                            Deed::DropAnswer | Deed::HoldAnswer => {}
                         }
                     }
                 }
-                "rollback" | "abort" => known.clear(),
+                "rollback" => known.clear(),
                 _ => {}
             }
         }
-        (&mut &*server).write_all(&message.bytes)?;
+        to_server.write_all(&message.bytes)?;
     }
 }
 
@@ -113,25 +114,32 @@ fn answers(shared: &Shared, id: u64, server: &TcpStream, client: &TcpStream, exp
     let mut to_client = client;
     loop {
         let message = frame(&mut from_server)?;
-        let committed = tag(&message).is_some_and(|tag| tag == "COMMIT");
-        let deed = if committed { lock(expected).take() } else { None };
-        match deed {
-            Some((deed @ Deed::DropAnswer, watch)) => {
-                shared.note(id, deed, watch);
-                return Ok(());
+        let deed = lock(expected).take_if(|(deed, _)| match deed {
+            Deed::DropAnswer | Deed::HoldAnswer => tag(&message).is_some_and(|tag| tag == "COMMIT"),
+            Deed::Spoil => is_error(&message, SPOILED),
+            Deed::LoseRequest => false,
+        });
+        if let Some((deed, watch)) = deed {
+            shared.note(id, deed, watch);
+            match deed {
+                Deed::DropAnswer => return Ok(()),
+                Deed::HoldAnswer => hold(shared),
+                Deed::Spoil => {
+                    // The client asked nothing: neither the error nor the end of the answer is for it.
+                    while frame(&mut from_server)?.kind != READY {}
+                    continue;
+                }
+                Deed::LoseRequest => {}
             }
-            Some((deed @ Deed::HoldAnswer, watch)) => hold(shared, id, deed, watch),
-            Some((Deed::LoseRequest | Deed::RollBack, _)) | None => {}
         }
         to_client.write_all(&message.bytes)?;
     }
 }
 
 /// Waits until the answers are released, or the proxy ends.
-fn hold(shared: &Shared, id: u64, deed: Deed, watch: Watch) {
+fn hold(shared: &Shared) {
     let mut released = lock(&shared.released);
     let before = *released;
-    shared.note(id, deed, watch);
     while *released == before && !shared.closing.load(Ordering::SeqCst) {
         let waited = shared.release.wait_timeout(released, Duration::from_millis(200));
         released = waited.unwrap_or_else(std::sync::PoisonError::into_inner).0;

@@ -55,9 +55,9 @@ pub enum Deed {
     DropAnswer,
     /// The server commits; its answer is held back until it is released.
     HoldAnswer,
-    /// The server gets ROLLBACK in place of COMMIT, and answers as it answers the COMMIT of a failed transaction: with
-    /// the tag ROLLBACK and without an error.
-    RollBack,
+    /// The transaction fails just before its COMMIT, and nobody says so: a server answers the COMMIT of a failed
+    /// transaction with the tag ROLLBACK and without an error.
+    Spoil,
 }
 
 impl Deed {
@@ -68,7 +68,7 @@ impl Deed {
             Self::LoseRequest => "lost the request of",
             Self::DropAnswer => "dropped the answer to",
             Self::HoldAnswer => "held the answer to",
-            Self::RollBack => "rolled back",
+            Self::Spoil => "spoiled",
         }
     }
 }

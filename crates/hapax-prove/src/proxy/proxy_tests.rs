@@ -106,13 +106,25 @@ fn a_held_answer_comes_when_it_is_released() {
     });
 }
 
-/// Goal: a COMMIT can be answered as that of a failed transaction is. Method: the tag, and nothing there.
+/// Goal: a transaction can fail without a word before its COMMIT. Method: the server's own tag, and nothing there.
 #[test]
-fn a_commit_can_be_answered_with_rollback() {
-    let rig = rig("rolls");
-    rig.arm(Deed::RollBack, 1);
+fn a_spoiled_transaction_is_answered_with_rollback() {
+    let rig = rig("spoils");
+    rig.arm(Deed::Spoil, 1);
     assert_eq!(rig.commit().expect("no error comes"), "ROLLBACK");
-    assert_eq!(rig.rows(), "0");
+    assert_eq!((rig.rows().as_str(), rig.proxy.happened(Deed::Spoil, Watch::Epoch)), ("0", 1));
+    assert_eq!(rig.commit().expect("a fault happens once"), "COMMIT");
+}
+
+/// Goal: a COMMIT is found wherever it stands in a message. Method: one that asks something before it.
+#[test]
+fn a_commit_behind_another_statement_is_found() {
+    let rig = rig("behind");
+    rig.arm(Deed::Spoil, 1);
+    let mut client = rig.client();
+    client.query(&format!("BEGIN; {MARK}")).expect("it writes");
+    let failed = client.query("SELECT 1; COMMIT").expect_err("the transaction has failed");
+    assert_eq!((failed.code(), rig.rows().as_str()), (Some("25P02"), "0"));
 }
 
 /// Goal: a transaction that was rolled back by its client is no pass. Method: one of each, a fault at the first pass.

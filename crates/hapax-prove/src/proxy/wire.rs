@@ -119,6 +119,12 @@ pub(super) fn tag(frame: &Frame) -> Option<String> {
     (frame.kind == b'C').then(|| text(frame.body()).map(|(tag, _)| tag)).flatten()
 }
 
+/// Whether it is an ErrorResponse with this SQLSTATE.
+pub(super) fn is_error(frame: &Frame, code: &str) -> bool {
+    let field = |field: &[u8]| field.first() == Some(&b'C') && field.get(1..) == Some(code.as_bytes());
+    frame.kind == b'E' && frame.body().split(|byte| *byte == 0).any(field)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
