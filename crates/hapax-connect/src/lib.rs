@@ -8,3 +8,5 @@ pub mod generate;
 pub mod metrics;
 #[cfg(feature = "sqlite")]
 pub mod sqlite;
+#[cfg(any(feature = "sqlite", feature = "postgres"))]
+pub mod table;
