@@ -178,12 +178,14 @@ pub(crate) mod code {
     pub(crate) const CONTRADICTION: &str = "HX1033";
     /// Something that a later version will have.
     pub(crate) const NOT_YET: &str = "HX1040";
+    /// A kind of system that this edition was built without.
+    pub(crate) const NOT_IN_EDITION: &str = "HX1300";
     /// A warning: a field that changes nothing.
     pub(crate) const NO_EFFECT: &str = "HX1050";
 
     /// Every code above, for the tests that compare them with their pages.
     #[cfg(test)]
-    pub(crate) const ALL: [&str; 24] = [
+    pub(crate) const ALL: [&str; 25] = [
         UNREADABLE,
         TOO_LARGE,
         SYNTAX,
@@ -207,6 +209,7 @@ pub(crate) mod code {
         SET_TWICE,
         CONTRADICTION,
         NOT_YET,
+        NOT_IN_EDITION,
         NO_EFFECT,
     ];
 }
