@@ -3,6 +3,9 @@
 use std::time::{SystemTime, UNIX_EPOCH};
 
 pub mod admin;
+mod bind;
+pub mod books;
+pub mod column;
 mod commit;
 pub mod config;
 pub mod convert;
@@ -11,12 +14,10 @@ pub mod error;
 pub mod idempotent;
 pub mod inspect;
 pub mod letters;
-pub mod mapping;
 pub mod progress;
 mod replay;
 #[cfg(test)]
 mod rig;
-mod rows;
 #[cfg(test)]
 mod sample;
 pub mod schema;
@@ -26,6 +27,7 @@ pub mod statement;
 pub mod tables;
 mod write;
 
+pub use books::SqliteBooks;
 pub use config::SqliteSinkConfig;
 pub use idempotent::SqliteIdempotentSink;
 pub use sink::SqliteSink;
