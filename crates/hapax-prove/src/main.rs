@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
@@ -104,6 +105,7 @@ fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
         not_started,
         cells: done,
         plants: planted,
+        postgres: environment.servers.version(),
     };
     write_report(arguments, &report)?;
     Ok(if report.holds() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
@@ -141,10 +143,10 @@ fn environment(arguments: &Arguments) -> anyhow::Result<Environment> {
         None => std::env::temp_dir().join(format!("hapax-prove-{}", std::process::id())),
     };
     std::fs::create_dir_all(&base).with_context(|| format!("cannot create {}", base.display()))?;
-    Ok(Environment { hapax, plant: arguments.plant.clone(), base })
+    Ok(Environment { hapax, plant: arguments.plant.clone(), base, servers: Arc::default() })
 }
 
-/// All of them in a whole run; in a slice three that the seed chooses, as long as there is time.
+/// All of them in a whole run; in a slice four that the seed chooses, as long as there is time.
 fn run_plants(environment: &Environment, arguments: &Arguments, until: Option<Instant>) -> Vec<Planted> {
     let mut chosen = PLANTS.to_vec();
     if let Some(filter) = &arguments.only {
@@ -152,7 +154,7 @@ fn run_plants(environment: &Environment, arguments: &Arguments, until: Option<In
     }
     if arguments.slice {
         fastrand::Rng::with_seed(arguments.seed).shuffle(&mut chosen);
-        chosen.truncate(3);
+        chosen.truncate(4);
     }
     let mut planted = Vec::new();
     for (bug, name) in chosen {
@@ -163,7 +165,7 @@ fn run_plants(environment: &Environment, arguments: &Arguments, until: Option<In
         let result = plants::run(environment, bug, cell, arguments.seed);
         let caught = if result.caught() { "caught" } else { "ESCAPED" };
         let clean = if result.clean() { "passes without" } else { "FAILS WITHOUT" };
-        eprintln!("{caught:8} {bug} ({clean})");
+        eprintln!("{caught:8} {bug} ({clean}) {name}");
         planted.push(result);
     }
     planted

@@ -3,6 +3,7 @@
 use std::time::{SystemTime, UNIX_EPOCH};
 
 pub mod admin;
+mod bind;
 pub mod books;
 pub mod column;
 mod commit;
