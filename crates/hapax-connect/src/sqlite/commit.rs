@@ -7,11 +7,11 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use hapax_engine::batch::Batch;
-use hapax_engine::sink::{EpochRecord, SinkError, Written};
+use hapax_engine::sink::{EpochRecord, SinkError, Written, causes_of};
 use hapax_model::epoch::Epoch;
 use hapax_model::fault::{Bug, planted, point};
 use hapax_model::ledger::Totals;
-use hapax_model::letter::{Cause, Letter};
+use hapax_model::letter::{Cause, CauseCount, Letter};
 use hapax_model::position::DeliveryId;
 use hapax_model::progress::Progress;
 use hapax_model::rejects::RejectStop;
@@ -44,6 +44,7 @@ pub(super) struct Done {
     pub(super) progress: Progress,
     pub(super) written: Written,
     pub(super) dead_inputs: Vec<usize>,
+    pub(super) causes: Vec<CauseCount>,
     /// The table as it was read last: the schema may have moved.
     pub(super) inspected: Arc<Inspected>,
 }
@@ -167,7 +168,8 @@ fn fill(
     }
     point("sql.before_commit");
     let progress = Progress { totals, ..after };
-    Ok(Done { progress, written: outcome.written, dead_inputs, inspected: Arc::clone(&job.inspected) })
+    let causes = causes_of(&job.batch, &outcome.refused);
+    Ok(Done { progress, written: outcome.written, dead_inputs, causes, inspected: Arc::clone(&job.inspected) })
 }
 
 fn swap_first(connection: &Connection, job: &Job) -> Result<Progress, SinkError> {

@@ -19,7 +19,7 @@ use hapax_model::transaction::{IllegalMove, Move, TransactionState};
 use hapax_sql::sqlite::{Open, Session};
 use rusqlite::Connection;
 
-use super::commit::{Job, commit};
+use super::commit::{Done, Job, commit};
 use super::config::SqliteSinkConfig;
 use super::error::{During, open_error, session_lost, sink_error};
 use super::inspect::{Inspected, inspect};
@@ -125,9 +125,10 @@ impl SqliteSink {
         };
         let (done, took): (_, Duration) = self.run(during, work).await?;
         self.metrics.committed(events, &done.written, took);
-        self.inspected = Some(done.inspected);
+        self.inspected = Some(Arc::clone(&done.inspected));
         self.progress = Some(done.progress.clone());
-        Ok(Committed { stored: true, progress: done.progress, written: done.written, dead_inputs: done.dead_inputs })
+        let Done { progress, written, dead_inputs, causes, .. } = done;
+        Ok(Committed { stored: true, progress, written, dead_inputs, causes })
     }
 }
 

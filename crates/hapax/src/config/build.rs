@@ -18,7 +18,8 @@ use hapax_model::rejects::OnReject;
 #[cfg(feature = "postgres")]
 use super::checked::PostgresSink;
 use super::checked::{
-    Columns, Config, FileSource, GenerateSource, Sink, Source, SqliteSink, StateUrl, TableSink, Target, Workflow,
+    Columns, Config, FileSource, GenerateSource, Http, Secret, Sink, Source, SqliteSink, StateUrl, TableSink, Target,
+    Workflow,
 };
 use super::value::{Held, Value};
 
@@ -28,8 +29,21 @@ pub(crate) fn build(effective: &Value, folder: &Path) -> Option<Config> {
     Some(Config {
         state: build_state(effective.get("state")?.text()?, folder)?,
         memory: effective.get("memory")?.size()?,
+        http: match effective.get("http") {
+            Some(http) => Some(build_http(http)?),
+            None => None,
+        },
+        webhook: effective.at("alerts.webhook").and_then(secret),
         workflows: workflows.collect::<Option<_>>()?,
     })
+}
+
+fn build_http(http: &Value) -> Option<Http> {
+    Some(Http { listen: parsed(http.get("listen"))?, token: http.get("token").and_then(secret) })
+}
+
+fn secret(value: &Value) -> Option<Secret> {
+    value.text().map(|text| Secret(text.to_owned()))
 }
 
 fn build_state(url: &str, folder: &Path) -> Option<StateUrl> {

@@ -21,8 +21,29 @@ pub(crate) struct Config {
     pub(crate) state: StateUrl,
     /// `memory`: one budget for all buffers of the process.
     pub(crate) memory: ByteSize,
+    /// `http`: metrics and health, if they are wanted.
+    pub(crate) http: Option<Http>,
+    /// `alerts.webhook`: whom to call, if anybody.
+    pub(crate) webhook: Option<Secret>,
     /// `workflows`, in the order of the files; ids are unique.
     pub(crate) workflows: Vec<Workflow>,
+}
+
+/// `http`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Http {
+    pub(crate) listen: std::net::SocketAddr,
+    pub(crate) token: Option<Secret>,
+}
+
+/// A text that never prints.
+#[derive(Clone, PartialEq, Eq)]
+pub(crate) struct Secret(pub(crate) String);
+
+impl std::fmt::Debug for Secret {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("***")
+    }
 }
 
 /// Where the process keeps what belongs to no target.

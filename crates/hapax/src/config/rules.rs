@@ -15,6 +15,8 @@ use super::value::Value;
 /// Checks the whole configuration.
 pub(crate) fn check_rules(effective: &Value, problems: &mut Problems, warnings: &mut Problems) {
     check_state(effective, problems);
+    check_http(effective, problems);
+    check_alerts(effective, problems);
     let workflows = effective.get("workflows").map_or(&[][..], Value::items);
     let mut ids: HashMap<&str, &Place> = HashMap::new();
     for workflow in workflows {
@@ -82,6 +84,25 @@ fn check_postgres_url(url: &Value, name: &str, problems: &mut Problems) {
 fn no_postgres(place: &Place, name: &str) -> Problem {
     let message = format!("\"{name}\" names PostgreSQL, and this edition has no PostgreSQL");
     Problem::new(place, code::NOT_IN_EDITION, message, "build with --features postgres, or write another kind")
+}
+
+/// What other machines can reach is not left open to all of them.
+fn check_http(effective: &Value, problems: &mut Problems) {
+    let (Some(listen), None) = (effective.at("http.listen"), effective.at("http.token")) else { return };
+    let Some(address) = listen.text().and_then(|text| text.parse::<std::net::SocketAddr>().ok()) else { return };
+    if !address.ip().is_loopback() {
+        let message = format!("other machines can reach {address}, and there is no token");
+        let cure = "write token: \"${HAPAX_HTTP_TOKEN}\" beside it, or listen on 127.0.0.1";
+        problems.add(Problem::new(&listen.place, code::OPEN_TO_ALL, message, cure));
+    }
+}
+
+fn check_alerts(effective: &Value, problems: &mut Problems) {
+    if let Some(webhook) = effective.at("alerts.webhook").filter(|_| !cfg!(feature = "http")) {
+        let message = "this build has no outgoing HTTP, so nobody would be called";
+        let cure = "build with the feature http, or remove alerts";
+        problems.add(Problem::new(&webhook.place, code::NO_HTTP, message, cure));
+    }
 }
 
 fn check_sinks(workflow: &Value, effective: &Value, problems: &mut Problems, warnings: &mut Problems) {
