@@ -60,6 +60,7 @@ enum Standing {
 pub struct Session {
     client: Client,
     target: String,
+    user: Option<String>,
     name: String,
     backend_pid: i32,
     server_version: u32,
@@ -120,6 +121,7 @@ impl Session {
         let mut session = Self {
             client,
             target: target.clone(),
+            user: url.user().map(str::to_owned),
             name,
             backend_pid: 0,
             server_version: 0,
@@ -149,6 +151,12 @@ impl Session {
     #[must_use]
     pub fn target(&self) -> &str {
         &self.target
+    }
+
+    /// The role that the address names, for the GRANT that a message advises.
+    #[must_use]
+    pub fn user(&self) -> Option<&str> {
+        self.user.as_deref()
     }
 
     /// Under which name the server shows this session.
