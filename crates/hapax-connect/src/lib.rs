@@ -6,5 +6,7 @@
 pub mod file;
 pub mod generate;
 pub mod metrics;
+#[cfg(feature = "postgres")]
+pub mod postgres;
 #[cfg(feature = "sqlite")]
 pub mod sqlite;

@@ -9,6 +9,8 @@ use hapax_model::delivery::Delivery;
 use hapax_model::field::FieldPath;
 use hapax_model::mode::{ConflictMode, ProgressPlace};
 use hapax_model::units::{ByteSize, Share};
+#[cfg(feature = "postgres")]
+use hapax_sql::postgres::PostgresUrl;
 
 use super::problem::Place;
 
@@ -49,6 +51,9 @@ impl std::fmt::Debug for Secret {
 pub(crate) enum StateUrl {
     /// A SQLite database at this path.
     Sqlite(PathBuf),
+    /// A PostgreSQL database.
+    #[cfg(feature = "postgres")]
+    Postgres(PostgresUrl),
     /// Nowhere.
     None,
 }
@@ -106,6 +111,7 @@ pub(crate) struct GenerateSource {
     pub(crate) updates: Share,
     pub(crate) deletes: Share,
     pub(crate) poison: Share,
+    pub(crate) lanes: u32,
 }
 
 /// Where events go, with the name that is part of the progress key.
@@ -119,13 +125,45 @@ pub(crate) struct Sink {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Target {
     Sqlite(SqliteSink),
+    #[cfg(feature = "postgres")]
+    Postgres(PostgresSink),
+}
+
+impl Target {
+    /// What every kind of table has.
+    pub(crate) const fn table(&self) -> &TableSink {
+        match self {
+            Self::Sqlite(sqlite) => &sqlite.table,
+            #[cfg(feature = "postgres")]
+            Self::Postgres(postgres) => &postgres.table,
+        }
+    }
 }
 
 /// `sink.sqlite`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct SqliteSink {
     pub(crate) path: PathBuf,
-    pub(crate) table: String,
+    pub(crate) table: TableSink,
+    pub(crate) busy_timeout: Duration,
+}
+
+/// `sink.postgres`.
+#[cfg(feature = "postgres")]
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct PostgresSink {
+    pub(crate) url: PostgresUrl,
+    pub(crate) table: TableSink,
+    pub(crate) connections: usize,
+    pub(crate) statement_timeout: Duration,
+    pub(crate) lock_timeout: Duration,
+    pub(crate) idle_timeout: Duration,
+}
+
+/// A table of any database.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct TableSink {
+    pub(crate) name: String,
     /// Without it: `update` where key fields or a primary key are known, else `append`.
     pub(crate) on_conflict: Option<ConflictMode>,
     pub(crate) key_column: Option<String>,
@@ -134,7 +172,6 @@ pub(crate) struct SqliteSink {
     pub(crate) delete_when: Option<Condition>,
     pub(crate) progress: ProgressPlace,
     pub(crate) progress_interval: Duration,
-    pub(crate) busy_timeout: Duration,
 }
 
 /// How columns are filled.

@@ -178,6 +178,8 @@ pub(crate) mod code {
     pub(crate) const CONTRADICTION: &str = "HX1033";
     /// Something that a later version will have.
     pub(crate) const NOT_YET: &str = "HX1040";
+    /// A kind of system that this edition was built without.
+    pub(crate) const NOT_IN_EDITION: &str = "HX1300";
     /// `http.listen` is an address that other machines can reach, and there is no token.
     pub(crate) const OPEN_TO_ALL: &str = "HX1350";
     /// `alerts` in a build without outgoing HTTP.
@@ -187,7 +189,7 @@ pub(crate) mod code {
 
     /// Every code above, for the tests that compare them with their pages.
     #[cfg(test)]
-    pub(crate) const ALL: [&str; 26] = [
+    pub(crate) const ALL: [&str; 27] = [
         UNREADABLE,
         TOO_LARGE,
         SYNTAX,
@@ -211,6 +213,7 @@ pub(crate) mod code {
         SET_TWICE,
         CONTRADICTION,
         NOT_YET,
+        NOT_IN_EDITION,
         OPEN_TO_ALL,
         NO_HTTP,
         NO_EFFECT,

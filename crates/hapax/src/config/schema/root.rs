@@ -16,7 +16,7 @@ pub(crate) static ROOT: Table = Table {
             "state",
             Kind::Text(&STATE),
             "Where the process keeps what belongs to no target: the witness, leases, dead letters and progress of \
-             `progress: state`. `sqlite://` and a path, or `none`.",
+             `progress: state`. `sqlite://` and a path, the URL of a PostgreSQL database, or `none`.",
         )
         .or("sqlite://hapax-data/state.db"),
         Field::new(

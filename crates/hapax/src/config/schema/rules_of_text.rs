@@ -76,11 +76,26 @@ pub(super) static STATE: TextRule = TextRule {
         None => Err("it has no ://".into()),
         Some(("sqlite", "")) => Err("the path is missing".into()),
         Some(("sqlite", path)) => some_text(path),
-        // Known, and refused with its own code by the rules.
-        Some(("postgres" | "postgresql", _)) => Ok(()),
+        // The rules read the rest, and know whether this edition has PostgreSQL.
+        Some(("postgres" | "postgresql", _)) => some_text(text),
         Some((scheme, _)) => Err(format!("{scheme:?} is no state store")),
     },
-    pattern: "^(none$|sqlite://.+)",
+    pattern: "^(none$|sqlite://.+|postgres(ql)?://.+)",
+};
+
+/// Only the scheme: the rules read the rest with the connector's own words, and never quote it.
+pub(super) static POSTGRES_URL: TextRule = TextRule {
+    what: "the URL of a PostgreSQL database",
+    example: "\"postgres://user@localhost/shop\"",
+    check: some_text,
+    pattern: "^postgres(ql)?://.+",
+};
+
+pub(super) static POSTGRES_TABLE: TextRule = TextRule {
+    what: "the name of a table, with or without its schema",
+    example: "orders",
+    check: some_text,
+    pattern: "",
 };
 
 pub(super) static LISTEN: TextRule = TextRule {
