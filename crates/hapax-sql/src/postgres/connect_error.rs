@@ -71,12 +71,12 @@ pub enum ConnectError {
         cure: &'static str,
     },
     /// A file of the TLS settings.
-    #[error("{target}: {source}")]
+    #[error("{target}: {problem}")]
     TlsFiles {
         /// The address without its password.
         target: String,
         /// Which file, and what is wrong with it.
-        source: TlsError,
+        problem: TlsError,
     },
     /// 53300.
     #[error("{target} has no connection left: {message}; lower `connections`, or raise max_connections in the server")]
@@ -223,7 +223,7 @@ impl ConnectError {
                 Self::Certificate { target, message: text, cure: "correct the host's name in the address" }
             }
             "invalid configuration" if text.contains("password") => Self::Password { target, message: text },
-            "authentication error" => Self::Password { target, message: text },
+            "authentication error" => Self::Refused { target, message: text },
             _ => Self::Failed { target, fault: Box::new(SqlFault::of(error)) },
         }
     }
@@ -251,3 +251,7 @@ fn cure(error: &rustls::Error) -> &'static str {
         _ => "look at the server's certificate and at sslmode",
     }
 }
+
+#[cfg(test)]
+#[path = "connect_error_tests.rs"]
+mod tests;

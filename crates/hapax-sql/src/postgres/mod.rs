@@ -14,6 +14,11 @@ mod tls_verify;
 mod url;
 mod url_parts;
 
+#[cfg(test)]
+mod test_database;
+#[cfg(test)]
+mod test_wire;
+
 pub use blockers::{Blocker, BlockerEnd, end_blockers};
 pub use commit::{COMMIT_MESSAGE, CommitEnd, checked_commit};
 pub use connect_error::ConnectError;

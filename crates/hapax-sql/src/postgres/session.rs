@@ -6,12 +6,12 @@
 
 use std::collections::HashMap;
 use std::fmt;
-use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use tokio::task::JoinHandle;
-use tokio_postgres::{AsyncMessage, Client, Connection, Error, SimpleQueryMessage, Socket, Statement};
+use tokio_postgres::{AsyncMessage, Client, Connection, Error, SimpleQueryMessage, SimpleQueryRow, Socket, Statement};
 
 use super::connect_error::ConnectError;
 use super::fault::SqlFault;
@@ -22,6 +22,8 @@ use crate::process;
 
 /// With this every session's `application_name` begins: sessions that we may end.
 pub const OUR_NAME: &str = "hapax ";
+/// How many prepared statements a session keeps.
+const STATEMENTS_KEPT: usize = 256;
 /// How many bytes of `application_name` a server keeps.
 const LONGEST_NAME: usize = 63;
 
@@ -49,13 +51,6 @@ impl Default for Limits {
     }
 }
 
-/// Where a session's transaction stands, as far as this side knows.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Standing {
-    Idle = 0,
-    Open = 1,
-}
-
 /// A session: the driver's client, its prepared statements, and the task that moves its bytes.
 pub struct Session {
     client: Client,
@@ -65,7 +60,7 @@ pub struct Session {
     backend_pid: i32,
     server_version: u32,
     statements: Mutex<HashMap<String, Statement>>,
-    standing: AtomicU8,
+    open: AtomicBool,
     spoiled: AtomicBool,
     lost: Arc<Mutex<Option<SqlFault>>>,
     task: JoinHandle<()>,
@@ -113,7 +108,8 @@ impl Session {
             (client, tokio::spawn(drive(connection, Arc::clone(&lost))))
         } else {
             let settings = tls::client_config(url.tls())
-                .map_err(|source| ConnectError::TlsFiles { target: target.clone(), source })?;
+                .await
+                .map_err(|problem| ConnectError::TlsFiles { target: target.clone(), problem })?;
             let (client, connection) = config.connect(Handshakes(settings)).await.map_err(|error| failed(&error))?;
             (client, tokio::spawn(drive::<Encrypted<Socket>>(connection, Arc::clone(&lost))))
         };
@@ -126,7 +122,7 @@ impl Session {
             backend_pid: 0,
             server_version: 0,
             statements: Mutex::new(HashMap::new()),
-            standing: AtomicU8::new(Standing::Idle as u8),
+            open: AtomicBool::new(false),
             spoiled: AtomicBool::new(false),
             lost,
             task,
@@ -141,7 +137,7 @@ impl Session {
         Ok(session)
     }
 
-    /// The driver's client. For BEGIN, COMMIT and ROLLBACK use this session's own ways: they keep its standing.
+    /// The driver's client. For BEGIN, COMMIT and ROLLBACK use this session's own ways: it knows then whether one is open.
     #[must_use]
     pub fn client(&self) -> &Client {
         &self.client
@@ -186,9 +182,7 @@ impl Session {
     /// Whether somebody else may use it next: connected, no open transaction, nothing in doubt.
     #[must_use]
     pub fn is_reusable(&self) -> bool {
-        !self.is_closed()
-            && !self.spoiled.load(Ordering::Acquire)
-            && self.standing.load(Ordering::Acquire) == Standing::Idle as u8
+        !self.is_closed() && !self.spoiled.load(Ordering::Acquire) && !self.open.load(Ordering::Acquire)
     }
 
     /// Why the connection broke, if it did: what the server said last (a time limit, an administrator), which the
@@ -216,7 +210,13 @@ impl Session {
             return Ok(statement.clone());
         }
         let statement = self.client.prepare(sql).await?;
-        self.kept().insert(sql.to_owned(), statement.clone());
+        let mut kept = self.kept();
+        // Only a caller that makes up statements without end gets here; starting over is simple and rare.
+        if kept.len() >= STATEMENTS_KEPT {
+            kept.clear();
+        }
+        kept.insert(sql.to_owned(), statement.clone());
+        drop(kept);
         Ok(statement)
     }
 
@@ -226,7 +226,7 @@ impl Session {
         self.client.clear_type_cache();
     }
 
-    /// Opens a transaction: READ COMMITTED, READ WRITE.
+    /// Opens a transaction, READ COMMITTED. A server that takes no writes is told apart by the first write (25006).
     ///
     /// Also compares the server's process with the one of the login: behind a pooler that gives each transaction another
     /// process, our limits and prepared statements would be somebody else's.
@@ -235,8 +235,8 @@ impl Session {
     /// If the server refuses, or is another one than at the login.
     pub async fn begin(&self) -> Result<(), SqlFault> {
         // Set before the answer: a future dropped here leaves a transaction that may be open.
-        self.standing.store(Standing::Open as u8, Ordering::Release);
-        let sql = "BEGIN ISOLATION LEVEL READ COMMITTED, READ WRITE; SELECT pg_backend_pid()";
+        self.open.store(true, Ordering::Release);
+        let sql = "BEGIN ISOLATION LEVEL READ COMMITTED; SELECT pg_backend_pid()";
         let answer = self.client.simple_query(sql).await.map_err(|error| self.fault(&error))?;
         match first_row(&answer).and_then(|row| row.get(0)).and_then(|pid| pid.parse::<i32>().ok()) {
             Some(pid) if pid == self.backend_pid => Ok(()),
@@ -275,7 +275,7 @@ impl Session {
 
     /// The transaction has ended, and it is known how.
     pub(super) fn ended(&self) {
-        self.standing.store(Standing::Idle as u8, Ordering::Release);
+        self.open.store(false, Ordering::Release);
     }
 
     fn kept(&self) -> std::sync::MutexGuard<'_, HashMap<String, Statement>> {
@@ -321,6 +321,11 @@ where
     }
 }
 
+/// A server that waits for a lock does not look at its client: without this a killed worker keeps its locks until then.
+/// Since PostgreSQL 14, and only where the system can tell.
+const WATCH_CLIENT: &str = "SELECT set_config(name, '1s', false) FROM pg_settings \
+     WHERE name = 'client_connection_check_interval' AND version() LIKE '%linux%'";
+
 /// Everything that a role, a database or the server may have set otherwise, and the questions, in one message.
 fn settings(limits: &Limits) -> String {
     let milliseconds = |limit: Duration| limit.as_millis().clamp(1, i32::MAX as u128);
@@ -329,18 +334,16 @@ fn settings(limits: &Limits) -> String {
          SET synchronous_commit = on; SET default_transaction_isolation = 'read committed'; \
          SET TimeZone = 'UTC'; SET DateStyle = 'ISO'; SET IntervalStyle = 'iso_8601'; SET bytea_output = 'hex'; \
          SET client_encoding = 'UTF8'; SET standard_conforming_strings = on; SET extra_float_digits = 1; \
-         SELECT pg_backend_pid(), current_setting('server_version_num')",
+         SET tcp_keepalives_idle = 5; SET tcp_keepalives_interval = 2; SET tcp_keepalives_count = 3; \
+         SELECT pg_backend_pid(), current_setting('server_version_num'); {WATCH_CLIENT}",
         milliseconds(limits.idle_in_transaction),
         milliseconds(limits.statement),
         milliseconds(limits.lock),
     )
 }
 
-fn first_row(answer: &[SimpleQueryMessage]) -> Option<&tokio_postgres::SimpleQueryRow> {
-    answer.iter().find_map(|message| match message {
-        SimpleQueryMessage::Row(row) => Some(row),
-        _ => None,
-    })
+pub(super) fn first_row(answer: &[SimpleQueryMessage]) -> Option<&SimpleQueryRow> {
+    answer.iter().find_map(|message| if let SimpleQueryMessage::Row(row) = message { Some(row) } else { None })
 }
 
 fn welcome(answer: &[SimpleQueryMessage]) -> Option<Welcome> {
@@ -349,10 +352,11 @@ fn welcome(answer: &[SimpleQueryMessage]) -> Option<Welcome> {
 }
 
 fn pooled(target: &str, before: i32, now: i32) -> SqlFault {
-    SqlFault::denied(format!(
-        "HX4211: {target} is a pooler that changes servers within a session (process {before}, then {now}): limits and \
+    let message = format!(
+        "{target} is a pooler that changes servers within a session (process {before}, then {now}): limits and \
          prepared statements do not hold there; connect to the server itself, or set pool_mode = session"
-    ))
+    );
+    SqlFault::denied("HX4211", message)
 }
 
 /// Our name, the one of the address if any, and which process this is; cut to what a server keeps.
