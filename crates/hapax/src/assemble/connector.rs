@@ -19,6 +19,8 @@ impl Part<'_> {
     pub(crate) async fn live(&self) -> Result<Live, Failure> {
         match &self.sink.target {
             Target::Sqlite(sqlite) => Ok(check_live(&self.sqlite_config(sqlite)).await?.into()),
+            #[cfg(feature = "postgres")]
+            Target::Postgres(_) => Err(not_here()),
         }
     }
 
@@ -26,6 +28,8 @@ impl Part<'_> {
     pub(crate) const fn table_kind(&self) -> TableKind {
         match &self.sink.target {
             Target::Sqlite(_) => TableKind::Sqlite,
+            #[cfg(feature = "postgres")]
+            Target::Postgres(_) => TableKind::PostgresLogged,
         }
     }
 
@@ -33,6 +37,8 @@ impl Part<'_> {
     pub(crate) fn suggested_ddl(&self) -> String {
         match &self.sink.target {
             Target::Sqlite(sqlite) => hapax_connect::sqlite::ddl::suggested_ddl(&self.sqlite_config(sqlite)),
+            #[cfg(feature = "postgres")]
+            Target::Postgres(_) => String::new(),
         }
     }
 
@@ -48,6 +54,8 @@ impl Part<'_> {
                 let sink = SqliteIdempotentSink::new(self.sqlite_config(sqlite), strategy());
                 Ok(AnySink::SqliteByState(Box::new(self.by_state(settings, sink, state)?)))
             }
+            #[cfg(feature = "postgres")]
+            (Target::Postgres(_), _) => Err(not_here()),
         }
     }
 
@@ -96,4 +104,9 @@ impl Part<'_> {
             ..sqlite::SqliteSinkConfig::new(&sqlite.path, &table.name)
         }
     }
+}
+
+#[cfg(feature = "postgres")]
+pub(super) fn not_here() -> Failure {
+    Failure::new("HX1300", "this edition cannot write to PostgreSQL yet")
 }

@@ -39,6 +39,8 @@ impl Writer {
                 sink.inspect().await?;
                 Ok(Self::SqliteApart(Box::new(sink)))
             }
+            #[cfg(feature = "postgres")]
+            (Target::Postgres(_), _) => Err(super::connector::not_here()),
         }
     }
 
