@@ -30,6 +30,8 @@ pub(crate) async fn run(args: &RunArgs, shared: &Shared) -> Result<u8, Failure> 
     let config = Arc::new(loaded.config);
     let chosen = chosen_parts(&config, &args.only)?;
     refuse_endless(args, &chosen)?;
+    #[cfg(feature = "postgres")]
+    crate::assemble::make_pools(&config);
     let state = AnyState::open(&config).await?;
     let how = How::new(
         &config,
