@@ -5,7 +5,6 @@
 /// A whole number of at most eighteen digits, which cannot overflow.
 #[inline]
 #[must_use]
-#[inline]
 pub fn short_integer(bytes: &[u8]) -> Option<i64> {
     let (negative, digits) = bytes.strip_prefix(b"-").map_or((false, bytes), |rest| (true, rest));
     if digits.is_empty() || digits.len() > 18 {
