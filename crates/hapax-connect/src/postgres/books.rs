@@ -165,8 +165,8 @@ impl StateBooks for PostgresBooks {
         admin::adopt_memory(&*self.session().await?, old, new, sink).await
     }
 
-    async fn pause(&mut self, workflow: &str, by: &str) -> Result<(), SinkError> {
-        memory::pause(&*self.session().await?, workflow, by).await
+    async fn pause(&mut self, pause: &Pause) -> Result<(), SinkError> {
+        memory::pause(&*self.session().await?, pause).await
     }
 
     async fn resume(&mut self, workflow: &str) -> Result<bool, SinkError> {

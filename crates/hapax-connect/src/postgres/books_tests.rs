@@ -21,7 +21,7 @@ async fn books_are_read_with_no_worker_alive() {
     );
     assert_eq!(books.forget(&id("a")).await.unwrap(), Forgotten::Nothing);
     assert!(!books.resume("w").await.unwrap());
-    let refused = books.pause("w", "me").await.unwrap_err();
+    let refused = books.pause(&Pause::new("w", "me", 7)).await.unwrap_err();
     assert!(refused.code() == "HX4015" && refused.to_string().contains("hapax setup"), "{refused}");
     let refused = books.check_tables(Role::State).await.unwrap_err();
     assert_eq!(refused.code(), "HX4015");

@@ -166,6 +166,8 @@ CREATE TABLE hapax.intents (
 CREATE TABLE hapax.pauses (
   workflow text COLLATE "C" PRIMARY KEY,
   paused_by text NOT NULL,
-  since_ms bigint NOT NULL
+  why text NOT NULL,
+  since_ms bigint NOT NULL,
+  until_ms bigint
 );
 "#;

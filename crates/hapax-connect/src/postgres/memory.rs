@@ -130,14 +130,17 @@ pub(super) async fn save_intent(
 }
 
 pub(super) async fn paused(session: &Session, workflow: &str) -> Result<bool, SinkError> {
-    let sql = "SELECT FROM hapax.pauses WHERE workflow = $1";
-    Ok(ask::optional(session, During::Look, sql, &[&workflow]).await?.is_some())
+    let sql = "SELECT FROM hapax.pauses WHERE workflow = $1 AND (until_ms IS NULL OR until_ms > $2)";
+    Ok(ask::optional(session, During::Look, sql, &[&workflow, &stored(now_ms())]).await?.is_some())
 }
 
-pub(super) async fn pause(session: &Session, workflow: &str, by: &str) -> Result<(), SinkError> {
-    let sql = "INSERT INTO hapax.pauses (workflow, paused_by, since_ms) VALUES ($1, $2, $3) \
-               ON CONFLICT (workflow) DO NOTHING";
-    ask::execute(session, During::Look, sql, &[&workflow, &plain(by), &stored(now_ms())]).await?;
+pub(super) async fn pause(session: &Session, pause: &Pause) -> Result<(), SinkError> {
+    let sql = "INSERT INTO hapax.pauses (workflow, paused_by, why, since_ms, until_ms) VALUES ($1, $2, $3, $4, $5) \
+               ON CONFLICT (workflow) DO UPDATE SET paused_by = excluded.paused_by, why = excluded.why, \
+               since_ms = excluded.since_ms, until_ms = excluded.until_ms";
+    let Pause { workflow, by, why, since_ms, until_ms } = pause;
+    let (by, why, since, until) = (plain(by), plain(why), stored(*since_ms), until_ms.map(stored));
+    ask::execute(session, During::Look, sql, &[workflow, &by, &why, &since, &until]).await?;
     Ok(())
 }
 
@@ -153,14 +156,16 @@ pub(super) async fn pauses(session: &Session) -> Result<Vec<Pause>, SinkError> {
     if !has_table(session, "pauses").await? {
         return Ok(Vec::new());
     }
-    let sql = "SELECT workflow, paused_by, since_ms FROM hapax.pauses ORDER BY workflow";
+    let sql = "SELECT workflow, paused_by, why, since_ms, until_ms FROM hapax.pauses ORDER BY workflow";
     let rows = ask::rows(session, During::Look, sql, &[]).await?;
     rows.iter()
         .map(|row| {
             Ok(Pause {
                 workflow: ask::get(session, row, 0)?,
                 by: ask::get(session, row, 1)?,
-                since_ms: ask::unsigned(session, row, 2)?,
+                why: ask::get(session, row, 2)?,
+                since_ms: ask::unsigned(session, row, 3)?,
+                until_ms: ask::get::<Option<i64>>(session, row, 4)?.map(|ms| u64::try_from(ms).unwrap_or(0)),
             })
         })
         .collect()

@@ -124,7 +124,7 @@ async fn the_printed_grants_suffice() {
     let intent = hapax_engine::state::Intent { from: Bookmark::at("a", 1), to: Bookmark::at("a", 2), digest: [1; 32] };
     state.save_intent(&id("w"), Epoch(1), &intent).await.unwrap();
     let mut books = PostgresBooks::open(&url, Limits::default()).await.unwrap();
-    books.pause("w", "me").await.unwrap();
+    books.pause(&hapax_engine::books::Pause::new("w", "me", 7)).await.unwrap();
     assert!(state.paused("w").await.unwrap() && books.resume("w").await.unwrap());
     assert_eq!(books.discard(&[1]).await.unwrap(), 1);
     assert_eq!(books.mark_replayed(&[1, 2]).await.unwrap(), 1);

@@ -225,11 +225,15 @@ async fn a_pause_lasts_until_it_is_resumed(harness: &mut impl Harness) {
     harness.empty().await;
     let (mut state, mut books) = (harness.open().await, harness.books().await);
     assert!(!books.resume("w").await.expect("the store answers"));
-    books.pause("w", "pid 1 on here").await.expect("the store answers");
-    books.pause("w", "pid 2 on here").await.expect("the store answers");
-    let pauses = books.pauses().await.expect("the store answers");
-    assert_eq!((pauses.len(), pauses[0].workflow.as_str(), pauses[0].by.as_str()), (1, "w", "pid 1 on here"));
-    assert!(pauses[0].since_ms > 0);
+    let over = Pause { until_ms: Some(8), ..Pause::new("w", "pid 1 on here", 7) };
+    books.pause(&over).await.expect("the store answers");
+    assert!(!state.paused("w").await.expect("the store answers"), "its time is over");
+    for until_ms in [Some(u64::MAX >> 1), None] {
+        let pause = Pause { until_ms, why: "maintenance".into(), ..Pause::new("w", "pid 2 on here", 9) };
+        books.pause(&pause).await.expect("the store answers");
+        assert_eq!(books.pauses().await.expect("the store answers"), [pause]);
+        assert!(state.paused("w").await.expect("the store answers"));
+    }
     assert!(state.paused("w").await.expect("the store answers"));
     assert!(!state.paused("v").await.expect("the store answers"));
     assert!(books.resume("w").await.expect("the store answers"));
