@@ -25,6 +25,7 @@ pub struct Builder {
     lines: Vec<String>,
     hba: Vec<String>,
     files: Vec<(&'static str, PathBuf)>,
+    initdb: Vec<String>,
     port: Option<u16>,
 }
 
@@ -64,6 +65,13 @@ impl Builder {
         self.setting("ssl_ca_file", "authority.crt")
     }
 
+    /// A further argument for `initdb`.
+    #[must_use]
+    pub fn initdb(mut self, argument: &str) -> Self {
+        self.initdb.push(argument.to_owned());
+        self
+    }
+
     /// This port and no other; without it, a free one.
     #[must_use]
     pub const fn port(mut self, port: u16) -> Self {
@@ -81,7 +89,7 @@ impl Builder {
         let scratch = Scratch::create(account.as_ref())?;
         let mut initdb = clean(&programs.program("initdb"), scratch.path(), account.as_ref());
         initdb.args(["--no-sync", "--username=postgres", "--auth=trust", "--encoding=UTF8", "--locale=C", "--pgdata"]);
-        run(initdb.arg(scratch.path().join("data")))?;
+        run(initdb.arg(scratch.path().join("data")).args(&self.initdb))?;
         self.finish(programs, account, scratch)
     }
 
@@ -218,6 +226,14 @@ impl Postgres {
         let mut text = std::fs::read_to_string(&path).doing(|| format!("read {}", path.display()))?;
         writeln!(text, "{line}").expect("a string takes text");
         std::fs::write(&path, text).doing(|| format!("write {}", path.display()))
+    }
+
+    /// Gives a file or folder to the account that the server runs under.
+    ///
+    /// # Errors
+    /// If the system refuses.
+    pub fn give(&self, path: &Path) -> Result<(), ServiceError> {
+        self.account.as_ref().map_or(Ok(()), |account| account.own(path))
     }
 
     /// Stops it and waits for its end. The directory stays.

@@ -138,9 +138,9 @@ pub(super) async fn pause(session: &Session, pause: &Pause) -> Result<(), SinkEr
     let sql = "INSERT INTO hapax.pauses (workflow, paused_by, why, since_ms, until_ms) VALUES ($1, $2, $3, $4, $5) \
                ON CONFLICT (workflow) DO UPDATE SET paused_by = excluded.paused_by, why = excluded.why, \
                since_ms = excluded.since_ms, until_ms = excluded.until_ms";
-    let Pause { workflow, by, why, since_ms, until_ms } = pause;
-    let (by, why, since, until) = (plain(by), plain(why), stored(*since_ms), until_ms.map(stored));
-    ask::execute(session, During::Look, sql, &[workflow, &by, &why, &since, &until]).await?;
+    let (since, until) = (stored(pause.since_ms), pause.until_ms.map(stored));
+    let values: ask::Values<'_> = &[&pause.workflow, &plain(&pause.by), &plain(&pause.why), &since, &until];
+    ask::execute(session, During::Look, sql, values).await?;
     Ok(())
 }
 
@@ -160,12 +160,13 @@ pub(super) async fn pauses(session: &Session) -> Result<Vec<Pause>, SinkError> {
     let rows = ask::rows(session, During::Look, sql, &[]).await?;
     rows.iter()
         .map(|row| {
+            let until: Option<i64> = ask::get(session, row, 4)?;
             Ok(Pause {
                 workflow: ask::get(session, row, 0)?,
                 by: ask::get(session, row, 1)?,
                 why: ask::get(session, row, 2)?,
                 since_ms: ask::unsigned(session, row, 3)?,
-                until_ms: ask::get::<Option<i64>>(session, row, 4)?.map(|ms| u64::try_from(ms).unwrap_or(0)),
+                until_ms: until.map(|ms| u64::try_from(ms).unwrap_or(0)),
             })
         })
         .collect()

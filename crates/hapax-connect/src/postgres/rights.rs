@@ -32,7 +32,7 @@ const STATE_NEEDS: [Need; 5] = [
     Need { table: "witness", run: &["SELECT", "INSERT", "UPDATE"], person: &["DELETE"] },
     Need { table: "notes", run: &["SELECT", "INSERT", "UPDATE"], person: &["DELETE"] },
     Need { table: "intents", run: &["SELECT", "INSERT", "UPDATE"], person: &["DELETE"] },
-    Need { table: "pauses", run: &["SELECT"], person: &["INSERT", "DELETE"] },
+    Need { table: "pauses", run: &["SELECT"], person: &["INSERT", "UPDATE", "DELETE"] },
 ];
 
 fn needs(role: Role) -> impl Iterator<Item = &'static Need> {

@@ -213,7 +213,8 @@ fn number(affinity: Affinity, bytes: &[u8]) -> Option<Stored<'_>> {
 }
 
 /// A whole number of at most eighteen digits, which cannot overflow.
-fn short_integer(bytes: &[u8]) -> Option<i64> {
+#[inline]
+pub(super) fn short_integer(bytes: &[u8]) -> Option<i64> {
     let (negative, digits) = bytes.strip_prefix(b"-").map_or((false, bytes), |rest| (true, rest));
     if digits.is_empty() || digits.len() > 18 {
         return None;

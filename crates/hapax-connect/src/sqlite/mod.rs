@@ -3,6 +3,7 @@
 use std::time::{SystemTime, UNIX_EPOCH};
 
 pub mod admin;
+mod bind;
 pub mod books;
 mod commit;
 pub mod config;

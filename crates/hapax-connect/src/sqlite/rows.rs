@@ -85,6 +85,17 @@ impl<'a> Rows<'a> {
         }
     }
 
+    /// Whether `absent` are the columns that an event leaves out which is to be written.
+    #[inline]
+    pub(super) fn lacks_just(&self, event: &OutputEvent<'_>, absent: &AbsentSet) -> bool {
+        self.optional.iter().all(|(at, slot)| slot.is_none_or(|slot| !event.has(slot)) == absent.contains(*at))
+    }
+
+    /// Where the field that feeds column `at` is in the batch, if a field does and the batch has it.
+    pub(super) fn slot(&self, at: usize) -> Option<usize> {
+        self.slots[at]
+    }
+
     /// What an event puts into column `at` of the mapping.
     pub(super) fn value<'b>(&self, event: &OutputEvent<'b>, at: usize) -> Result<Stored<'b>, Cause> {
         let column = &self.mapping.columns[at];

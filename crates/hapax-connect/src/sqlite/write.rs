@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use hapax_engine::batch::{Operation, OutputEvent};
 use hapax_engine::sink::{SinkError, Written};
 use hapax_model::fault::point;
 use hapax_model::letter::{Cause, Stage};
@@ -15,6 +16,7 @@ use hapax_model::mode::ConflictMode;
 use rusqlite::hooks::Action;
 use rusqlite::{CachedStatement, Connection};
 
+use super::bind::{Bound, Way};
 use super::error::{During, RowFault, path_of, row_fault, sink_error};
 use super::mapping::Mapping;
 use super::rows::Rows;
@@ -152,6 +154,8 @@ pub(super) fn write_slowly(
 
 struct Prepared<'c> {
     shape: RowShape,
+    /// How each of the shape's columns is bound.
+    ways: Vec<Way>,
     per_statement: usize,
     one: Option<CachedStatement<'c>>,
     many: Option<CachedStatement<'c>>,
@@ -265,22 +269,33 @@ impl<'c, 'r> Writer<'c, 'r> {
         self.execute(&[event])
     }
 
+    /// Whether an event has the current shape: most have.
+    #[inline]
+    fn is_as_before(&self, event: &OutputEvent<'_>) -> bool {
+        self.shapes.get(self.current).is_some_and(|Prepared { shape, .. }| {
+            (shape.kind, event.operation()) == (RowKind::Upsert, Operation::Upsert)
+                && self.rows.lacks_just(event, &shape.absent)
+        })
+    }
+
     /// The shape of an event, as an index of `shapes`.
+    #[inline]
     fn shape_of(&mut self, event: usize) -> Result<usize, Cause> {
         let event = self.rows.batch.event(event);
+        if self.is_as_before(&event) {
+            return Ok(self.current);
+        }
         let kind = self.rows.kind(&event)?;
         self.rows.absent(&event, kind, &mut self.absent);
         let same = |prepared: &Prepared<'_>| prepared.shape.kind == kind && prepared.shape.absent == self.absent;
-        // Most events have the shape of the one before.
-        if self.shapes.get(self.current).is_some_and(same) {
-            return Ok(self.current);
-        }
         if let Some(found) = self.shapes.iter().position(same) {
             return Ok(found);
         }
         let shape = RowShape::new(self.rows.mapping, kind, self.absent.clone());
         let per_statement = shape.rows_per_statement(self.per_statement);
-        let prepared = Prepared { shape, per_statement, one: None, many: None };
+        let way = |at: &usize| Way::into(&self.rows.mapping.columns[*at].live, self.rows.slot(*at));
+        let ways = shape.bound.iter().map(way).collect();
+        let prepared = Prepared { shape, ways, per_statement, one: None, many: None };
         if self.shapes.len() >= SHAPES_KEPT && self.run.is_empty() {
             self.shapes.clear();
         }
@@ -301,11 +316,17 @@ impl<'c, 'r> Writer<'c, 'r> {
         let mut parameter = 0;
         for event in events {
             let event = self.rows.batch.event(*event);
-            for at in &prepared.shape.bound {
+            for (way, at) in prepared.ways.iter().zip(&prepared.shape.bound) {
                 parameter += 1;
-                let value = self.rows.value(&event, *at).map_err(Fault::Row)?;
-                let bound = statement.raw_bind_parameter(parameter, value);
-                bound.map_err(|error| fault(self.connection, self.during, &error))?;
+                match way.bind(&event, statement, parameter) {
+                    Ok(Bound::Yes) => {}
+                    Ok(Bound::NotYet) => {
+                        let value = self.rows.value(&event, *at).map_err(Fault::Row)?;
+                        let bound = statement.raw_bind_parameter(parameter, value);
+                        bound.map_err(|error| fault(self.connection, self.during, &error))?;
+                    }
+                    Err(error) => return Err(fault(self.connection, self.during, &error)),
+                }
             }
         }
         let inserted = self.counter.get();

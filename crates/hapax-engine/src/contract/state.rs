@@ -14,7 +14,7 @@ use hapax_model::position::{Bookmark, DeliveryId, Position};
 use hapax_model::progress::{Progress, Witness};
 use hapax_model::rejects::{OnReject, RejectRule};
 
-use crate::books::{Books, StateBooks};
+use crate::books::{Books, Pause, StateBooks};
 use crate::sink::{Claim, EpochRecord, SinkError};
 use crate::state::{DeliveryNote, Intent, Lease, ProgressStore, StateStore, TakeOver};
 

@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use hapax_connect::file::FileSource;
 use hapax_connect::generate::GenerateSource;
-use hapax_connect::sqlite::state::SqliteState;
 use hapax_connect::sqlite::{SqliteIdempotentSink, SqliteSink};
 use hapax_engine::batch::{Batch, Inputs};
 use hapax_engine::sink::{Claim, Committed, EpochRecord, SinkError, Target, TargetIdentity, TransactionalSink};
@@ -15,6 +14,8 @@ use hapax_model::field::FieldPath;
 use hapax_model::position::{Bookmark, DeliveryId};
 use hapax_model::progress::Progress;
 use hapax_model::transaction::TransactionState;
+
+use super::AnyState;
 
 /// A source of any kind.
 #[derive(Debug)]
@@ -76,7 +77,7 @@ pub(crate) enum AnySink {
     /// Progress in the target, in the same transaction as the data.
     Sqlite(Box<SqliteSink>),
     /// Progress in the state store.
-    SqliteByState(Box<StateProgress<SqliteIdempotentSink, SqliteState>>),
+    SqliteByState(Box<StateProgress<SqliteIdempotentSink, AnyState>>),
 }
 
 macro_rules! each_sink {

@@ -22,12 +22,14 @@ use hapax_model::audit::{Audit, KeyIndex};
 use hapax_model::position::DeliveryId;
 
 pub(crate) use any::{AnySink, AnySource};
+#[cfg(feature = "postgres")]
+pub(crate) use books::postgres_role;
 pub(crate) use books::{AnyBooks, Place};
 pub(crate) use live::Live;
 pub(crate) use state::AnyState;
 pub(crate) use writer::Writer;
 
-use crate::config::{Config, Sink, Source, TableSink, Workflow};
+use crate::config::{Config, Sink, Source, TableSink, Target, Workflow};
 use crate::exit::Failure;
 
 /// One sink of one workflow, and one lane of its source: the unit that `run` starts. What is judged and set up, the
@@ -59,6 +61,15 @@ impl<'a> Part<'a> {
     /// What every kind of table has.
     pub(crate) const fn table(&self) -> &'a TableSink {
         self.sink.target.table()
+    }
+
+    /// Whether the target is a server, which may be away for a while; a file that is not there was named wrongly.
+    pub(crate) const fn is_remote(&self) -> bool {
+        match &self.sink.target {
+            Target::Sqlite(_) => false,
+            #[cfg(feature = "postgres")]
+            Target::Postgres(_) => true,
+        }
     }
 
     /// How many lanes the source has.

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+#[cfg(feature = "postgres")]
+use hapax_connect::postgres::PostgresState;
 use hapax_connect::sqlite::state::SqliteState;
 use hapax_engine::sink::{Claim, EpochRecord, SinkError};
 use hapax_engine::state::{DeliveryNote, Intent, Lease, ProgressStore, StateError, StateStore, TakeOver};
@@ -9,6 +11,8 @@ use hapax_model::epoch::Epoch;
 use hapax_model::letter::Letter;
 use hapax_model::position::DeliveryId;
 use hapax_model::progress::{Progress, Witness};
+#[cfg(feature = "postgres")]
+use hapax_sql::postgres::Limits;
 
 use crate::config::{Config, StateUrl};
 use crate::exit::Failure;
@@ -16,17 +20,30 @@ use crate::exit::Failure;
 /// How long a SQLite state store waits for its own lock.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 
+/// How long a claim waits where no workflow says it.
+#[cfg(feature = "postgres")]
+const CLAIM_TIMEOUT: Duration = Duration::from_secs(10);
+
 /// A state store of any kind. Cheap to clone.
 #[derive(Debug, Clone)]
 pub(crate) enum AnyState {
     Sqlite(SqliteState),
+    #[cfg(feature = "postgres")]
+    Postgres(PostgresState),
 }
 
 impl AnyState {
-    /// The state store, if the configuration has one. A SQLite file is made where it is missing.
+    /// The state store, if the configuration has one. A SQLite file is made where it is missing; a PostgreSQL database
+    /// without our tables is refused.
     pub(crate) async fn open(config: &Config) -> Result<Option<Self>, Failure> {
         match &config.state {
             StateUrl::Sqlite(path) => Ok(Some(Self::Sqlite(SqliteState::open(path, BUSY_TIMEOUT).await?))),
+            #[cfg(feature = "postgres")]
+            StateUrl::Postgres(url) => {
+                let longest = config.workflows.iter().map(|workflow| workflow.delivery.claim_timeout).max();
+                let state = PostgresState::open(url, Limits::default(), longest.unwrap_or(CLAIM_TIMEOUT)).await?;
+                Ok(Some(Self::Postgres(state)))
+            }
             StateUrl::None => Ok(None),
         }
     }
@@ -36,6 +53,8 @@ macro_rules! each {
     ($self:expr, $state:ident => $answer:expr) => {
         match $self {
             AnyState::Sqlite($state) => $answer,
+            #[cfg(feature = "postgres")]
+            AnyState::Postgres($state) => $answer,
         }
     };
 }

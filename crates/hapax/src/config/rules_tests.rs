@@ -102,15 +102,21 @@ fn a_database_url_is_checked_and_never_quoted() {
     let sink = |url: &str| {
         format!("workflows:\n  - id: w\n    sink:\n      postgres:\n        url: \"{url}\"\n        table: orders\n")
     };
-    for wrong in ["mysql://me:hunter2@h/d", "postgres://me:hunter2@h:port/d", "postgres://me:hunt/er2@h/d", "hunter2",
-        "postgres://me:hunter2@h/d?sslmode=perhaps", "postgres://h/d?pasword=hunter2"]
-    {
+    for wrong in [
+        "mysql://me:hunter2@h/d",
+        "postgres://me:hunter2@h:port/d",
+        "postgres://me:hunt/er2@h/d",
+        "hunter2",
+        "postgres://me:hunter2@h/d?sslmode=perhaps",
+        "postgres://h/d?pasword=hunter2",
+    ] {
         assert_problem(&sink(wrong), 5, "HX4200", &["\"url\"", "postgres://user"]);
         let told = format!("{:?}", crate::config::tests::problems_of(&sink(wrong)));
         assert!(!told.contains("hunter2") && !told.contains("er2"), "{told}");
     }
     assert_problem("state: postgres://me:hunter2@h:port/d\n", 1, "HX4200", &["\"state\""]);
-    let right = loaded(&format!("state: postgres://me:hunter2@h/d\n{}", sink("postgres://me:hunter2@h/d?password=hunter2")));
+    let right =
+        loaded(&format!("state: postgres://me:hunter2@h/d\n{}", sink("postgres://me:hunter2@h/d?password=hunter2")));
     assert!(!format!("{:?} {} {}", right.config, right.to_yaml(), right.to_json()).contains("hunter2"));
     assert_eq!(right.config.workflows[0].sinks[0].name, "postgres");
 }
@@ -120,7 +126,9 @@ fn a_database_url_is_checked_and_never_quoted() {
 #[test]
 fn a_table_of_postgres_has_a_name_of_its_own() {
     let text = |table: &str| {
-        format!("workflows:\n  - id: w\n    sink:\n      postgres:\n        url: postgres://h/d\n        table: '{table}'\n")
+        format!(
+            "workflows:\n  - id: w\n    sink:\n      postgres:\n        url: postgres://h/d\n        table: '{table}'\n"
+        )
     };
     assert_problem(&text("hapax.progress"), 6, "HX1033", &["Hapax's own"]);
     assert_problem(&text("a.b.c"), 6, "HX1016", &["schema.table"]);
