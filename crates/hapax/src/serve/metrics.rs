@@ -301,7 +301,13 @@ mod tests {
             assert!(page.contains(&format!("# HELP {stem} {help}\n")), "{name} is missing:\n{page}");
         }
         // A delivery that never ran has no position, commit, letter or latency yet.
-        let nothing_yet = ["hapax_position", "hapax_source_extent", "hapax_last_commit_timestamp_seconds", "hapax_dead_letters_total", "hapax_delivery_latency_recent_seconds"];
+        let nothing_yet = [
+            "hapax_position",
+            "hapax_source_extent",
+            "hapax_last_commit_timestamp_seconds",
+            "hapax_dead_letters_total",
+            "hapax_delivery_latency_recent_seconds",
+        ];
         for Name { name, .. } in names::OF_DELIVERIES.iter().filter(|name| !nothing_yet.contains(&name.name)) {
             let lines = page.lines().filter(|line| line.starts_with(name) && line.contains("workflow=\"orders\""));
             assert!(lines.count() > 0, "{name} has no value:\n{page}");

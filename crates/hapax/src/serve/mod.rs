@@ -141,7 +141,14 @@ mod tests {
             carries(&headers, &token)
         };
         assert!(asked(Some("Bearer 0123456789abcdef")) && asked(Some("bearer 0123456789abcdef")));
-        for wrong in ["Bearer 0123456789abcdeF", "Bearer 0123456789abcde", "Bearer 0123456789abcdef0", "Bearer ", "0123456789abcdef", "Basic 0123456789abcdef"] {
+        for wrong in [
+            "Bearer 0123456789abcdeF",
+            "Bearer 0123456789abcde",
+            "Bearer 0123456789abcdef0",
+            "Bearer ",
+            "0123456789abcdef",
+            "Basic 0123456789abcdef",
+        ] {
             assert!(!asked(Some(wrong)), "{wrong}");
         }
         assert!(!asked(None));

@@ -90,7 +90,8 @@ mod tests {
         let mut page = String::from("| name | kind | labels | meaning |\n|---|---|---|---|\n");
         for Name { name, kind, labels, help } in names {
             let labels: Vec<String> = with.iter().chain(*labels).map(|label| format!("`{label}`")).collect();
-            writeln!(page, "| `{name}` | {} | {} | {help} |", kind.as_str(), labels.join(", ")).expect("a string takes all");
+            writeln!(page, "| `{name}` | {} | {} | {help} |", kind.as_str(), labels.join(", "))
+                .expect("a string takes all");
         }
         page
     }
