@@ -27,6 +27,8 @@ pub(crate) async fn run(args: &RunArgs, shared: &Shared) -> Result<u8, Failure> 
     let loaded = load(shared)?;
     let config = Arc::new(loaded.config);
     refuse_endless(args, &chosen_parts(&config, &args.only)?)?;
+    // From here on a signal is heard, and does not end the process in the middle of something.
+    let (orders, mut ordered) = signals::listen();
     let memory = MemoryBudget::new(config.memory.as_usize());
     let roster = Roster::new(&memory, config.memory.as_usize() as u64);
     // The port first: a process that should be watched does not run unwatched.
@@ -37,7 +39,6 @@ pub(crate) async fn run(args: &RunArgs, shared: &Shared) -> Result<u8, Failure> 
         if args.once { Follow::No } else { Follow::Yes },
         if args.take_over { TakeOver::Now } else { TakeOver::Never },
     );
-    let (orders, mut ordered) = signals::listen();
     let mut fleet = Fleet::new(Arc::clone(&config), state, how, roster.clone(), memory, shared.config.clone());
     #[cfg(feature = "http")]
     let alerts = crate::alert::start(fleet.config(), roster.clone())?;
