@@ -149,7 +149,7 @@ fn read_at_version(connection: &Connection, config: &SqliteSinkConfig) -> Result
     Ok((mapping, version))
 }
 
-fn read(connection: &Connection, config: &SqliteSinkConfig) -> Result<Mapping, SinkError> {
+pub(super) fn read(connection: &Connection, config: &SqliteSinkConfig) -> Result<Mapping, SinkError> {
     let refuse =
         |unfit: Unfit| SinkError::Unfit { code: unfit.code, target: config.target_name(), message: unfit.message };
     quote_identifier(&config.table).map_err(|error| refuse(Unfit { code: NO_TABLE, message: error.to_string() }))?;

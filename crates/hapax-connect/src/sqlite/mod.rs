@@ -13,6 +13,7 @@ pub mod inspect;
 pub mod letters;
 pub mod mapping;
 pub mod progress;
+pub mod read;
 mod replay;
 #[cfg(test)]
 mod rig;
