@@ -39,7 +39,8 @@ pub struct StoredLetter {
     pub state: String,
 }
 
-/// Which letters are meant. An empty choice means all that are `dead`.
+/// Which letters are meant. An empty choice means all that are `dead`; letters chosen by number, position or event key
+/// are meant in any state.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct LetterChoice {
     /// Only of this workflow.
@@ -48,8 +49,22 @@ pub struct LetterChoice {
     pub sink: Option<String>,
     /// Only with this fingerprint, or a prefix of it.
     pub cause: Option<String>,
+    /// Only of this lane.
+    pub lane: Option<String>,
+    /// Only those whose input was at this position.
+    pub position: Option<Position>,
+    /// Only those with this event key.
+    pub event_key: Option<String>,
     /// Only these numbers.
     pub ids: Vec<i64>,
+}
+
+impl LetterChoice {
+    /// Whether single letters were named: then their state does not matter.
+    #[must_use]
+    pub fn names_letters(&self) -> bool {
+        !self.ids.is_empty() || self.position.is_some() || self.event_key.is_some()
+    }
 }
 
 /// Where letters live: beside progress.

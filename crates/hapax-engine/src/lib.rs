@@ -6,6 +6,7 @@
 
 pub mod backoff;
 pub mod batch;
+pub mod books;
 #[cfg(feature = "contract")]
 pub mod contract;
 pub mod decode;

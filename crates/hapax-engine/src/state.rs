@@ -64,6 +64,9 @@ pub trait StateStore: Send + Sync + 'static {
 
     /// Notes how the delivery stands.
     fn note(&mut self, id: &DeliveryId, note: &DeliveryNote) -> impl Future<Output = Result<(), StateError>> + Send;
+
+    /// Whether a person has paused this workflow; asked with each heartbeat.
+    fn paused(&mut self, workflow: &str) -> impl Future<Output = Result<bool, StateError>> + Send;
 }
 
 /// Whether a lease held by another is respected.

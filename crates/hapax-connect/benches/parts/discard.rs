@@ -126,4 +126,8 @@ impl StateStore for NoState {
     async fn note(&mut self, _: &DeliveryId, _: &DeliveryNote) -> Result<(), StateError> {
         Ok(())
     }
+
+    async fn paused(&mut self, _: &str) -> Result<bool, StateError> {
+        Ok(false)
+    }
 }

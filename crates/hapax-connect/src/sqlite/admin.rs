@@ -1,8 +1,11 @@
-//! What a person does to deliveries: list, reset, adopt, forget. Each function is one transaction.
+//! What a person asks and does: list, reset, adopt, forget, pause. Each function is one transaction.
 //!
 //! Reads and writes our tables, in a target or in a state store. Invariant: whatever moves a delivery also fences the
 //! worker that has it. Not here: questions, dry runs and the lease check, which are the command line's.
 
+use hapax_engine::books::{
+    ADOPT_CLASH, Forgotten, LoggedEpoch, NO_DELIVERY, NotedDelivery, Pause, StoredDelivery, StoredLease,
+};
 use hapax_engine::sink::SinkError;
 use hapax_engine::state::DeliveryNote;
 use hapax_model::contract::Contract;
@@ -17,20 +20,16 @@ use rusqlite::{Connection, Row, Transaction, TransactionBehavior, named_params, 
 
 use super::error::{During, after_commit, path_of, target_name};
 use super::progress::{self, bookmark, delivery, key, unsigned};
-use super::tables::{damaged, has_table, look_error};
+use super::tables::{Role, damaged, ensure, has_table, look_error};
 use super::{now_ms, stored};
 
-/// Adopting would overwrite progress that the new workflow already has.
-pub const ADOPT_CLASH: &str = "HX4191";
-/// There is no such delivery.
-pub const NO_DELIVERY: &str = "HX4192";
-
-/// All deliveries of the database, with the time of their last commit or claim in milliseconds since 1970.
+/// All deliveries of the database.
 ///
 /// # Errors
 /// If the database cannot be read.
-pub fn deliveries(connection: &Connection) -> Result<Vec<(DeliveryId, Progress, u64)>, SinkError> {
-    progress::all(connection)
+pub fn deliveries(connection: &Connection) -> Result<Vec<StoredDelivery>, SinkError> {
+    let all = progress::all(connection)?.into_iter();
+    Ok(all.map(|(id, progress, updated_at_ms)| StoredDelivery { id, progress, updated_at_ms }).collect())
 }
 
 /// Moves a delivery to another place in its source, and fences the worker that has it, which then goes on from there.
@@ -170,7 +169,7 @@ fn rename(connection: &Connection, table: &'static str, old: &str, new: &str, si
 fn refuse_clash(connection: &Connection, old: &str, new: &str, sink: &str) -> Result<(), SinkError> {
     let all = deliveries(connection)?;
     let of = |workflow: &str| -> Vec<&DeliveryId> {
-        all.iter().map(|(id, _, _)| id).filter(|id| id.workflow == workflow && id.sink == sink).collect()
+        all.iter().map(|found| &found.id).filter(|id| id.workflow == workflow && id.sink == sink).collect()
     };
     let clash = of(new).into_iter().find(|id| of(old).iter().any(|other| other.lane == id.lane));
     match clash {
@@ -201,48 +200,26 @@ pub fn forget(connection: &Connection, id: &DeliveryId) -> Result<Forgotten, Sin
     })
 }
 
-/// What [`forget`] found.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Forgotten {
-    /// There was progress, and it is gone.
-    Progress,
-    /// There was none.
-    Nothing,
-}
-
-/// One row of the epoch log.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct LoggedEpoch {
-    /// Its number.
-    pub epoch: Epoch,
-    /// Who committed it.
-    pub generation: Generation,
-    /// Where its inputs began.
-    pub from: String,
-    /// Where the next epoch began.
-    pub to: Bookmark,
-    /// What became of its inputs.
-    pub counts: Totals,
-    /// When it was opened, in milliseconds since 1970.
-    pub opened_at_ms: u64,
-    /// When the barrier closed it.
-    pub closed_at_ms: u64,
-    /// When its transaction was about to commit.
-    pub committed_at_ms: u64,
-}
-
-/// The last epochs of a delivery, the newest first, at most `limit`.
+/// Epochs of a delivery that were committed from `from_ms` to `to_ms`, the newest first, at most `limit`.
 ///
 /// # Errors
 /// If the database cannot be read.
-pub fn recent_epochs(connection: &Connection, id: &DeliveryId, limit: usize) -> Result<Vec<LoggedEpoch>, SinkError> {
+pub fn epochs_between(
+    connection: &Connection,
+    id: &DeliveryId,
+    from_ms: u64,
+    to_ms: u64,
+    limit: usize,
+) -> Result<Vec<LoggedEpoch>, SinkError> {
     if !has_table(connection, "hapax_epochs")? {
         return Ok(Vec::new());
     }
     let sql = "SELECT epoch, generation, from_position, to_position, incarnation, read, delivered, filtered, dead, \
                rows, opened_at_ms, closed_at_ms, committed_at_ms FROM hapax_epochs \
-               WHERE workflow = ?1 AND sink = ?2 AND lane = ?3 ORDER BY epoch DESC, generation DESC LIMIT ?4";
-    let values = params![id.workflow, id.sink, id.lane, i64::try_from(limit).unwrap_or(i64::MAX)];
+               WHERE workflow = ?1 AND sink = ?2 AND lane = ?3 AND committed_at_ms BETWEEN ?5 AND ?6 \
+               ORDER BY epoch DESC, generation DESC LIMIT ?4";
+    let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+    let values = params![id.workflow, id.sink, id.lane, limit, stored(from_ms), stored(to_ms)];
     let read = || -> rusqlite::Result<Vec<Result<LoggedEpoch, String>>> {
         connection.prepare_cached(sql)?.query_map(values, read_epoch)?.collect()
     };
@@ -251,13 +228,21 @@ pub fn recent_epochs(connection: &Connection, id: &DeliveryId, limit: usize) -> 
     rows.into_iter().map(|row| row.map_err(broken)).collect()
 }
 
+/// The last epochs of a delivery, the newest first, at most `limit`.
+///
+/// # Errors
+/// If the database cannot be read.
+pub fn recent_epochs(connection: &Connection, id: &DeliveryId, limit: usize) -> Result<Vec<LoggedEpoch>, SinkError> {
+    epochs_between(connection, id, 0, u64::MAX, limit)
+}
+
 fn read_epoch(row: &Row<'_>) -> rusqlite::Result<Result<LoggedEpoch, String>> {
-    let (position, incarnation): (String, String) = (row.get(3)?, row.get(4)?);
-    let logged = |to| -> rusqlite::Result<LoggedEpoch> {
+    let (from, position, incarnation): (String, String, String) = (row.get(2)?, row.get(3)?, row.get(4)?);
+    let logged = |from: &Bookmark, to: Bookmark| -> rusqlite::Result<LoggedEpoch> {
         Ok(LoggedEpoch {
             epoch: Epoch(unsigned(row, 0)?),
             generation: Generation(unsigned(row, 1)?),
-            from: row.get(2)?,
+            from: from.position,
             to,
             counts: Totals {
                 read: unsigned(row, 5)?,
@@ -271,23 +256,10 @@ fn read_epoch(row: &Row<'_>) -> rusqlite::Result<Result<LoggedEpoch, String>> {
             committed_at_ms: unsigned(row, 12)?,
         })
     };
-    match bookmark(&position, &incarnation) {
-        Ok(to) => logged(to).map(Ok),
-        Err(what) => Ok(Err(what)),
+    match (bookmark(&from, &incarnation), bookmark(&position, &incarnation)) {
+        (Ok(from), Ok(to)) => logged(&from, to).map(Ok),
+        (Err(what), _) | (_, Err(what)) => Ok(Err(what)),
     }
-}
-
-/// A delivery as the state store knows it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct NotedDelivery {
-    /// Which.
-    pub id: DeliveryId,
-    /// How it stands.
-    pub note: DeliveryNote,
-    /// Who noted it: process and host.
-    pub session: String,
-    /// When, in milliseconds since 1970.
-    pub noted_at_ms: u64,
 }
 
 /// What live and stopped workers noted of their deliveries.
@@ -301,17 +273,6 @@ pub fn notes(connection: &Connection) -> Result<Vec<NotedDelivery>, SinkError> {
         let note = DeliveryNote { state: row.get(3)?, exit_code: row.get(4)?, code: row.get(5)?, message: row.get(6)? };
         Ok(NotedDelivery { id: delivery(row)?, note, session: row.get(7)?, noted_at_ms: unsigned(row, 8)? })
     })
-}
-
-/// A lease as it is stored.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct StoredLease {
-    /// Of which delivery.
-    pub id: DeliveryId,
-    /// Who holds it: process and host.
-    pub holder: String,
-    /// Until when, in milliseconds since 1970.
-    pub expires_at_ms: u64,
 }
 
 /// All leases, expired ones too.
@@ -350,6 +311,45 @@ pub fn witnesses(connection: &Connection) -> Result<Vec<(DeliveryId, Witness)>, 
 /// If the state store cannot be written.
 pub fn reset_witness(connection: &Connection, id: &DeliveryId) -> Result<(), SinkError> {
     in_transaction(connection, |transaction| delete(transaction, "hapax_witness", id).map(|_| ()))
+}
+
+/// Asks the workers of a workflow to read no more. Makes the tables of a state store where they are missing.
+///
+/// # Errors
+/// If the state store cannot be written.
+pub fn pause(connection: &Connection, workflow: &str, by: &str) -> Result<(), SinkError> {
+    ensure(connection, Role::State)?;
+    in_transaction(connection, |transaction| {
+        let sql =
+            "INSERT INTO hapax_pauses (workflow, by, since_ms) VALUES (?1, ?2, ?3) ON CONFLICT (workflow) DO NOTHING";
+        let done = transaction.execute(sql, params![workflow, by, stored(now_ms())]);
+        done.map(|_| ()).map_err(|error| look_error(transaction, &error))
+    })
+}
+
+/// Takes a pause back; whether there was one.
+///
+/// # Errors
+/// If the state store cannot be written.
+pub fn resume(connection: &Connection, workflow: &str) -> Result<bool, SinkError> {
+    if !has_table(connection, "hapax_pauses")? {
+        return Ok(false);
+    }
+    in_transaction(connection, |transaction| {
+        let done = transaction.execute("DELETE FROM hapax_pauses WHERE workflow = ?1", [workflow]);
+        done.map(|removed| removed > 0).map_err(|error| look_error(transaction, &error))
+    })
+}
+
+/// All pauses.
+///
+/// # Errors
+/// If the state store cannot be read.
+pub fn pauses(connection: &Connection) -> Result<Vec<Pause>, SinkError> {
+    let sql = "SELECT workflow, by, since_ms FROM hapax_pauses ORDER BY workflow";
+    rows_of(connection, "hapax_pauses", sql, |row| {
+        Ok(Pause { workflow: row.get(0)?, by: row.get(1)?, since_ms: unsigned(row, 2)? })
+    })
 }
 
 fn rows_of<T>(

@@ -122,9 +122,9 @@ fn forgetting_takes_one_delivery_whole() {
     assert_eq!(recent_epochs(&connection, &id("a"), 9).unwrap(), []);
     assert_eq!(letters::counts(&connection, &id("a")).unwrap().dead, 0);
     assert_eq!(letters::counts(&connection, &id("b")).unwrap().dead, 1);
-    let (found, progress, at) = deliveries(&connection).unwrap().remove(0);
-    assert_eq!((found, progress.epoch), (id("b"), Epoch(1)));
-    assert!(at > 0);
+    let found = deliveries(&connection).unwrap().remove(0);
+    assert_eq!((found.id, found.progress.epoch), (id("b"), Epoch(1)));
+    assert!(found.updated_at_ms > 0);
 }
 
 /// Goal: the epoch log answers "did it arrive", newest first. Method: three epochs, a limit of two.
@@ -138,9 +138,12 @@ fn the_last_epochs_are_listed_newest_first() {
     }
     let found = recent_epochs(&connection, &id("w"), 2).unwrap();
     assert_eq!(found.iter().map(|epoch| epoch.epoch).collect::<Vec<_>>(), [Epoch(3), Epoch(2)]);
-    assert_eq!((found[0].from.as_str(), found[0].to.clone()), ("20", was.bookmark));
+    assert_eq!((found[0].from, found[0].to.clone()), (Position::at(20), was.bookmark));
     assert_eq!((found[0].counts, found[0].opened_at_ms, found[0].closed_at_ms), (next_counts(), 1, 2));
     assert!(found[0].committed_at_ms > 0);
+    connection.execute_batch("UPDATE hapax_epochs SET committed_at_ms = epoch * 100").unwrap();
+    let between = epochs_between(&connection, &id("w"), 200, 299, 9).unwrap();
+    assert_eq!(between.iter().map(|epoch| epoch.epoch).collect::<Vec<_>>(), [Epoch(2)]);
 }
 
 fn next_counts() -> Totals {

@@ -3,100 +3,60 @@
 //! Reads and writes `hapax_dead_letters`, with no worker alive. Invariant: only a letter that is still `dead` changes
 //! its state, and `dead` in the ledger never changes. Not here: writing letters (`progress`), replaying (the sink).
 
-use hapax_engine::letters::{LetterChoice, LetterStore, StoredLetter};
+use hapax_engine::books::{LetterCounts, LetterGroup};
+use hapax_engine::letters::{LetterChoice, StoredLetter};
 use hapax_engine::sink::SinkError;
 use hapax_model::letter::LetterBytes;
 use hapax_model::position::DeliveryId;
-use hapax_sql::sqlite::{Session, checked_commit};
-use rusqlite::{Connection, Row, Transaction, TransactionBehavior, named_params, params};
+use hapax_sql::sqlite::checked_commit;
+use rusqlite::{Connection, Row, ToSql, Transaction, TransactionBehavior, params};
 
-use super::error::{During, after_commit, path_of, session_lost};
+use super::error::{During, after_commit, path_of};
 use super::progress::{delivery, unsigned};
 use super::tables::{damaged, has_table, look_error};
 use super::{now_ms, stored};
 
-/// The letters of one SQLite database.
-#[derive(Debug)]
-pub struct SqliteLetters {
-    session: Session,
-}
-
-impl SqliteLetters {
-    /// The letters of the database that `session` is connected to.
-    #[must_use]
-    pub const fn new(session: Session) -> Self {
-        Self { session }
-    }
-
-    /// Runs `work` on the session; see [`Session::run`].
-    ///
-    /// # Errors
-    /// What `work` returned, or that the session was lost.
-    pub async fn run<R, F>(&mut self, work: F) -> Result<R, SinkError>
-    where
-        F: FnOnce(&Connection) -> Result<R, SinkError> + Send + 'static,
-        R: Send + 'static,
-    {
-        let done = self.session.run(move |connection| work(connection)).await;
-        let answer = done.map_err(|lost| session_lost(self.session.path(), During::Look, &lost))?;
-        if answer.is_err() {
-            // Perhaps in doubt: a new connection costs a millisecond, an old one might lie.
-            self.session.discard();
-        }
-        answer
-    }
-}
-
-impl LetterStore for SqliteLetters {
-    async fn list(&mut self, choice: &LetterChoice, after: i64, limit: usize) -> Result<Vec<StoredLetter>, SinkError> {
-        let choice = choice.clone();
-        self.run(move |connection| list(connection, &choice, after, limit)).await
-    }
-
-    async fn discard(&mut self, ids: &[i64]) -> Result<u64, SinkError> {
-        let ids = ids.to_vec();
-        self.run(move |connection| discard(connection, &ids)).await
-    }
-}
-
-/// Letters that share one cause.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct LetterGroup {
-    /// What they share.
-    pub fingerprint: String,
-    /// The error's code.
-    pub code: String,
-    /// At which stage they died.
-    pub stage: String,
-    /// How many there are.
-    pub count: u64,
-    /// When the first was written, in milliseconds since 1970.
-    pub first_at_ms: u64,
-    /// When the last was written.
-    pub last_at_ms: u64,
-    /// The whole message of the first one.
-    pub example: String,
-}
-
-/// How many letters are in each state.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct LetterCounts {
-    /// Neither replayed nor discarded.
-    pub dead: u64,
-    /// Their outputs are in the target.
-    pub replayed: u64,
-    /// Given up by a person.
-    pub discarded: u64,
-}
-
-/// Which letters a [`LetterChoice`] means. Letters chosen by number are meant in any state, others only while `dead`.
+/// Which letters a [`LetterChoice`] means, above the number `:after`.
 const CHOSEN: &str = "\
-    (:workflow IS NULL OR workflow = :workflow) AND (:sink IS NULL OR sink = :sink) \
-    AND (:cause IS NULL OR substr(fingerprint, 1, length(:cause)) = :cause) \
-    AND (CASE WHEN :ids IS NULL THEN state = 'dead' ELSE id IN (SELECT value FROM json_each(:ids)) END)";
+    id > :after AND (:workflow IS NULL OR workflow = :workflow) AND (:sink IS NULL OR sink = :sink) \
+    AND (:lane IS NULL OR lane = :lane) AND (:cause IS NULL OR substr(fingerprint, 1, length(:cause)) = :cause) \
+    AND (:position IS NULL OR position = :position) AND (:event_key IS NULL OR event_key = :event_key) \
+    AND (:ids IS NULL OR id IN (SELECT value FROM json_each(:ids))) AND (:any_state OR state = 'dead')";
 
-fn chosen_ids(choice: &LetterChoice) -> Option<String> {
-    (!choice.ids.is_empty()).then(|| json(&choice.ids))
+/// The values that [`CHOSEN`] names.
+struct Chosen<'a> {
+    choice: &'a LetterChoice,
+    after: i64,
+    position: Option<String>,
+    ids: Option<String>,
+    any_state: bool,
+}
+
+impl<'a> Chosen<'a> {
+    fn new(choice: &'a LetterChoice, after: i64) -> Self {
+        Self {
+            choice,
+            after,
+            position: choice.position.map(|position| position.to_string()),
+            ids: (!choice.ids.is_empty()).then(|| json(&choice.ids)),
+            any_state: choice.names_letters(),
+        }
+    }
+
+    fn values(&self) -> [(&'static str, &dyn ToSql); 9] {
+        let choice = self.choice;
+        [
+            (":after", &self.after),
+            (":workflow", &choice.workflow),
+            (":sink", &choice.sink),
+            (":lane", &choice.lane),
+            (":cause", &choice.cause),
+            (":position", &self.position),
+            (":event_key", &choice.event_key),
+            (":ids", &self.ids),
+            (":any_state", &self.any_state),
+        ]
+    }
 }
 
 fn json(ids: &[i64]) -> String {
@@ -119,15 +79,12 @@ pub fn list(
     let sql = format!(
         "SELECT workflow, sink, lane, id, epoch, position, incarnation, stage, code, message, fingerprint, bytes, \
          length, sha256, event_key, written_at_ms, state FROM hapax_dead_letters \
-         WHERE id > :after AND {CHOSEN} ORDER BY id LIMIT :limit"
+         WHERE {CHOSEN} ORDER BY id LIMIT {}",
+        i64::try_from(limit).unwrap_or(i64::MAX)
     );
-    let ids = chosen_ids(choice);
-    let values = named_params! {
-        ":workflow": choice.workflow, ":sink": choice.sink, ":cause": choice.cause, ":ids": ids,
-        ":after": after, ":limit": i64::try_from(limit).unwrap_or(i64::MAX),
-    };
+    let chosen = Chosen::new(choice, after);
     let read = || -> rusqlite::Result<Vec<(StoredLetter, String)>> {
-        connection.prepare_cached(&sql)?.query_map(values, read_letter)?.collect()
+        connection.prepare_cached(&sql)?.query_map(&chosen.values()[..], read_letter)?.collect()
     };
     let rows = read().map_err(|error| look_error(connection, &error))?;
     rows.into_iter()
@@ -164,11 +121,11 @@ fn read_letter(row: &Row<'_>) -> rusqlite::Result<(StoredLetter, String)> {
     Ok((letter, row.get(5)?))
 }
 
-/// The chosen letters grouped by cause, the largest group first.
+/// The chosen letters above the number `after`, grouped by cause, the largest group first.
 ///
 /// # Errors
 /// If the database cannot be read.
-pub fn groups(connection: &Connection, choice: &LetterChoice) -> Result<Vec<LetterGroup>, SinkError> {
+pub fn causes(connection: &Connection, choice: &LetterChoice, after: i64) -> Result<Vec<LetterGroup>, SinkError> {
     if !has_table(connection, "hapax_dead_letters")? {
         return Ok(Vec::new());
     }
@@ -177,24 +134,25 @@ pub fn groups(connection: &Connection, choice: &LetterChoice) -> Result<Vec<Lett
         "WITH chosen AS (SELECT * FROM hapax_dead_letters WHERE {CHOSEN}) \
          SELECT fingerprint, code, stage, count(*), min(id), message, written_at_ms, \
          (SELECT max(written_at_ms) FROM chosen AS same \
+          WHERE same.fingerprint = c.fingerprint AND same.code = c.code AND same.stage = c.stage), \
+         (SELECT max(id) FROM chosen AS same \
           WHERE same.fingerprint = c.fingerprint AND same.code = c.code AND same.stage = c.stage) \
          FROM chosen AS c GROUP BY fingerprint, code, stage ORDER BY 4 DESC, 5"
     );
-    let ids = chosen_ids(choice);
-    let values = named_params! {
-        ":workflow": choice.workflow, ":sink": choice.sink, ":cause": choice.cause, ":ids": ids,
-    };
+    let chosen = Chosen::new(choice, after);
     let read = || -> rusqlite::Result<Vec<LetterGroup>> {
         let mut statement = connection.prepare_cached(&sql)?;
-        let rows = statement.query_map(values, |row| {
+        let rows = statement.query_map(&chosen.values()[..], |row| {
             Ok(LetterGroup {
                 fingerprint: row.get(0)?,
                 code: row.get(1)?,
                 stage: row.get(2)?,
                 count: unsigned(row, 3)?,
+                first_id: row.get(4)?,
                 example: row.get(5)?,
                 first_at_ms: unsigned(row, 6)?,
                 last_at_ms: unsigned(row, 7)?,
+                last_id: row.get(8)?,
             })
         })?;
         rows.collect()

@@ -1,12 +1,9 @@
-use std::time::Duration;
-
 use hapax_model::epoch::{Epoch, Generation};
 use hapax_model::letter::Letter;
 use hapax_model::position::{Incarnation, Position};
-use hapax_sql::sqlite::Open;
 
 use super::super::progress::insert_letters;
-use super::super::sample::{Place, bare, id, letter};
+use super::super::sample::{Place, id, letter};
 use super::*;
 
 fn write(connection: &Connection, workflow: &str, letters: &[Letter]) {
@@ -60,6 +57,10 @@ fn a_choice_means_what_it_says() {
     assert_eq!(ids(&LetterChoice::default(), 0, 100), [4, 5]);
     let shown = list(&connection, &LetterChoice { ids: vec![2], ..LetterChoice::default() }, 0, 9).unwrap();
     assert_eq!(shown[0].state, "discarded");
+    let place = LetterChoice { position: Some(Position::at(2)), ..of("a") };
+    assert_eq!((ids(&place, 0, 9), ids(&LetterChoice { lane: Some("x".into()), ..place }, 0, 9)), (vec![2], vec![]));
+    connection.execute_batch("UPDATE hapax_dead_letters SET event_key = 'k' || id").unwrap();
+    assert_eq!(ids(&LetterChoice { event_key: Some("k3".into()), ..LetterChoice::default() }, 0, 9), [3]);
 }
 
 /// Goal: letters are grouped by cause, counted, the largest first. Method: three causes of different size.
@@ -69,7 +70,7 @@ fn letters_are_grouped_by_cause() {
     let connection = place.connect();
     write(&connection, "a", &[letter(1, "x"), letter(2, "y"), letter(3, "y")]);
     connection.execute_batch("UPDATE hapax_dead_letters SET written_at_ms = id * 100").unwrap();
-    let found = groups(&connection, &LetterChoice::default()).unwrap();
+    let found = causes(&connection, &LetterChoice::default(), 0).unwrap();
     let expected = LetterGroup {
         fingerprint: "y".into(),
         code: "HX2001".into(),
@@ -77,11 +78,15 @@ fn letters_are_grouped_by_cause() {
         count: 2,
         first_at_ms: 200,
         last_at_ms: 300,
+        first_id: 2,
+        last_id: 3,
         example: "y at 2".into(),
     };
     assert_eq!(found[0], expected);
     assert_eq!((found[1].count, found[1].example.as_str()), (1, "x at 1"));
-    assert_eq!(groups(&connection, &of("b")).unwrap(), []);
+    let since = causes(&connection, &LetterChoice::default(), 2).unwrap();
+    assert_eq!((since.len(), since[0].count, since[0].first_id), (1, 1, 3));
+    assert_eq!(causes(&connection, &of("b"), 0).unwrap(), []);
 }
 
 /// Goal: of two who want one letter, one gets it. Method: mark as replayed, then discard, then count.
@@ -97,20 +102,4 @@ fn a_letter_leaves_the_dead_only_once() {
     assert_eq!(still_dead(&connection, &[1, 2, 3]).unwrap(), [0; 0]);
     assert_eq!(counts(&connection, &id("a")).unwrap(), LetterCounts { dead: 0, replayed: 2, discarded: 1 });
     assert_eq!(counts(&connection, &id("b")).unwrap(), LetterCounts::default());
-}
-
-/// Goal: the store works over a session, also on a file without our tables. Method: list, write beside it, discard.
-#[tokio::test]
-async fn the_letter_store_works_with_no_worker_alive() {
-    let place = Place::new();
-    bare(&place.path());
-    let session = Session::open(&place.path(), Open::Existing, Duration::from_secs(5)).await.unwrap();
-    let mut store = SqliteLetters::new(session);
-    assert_eq!(store.list(&LetterChoice::default(), 0, 10).await.unwrap(), []);
-    write(&place.connect(), "a", &[letter(1, "x"), letter(2, "x")]);
-    assert_eq!(store.list(&LetterChoice::default(), 0, 10).await.unwrap().len(), 2);
-    assert_eq!(store.discard(&[1]).await.unwrap(), 1);
-    assert_eq!(store.list(&LetterChoice::default(), 0, 10).await.unwrap().len(), 1);
-    let found = store.run(|connection| groups(connection, &LetterChoice::default())).await.unwrap();
-    assert_eq!(found[0].count, 1);
 }

@@ -3,6 +3,7 @@
 use std::time::{SystemTime, UNIX_EPOCH};
 
 pub mod admin;
+pub mod books;
 mod commit;
 pub mod config;
 pub mod convert;
@@ -27,6 +28,7 @@ pub mod statement;
 pub mod tables;
 mod write;
 
+pub use books::SqliteBooks;
 pub use config::SqliteSinkConfig;
 pub use idempotent::SqliteIdempotentSink;
 pub use sink::SqliteSink;

@@ -152,6 +152,17 @@ impl StateStore for SqliteState {
         })
         .await
     }
+
+    async fn paused(&mut self, workflow: &str) -> Result<bool, StateError> {
+        let workflow = workflow.to_owned();
+        self.note_down(move |connection| {
+            let found = connection
+                .prepare_cached("SELECT 1 FROM hapax_pauses WHERE workflow = ?1")
+                .and_then(|mut statement| statement.exists([workflow]));
+            found.map_err(|error| look_error(connection, &error))
+        })
+        .await
+    }
 }
 
 fn execute(connection: &Connection, sql: &str, values: impl rusqlite::Params) -> Result<(), SinkError> {

@@ -17,7 +17,7 @@ pub const VERSION: u32 = 1;
 pub enum Role {
     /// Progress, epoch log and dead letters, beside the user's data or in the state store.
     Target,
-    /// All of that, and leases, witnesses, notes and intents.
+    /// All of that, and leases, witnesses, notes, intents and pauses.
     State,
 }
 
@@ -157,11 +157,17 @@ CREATE TABLE IF NOT EXISTS hapax_intents (
   saved_at_ms INTEGER NOT NULL,
   PRIMARY KEY (workflow, sink, lane)
 ) STRICT, WITHOUT ROWID;
+
+CREATE TABLE IF NOT EXISTS hapax_pauses (
+  workflow TEXT PRIMARY KEY,
+  by TEXT NOT NULL,
+  since_ms INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
 ";
 
 const TARGET_TABLES: [&str; 5] =
     ["hapax_meta", "hapax_progress", "hapax_epochs", "hapax_dead_letters", "hapax_adopted"];
-const STATE_TABLES: [&str; 4] = ["hapax_leases", "hapax_witness", "hapax_notes", "hapax_intents"];
+const STATE_TABLES: [&str; 5] = ["hapax_leases", "hapax_witness", "hapax_notes", "hapax_intents", "hapax_pauses"];
 
 /// The statements that make the tables of `role`, for people who want to read them first.
 #[must_use]

@@ -4,9 +4,9 @@
 //! a state store makes. Invariant: what `check` says is what `run` does, because both come from here.
 
 mod any;
+mod books;
 pub(crate) mod plan;
 
-use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -26,6 +26,7 @@ use hapax_model::mode::{ConflictMode, ProgressPlace};
 use hapax_model::position::DeliveryId;
 
 pub(crate) use any::{AnySink, AnySource};
+pub(crate) use books::{AnyBooks, Place};
 
 use crate::config::{Columns, Config, Sink, Source, SqliteSink as SqliteSinkConfig, StateUrl, Target, Workflow};
 use crate::exit::Failure;
@@ -55,14 +56,6 @@ pub(crate) async fn open_state(config: &Config) -> Result<Option<SqliteState>, F
     match &config.state {
         StateUrl::Sqlite(path) => Ok(Some(SqliteState::open(path, STATE_BUSY_TIMEOUT).await?)),
         StateUrl::None => Ok(None),
-    }
-}
-
-/// The path of the state store, if it is a file that exists.
-pub(crate) fn existing_state(config: &Config) -> Option<&Path> {
-    match &config.state {
-        StateUrl::Sqlite(path) if path.exists() => Some(path),
-        StateUrl::Sqlite(_) | StateUrl::None => None,
     }
 }
 

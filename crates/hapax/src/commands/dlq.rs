@@ -3,18 +3,16 @@
 mod replay;
 mod verdict;
 
-use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::collections::BTreeSet;
 
-use hapax_connect::sqlite::letters::{self, LetterGroup};
-use hapax_engine::letters::{LetterChoice, StoredLetter};
+use hapax_engine::books::{Books as _, LetterGroup};
+use hapax_engine::letters::{LetterChoice, LetterStore as _, StoredLetter};
 use hapax_model::letter::LetterBytes;
 use serde_json::json;
 
-use super::ledger::{Ledger, ledger_path};
 use super::table::Table;
 use super::{confirmed, known_workflow, load, print_json};
-use crate::assemble::parts;
+use crate::assemble::{AnyBooks, Place, parts};
 use crate::cli::{DlqChoice, DlqCommand, Doing, Shared};
 use crate::config::Config;
 use crate::exit::{Failure, USAGE};
@@ -42,31 +40,31 @@ fn chosen(choice: &DlqChoice) -> LetterChoice {
         sink: choice.sink.clone(),
         cause: choice.cause.clone(),
         ids: choice.ids.clone(),
+        ..LetterChoice::default()
     }
 }
 
-/// Every database that may hold letters, each once, with the workflows that keep theirs there.
-fn places(config: &Config) -> BTreeMap<PathBuf, Vec<String>> {
-    let mut places: BTreeMap<PathBuf, Vec<String>> = BTreeMap::new();
-    for part in parts(config) {
-        if let Some(path) = ledger_path(&part, config).filter(|path| path.exists()) {
-            places.entry(path).or_default().push(part.workflow.id.clone());
+/// Every database that may hold letters, each once, opened.
+async fn all_books(config: &Config) -> Result<Vec<(Place, AnyBooks)>, Failure> {
+    let places: BTreeSet<Place> = parts(config).filter_map(|part| Place::of_part(&part, config)).collect();
+    let mut all = Vec::new();
+    for place in places {
+        if let Some(books) = AnyBooks::open(&place).await? {
+            all.push((place, books));
         }
     }
-    places
+    Ok(all)
 }
 
 async fn list(choice: &LetterChoice, config: &Config, shared: &Shared) -> Result<u8, Failure> {
-    let mut found: Vec<(PathBuf, LetterGroup)> = Vec::new();
-    for path in places(config).into_keys() {
-        let choice = choice.clone();
-        let groups = Ledger::open(&path).await?.run(move |connection| letters::groups(connection, &choice)).await?;
-        found.extend(groups.into_iter().map(|group| (path.clone(), group)));
+    let mut found: Vec<(Place, LetterGroup)> = Vec::new();
+    for (place, mut books) in all_books(config).await? {
+        found.extend(books.causes(choice, 0).await?.into_iter().map(|group| (place.clone(), group)));
     }
     if shared.json {
-        let one = |(path, group): &(PathBuf, LetterGroup)| {
+        let one = |(place, group): &(Place, LetterGroup)| {
             json!({
-                "database": path, "cause": group.fingerprint, "code": group.code, "stage": group.stage, "count": group.count,
+                "database": place.to_string(), "cause": group.fingerprint, "code": group.code, "stage": group.stage, "count": group.count,
                 "firstAtMs": group.first_at_ms, "lastAtMs": group.last_at_ms, "example": group.example,
             })
         };
@@ -95,22 +93,11 @@ async fn list(choice: &LetterChoice, config: &Config, shared: &Shared) -> Result
     Ok(0)
 }
 
-/// All chosen letters of one database, page by page.
-async fn letters_of(
-    ledger: &mut Ledger,
-    choice: &LetterChoice,
-    after: i64,
-    limit: usize,
-) -> Result<Vec<StoredLetter>, Failure> {
-    let choice = choice.clone();
-    ledger.run(move |connection| letters::list(connection, &choice, after, limit)).await
-}
-
 async fn show(id: i64, choice: &DlqChoice, config: &Config, shared: &Shared) -> Result<u8, Failure> {
     let choice = LetterChoice { ids: vec![id], ..chosen(choice) };
     let mut shown = 0;
-    for path in places(config).into_keys() {
-        for letter in letters_of(&mut Ledger::open(&path).await?, &choice, 0, 10).await? {
+    for (_, mut books) in all_books(config).await? {
+        for letter in books.list(&choice, 0, 10).await? {
             shown += 1;
             if shared.json { print_json(&letter_json(&letter)) } else { print_letter(&letter) }
         }
@@ -155,11 +142,9 @@ fn print_letter(letter: &StoredLetter) {
 
 async fn discard(choice: &LetterChoice, doing: Doing, config: &Config) -> Result<u8, Failure> {
     let mut total = 0;
-    for path in places(config).into_keys() {
-        let choice = choice.clone();
-        let groups = Ledger::open(&path).await?.run(move |connection| letters::groups(connection, &choice)).await?;
-        for group in groups {
-            println!("{}: {} letter(s), {}: {}", path.display(), group.count, group.code, group.fingerprint);
+    for (place, mut books) in all_books(config).await? {
+        for group in books.causes(choice, 0).await? {
+            println!("{place}: {} letter(s), {}: {}", group.count, group.code, group.fingerprint);
             total += group.count;
         }
     }
@@ -171,15 +156,14 @@ async fn discard(choice: &LetterChoice, doing: Doing, config: &Config) -> Result
         return Ok(0);
     }
     let mut discarded = 0;
-    for path in places(config).into_keys() {
-        let mut ledger = Ledger::open(&path).await?;
+    for (_, mut books) in all_books(config).await? {
         loop {
-            let page = letters_of(&mut ledger, choice, 0, replay::PAGE).await?;
+            let page = books.list(choice, 0, replay::PAGE).await?;
             let ids: Vec<i64> = page.iter().filter(|letter| letter.state == "dead").map(|letter| letter.id).collect();
             if ids.is_empty() {
                 break;
             }
-            discarded += ledger.run(move |connection| letters::discard(connection, &ids)).await?;
+            discarded += books.discard(&ids).await?;
         }
     }
     println!("{discarded} letter(s) discarded.");

@@ -3,7 +3,6 @@
 mod check;
 mod demo;
 mod dlq;
-mod ledger;
 mod reset;
 mod run;
 mod setup;

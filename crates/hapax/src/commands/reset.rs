@@ -1,6 +1,6 @@
 //! `hapax reset`: a person moves a delivery, accepts a change, or gives a renamed workflow its progress.
 
-use hapax_connect::sqlite::admin;
+use hapax_engine::books::{Books as _, StateBooks as _};
 use hapax_engine::sink::Target as _;
 use hapax_engine::source::{Follow, Held, Source as _, StartAt};
 use hapax_engine::state::TakeOver;
@@ -8,9 +8,8 @@ use hapax_model::contract::{Contract, TARGET};
 use hapax_model::position::{Bookmark, DeliveryId, Position};
 use hapax_model::progress::Progress;
 
-use super::ledger::{Ledger, ledger_path};
 use super::{confirmed, known_workflow, load};
-use crate::assemble::{How, Part, existing_state, open_state, parts};
+use crate::assemble::{AnyBooks, How, Part, open_state, parts};
 use crate::cli::{ResetArgs, Shared};
 use crate::config::Config;
 use crate::exit::{Failure, USAGE};
@@ -38,8 +37,8 @@ fn usage(message: String) -> Failure {
     Failure::new("HX5001", message).with_exit(USAGE)
 }
 
-fn no_place(part: &Part<'_>) -> Failure {
-    usage(format!("workflow {} keeps its progress in a state store, and `state` is none", part.workflow.id))
+fn no_books(part: &Part<'_>) -> Failure {
+    usage(format!("workflow {} has no database yet that could hold its progress", part.workflow.id))
 }
 
 async fn adopt(args: &ResetArgs, old: &str, chosen: &[Part<'_>], config: &Config) -> Result<u8, Failure> {
@@ -48,10 +47,11 @@ async fn adopt(args: &ResetArgs, old: &str, chosen: &[Part<'_>], config: &Config
         return Ok(0);
     }
     for part in chosen {
-        let path = ledger_path(part, config).ok_or_else(|| no_place(part))?;
-        let (old, new, sink) = (old.to_owned(), args.workflow.clone(), part.sink.name.clone());
-        let lanes =
-            Ledger::open(&path).await?.run(move |connection| admin::adopt(connection, &old, &new, &sink)).await?;
+        let mut books = AnyBooks::of_part(part, config).await?.ok_or_else(|| no_books(part))?;
+        let lanes = books.adopt(old, &args.workflow, &part.sink.name).await?;
+        if let Some(mut state) = AnyBooks::of_state(config).await? {
+            state.adopt_memory(old, &args.workflow, &part.sink.name).await?;
+        }
         println!("{}/{}: {lanes} lane(s) taken over", part.workflow.id, part.sink.name);
     }
     Ok(0)
@@ -85,14 +85,11 @@ async fn move_to(args: &ResetArgs, chosen: &[Part<'_>], config: &Config) -> Resu
         return Ok(0);
     }
     for (part, plan) in plans {
-        let path = ledger_path(part, config).ok_or_else(|| no_place(part))?;
         let Plan { id, to, contract, .. } = plan;
-        let moved = id.clone();
-        let mut ledger = Ledger::open(&path).await?;
-        let after = ledger.run(move |connection| admin::reset(connection, &moved, &to, contract.as_ref())).await?;
-        if let Some(state) = existing_state(config) {
-            let moved = id.clone();
-            Ledger::open(state).await?.run(move |connection| admin::reset_witness(connection, &moved)).await?;
+        let mut books = AnyBooks::of_part(part, config).await?.ok_or_else(|| no_books(part))?;
+        let after = books.reset(&id, &to, contract.as_ref()).await?;
+        if let Some(mut state) = AnyBooks::of_state(config).await? {
+            state.reset_witness(&id).await?;
         }
         println!("{id}: now at {}, generation {}", after.bookmark, after.generation);
     }
@@ -125,13 +122,8 @@ async fn plan(args: &ResetArgs, part: &Part<'_>, config: &Config) -> Result<Plan
 }
 
 async fn progress_of(part: &Part<'_>, config: &Config, id: &DeliveryId) -> Result<Option<Progress>, Failure> {
-    let path = ledger_path(part, config).ok_or_else(|| no_place(part))?;
-    if !path.exists() {
-        return Ok(None);
-    }
-    let id = id.clone();
-    let all = Ledger::open(&path).await?.run(|connection| admin::deliveries(connection)).await?;
-    Ok(all.into_iter().find(|(found, _, _)| *found == id).map(|(_, progress, _)| progress))
+    let Some(mut books) = AnyBooks::of_part(part, config).await? else { return Ok(None) };
+    Ok(books.deliveries().await?.into_iter().find(|found| found.id == *id).map(|found| found.progress))
 }
 
 /// The contract as the configuration and the live target have it now.

@@ -1,17 +1,15 @@
 //! `hapax setup`: the tables that Hapax keeps beside the data.
 
 use std::collections::BTreeSet;
-use std::path::PathBuf;
 
 use hapax_connect::sqlite::ddl::suggested_ddl;
 use hapax_connect::sqlite::tables::{self, Role};
 use hapax_model::mode::ProgressPlace;
 
-use super::ledger::Ledger;
 use super::{ask, load};
-use crate::assemble::{existing_state, open_state, parts};
+use crate::assemble::{AnyBooks, Place, open_state, parts};
 use crate::cli::{SetupArgs, Shared};
-use crate::config::{Config, StateUrl};
+use crate::config::Config;
 use crate::exit::Failure;
 
 /// Prints, makes or drops our tables.
@@ -28,39 +26,44 @@ pub(crate) async fn setup(args: &SetupArgs, shared: &Shared) -> Result<u8, Failu
     if !args.yes && !ask("Make these tables?", "say --yes to do it, or --sql to see the statements")? {
         return Ok(0);
     }
-    for path in targets(&loaded.config) {
-        let mut ledger = Ledger::open(&path).await?;
-        ledger.run(|connection| tables::ensure(connection, Role::Target)).await?;
-        println!("made: {}", path.display());
+    for place in targets(&loaded.config) {
+        let mut books = AnyBooks::open(&place).await?.ok_or_else(|| no_database(&place))?;
+        books.make_tables(Role::Target).await?;
+        println!("made: {place}");
     }
-    if let Some(StateUrl::Sqlite(path)) = open_state(&loaded.config).await?.map(|_| &loaded.config.state) {
-        println!("made: {}", path.display());
+    if let (Some(place), Some(_)) = (Place::of_state(&loaded.config), open_state(&loaded.config).await?) {
+        println!("made: {place}");
     }
     Ok(0)
 }
 
 /// Databases that hold progress beside the data, each once.
-fn targets(config: &Config) -> BTreeSet<PathBuf> {
-    parts(config).filter(|p| p.sqlite().progress == ProgressPlace::Sink).map(|p| p.sqlite().path.clone()).collect()
+fn targets(config: &Config) -> BTreeSet<Place> {
+    let beside = parts(config).filter(|part| part.sqlite().progress == ProgressPlace::Sink);
+    beside.filter_map(|part| Place::of_part(&part, config)).collect()
+}
+
+fn no_database(place: &Place) -> Failure {
+    Failure::new("HX4001", format!("{place} does not exist; create the database, or correct the path"))
 }
 
 fn describe(config: &Config) {
     println!("SQLite files get their tables by themselves when a workflow first runs; this makes them now:");
-    for path in targets(config) {
-        println!("  {}: progress, epoch log, dead letters (tables hapax_*)", path.display());
+    for place in targets(config) {
+        println!("  {place}: progress, epoch log, dead letters (tables hapax_*)");
     }
-    if let StateUrl::Sqlite(path) = &config.state {
-        println!("  {}: the state store", path.display());
+    if let Some(place) = Place::of_state(config) {
+        println!("  {place}: the state store");
     }
 }
 
 fn print_sql(config: &Config) {
-    for path in targets(config) {
-        println!("-- {}: what Hapax keeps beside the data", path.display());
+    for place in targets(config) {
+        println!("-- {place}: what Hapax keeps beside the data");
         println!("{}", tables::ddl(Role::Target));
     }
-    if let StateUrl::Sqlite(path) = &config.state {
-        println!("-- {}: the state store", path.display());
+    if let Some(place) = Place::of_state(config) {
+        println!("-- {place}: the state store");
         println!("{}", tables::ddl(Role::State));
     }
     for part in parts(config) {
@@ -71,18 +74,22 @@ fn print_sql(config: &Config) {
 }
 
 async fn drop_tables(args: &SetupArgs, config: &Config) -> Result<u8, Failure> {
-    let mut paths = targets(config);
-    paths.extend(existing_state(config).map(PathBuf::from));
-    paths.retain(|path| path.exists());
+    let mut places = targets(config);
+    places.extend(Place::of_state(config));
+    let mut all = Vec::new();
+    for place in places {
+        if let Some(books) = AnyBooks::open(&place).await? {
+            all.push((place, books));
+        }
+    }
     println!("This drops Hapax's own tables; progress and dead letters are gone, your own tables stay:");
-    paths.iter().for_each(|path| println!("  {}", path.display()));
+    all.iter().for_each(|(place, _)| println!("  {place}"));
     if !args.yes && !ask("Drop them?", "say --yes to do it")? {
         return Ok(0);
     }
-    for path in paths {
-        let mut ledger = Ledger::open(&path).await?;
-        ledger.run(|connection| tables::drop_all(connection)).await?;
-        println!("dropped: {}", path.display());
+    for (place, mut books) in all {
+        books.drop_tables().await?;
+        println!("dropped: {place}");
     }
     Ok(0)
 }

@@ -2,16 +2,13 @@
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use hapax_connect::sqlite::admin::{self, NotedDelivery, StoredLease};
-use hapax_connect::sqlite::letters::{self, LetterCounts};
+use hapax_engine::books::{Books as _, LetterCounts, NotedDelivery, StateBooks as _, StoredDelivery, StoredLease};
 use hapax_model::position::DeliveryId;
-use hapax_model::progress::Progress;
 use serde_json::json;
 
-use super::ledger::{Ledger, ledger_path};
 use super::table::Table;
 use super::{known_workflow, load, print_json};
-use crate::assemble::{Part, existing_state, parts};
+use crate::assemble::{AnyBooks, Part, parts};
 use crate::cli::{Shared, StatusArgs};
 use crate::config::Config;
 use crate::exit::Failure;
@@ -19,7 +16,7 @@ use crate::exit::Failure;
 /// One line of the answer.
 struct Line {
     id: DeliveryId,
-    progress: Option<(Progress, u64)>,
+    stored: Option<StoredDelivery>,
     letters: LetterCounts,
     note: Option<NotedDelivery>,
     lease: Option<StoredLease>,
@@ -38,11 +35,11 @@ pub(crate) async fn status(args: &StatusArgs, shared: &Shared) -> Result<u8, Fai
         let id = part.id();
         let note = notes.iter().find(|noted| noted.id == id).cloned();
         let lease = leases.iter().find(|lease| lease.id == id && lease.expires_at_ms > now_ms()).cloned();
-        let (progress, letters, trouble) = match ledger_side(&part, &loaded.config).await {
-            Ok((progress, letters)) => (progress, letters, None),
+        let (stored, letters, trouble) = match ledger_side(&part, &loaded.config).await {
+            Ok((stored, letters)) => (stored, letters, None),
             Err(failure) => (None, LetterCounts::default(), Some(failure.to_string())),
         };
-        lines.push(Line { id, progress, letters, note, lease, trouble });
+        lines.push(Line { id, stored, letters, note, lease, trouble });
     }
     if shared.json {
         print_json(&as_json(&lines))
@@ -53,23 +50,15 @@ pub(crate) async fn status(args: &StatusArgs, shared: &Shared) -> Result<u8, Fai
 }
 
 async fn state_side(config: &Config) -> Result<(Vec<NotedDelivery>, Vec<StoredLease>), Failure> {
-    let Some(path) = existing_state(config) else { return Ok((Vec::new(), Vec::new())) };
-    let mut ledger = Ledger::open(path).await?;
-    ledger.run(|connection| Ok((admin::notes(connection)?, admin::leases(connection)?))).await
+    let Some(mut books) = AnyBooks::of_state(config).await? else { return Ok((Vec::new(), Vec::new())) };
+    Ok((books.notes().await?, books.leases().await?))
 }
 
-async fn ledger_side(part: &Part<'_>, config: &Config) -> Result<(Option<(Progress, u64)>, LetterCounts), Failure> {
-    let Some(path) = ledger_path(part, config).filter(|path| path.exists()) else {
-        return Ok((None, LetterCounts::default()));
-    };
+async fn ledger_side(part: &Part<'_>, config: &Config) -> Result<(Option<StoredDelivery>, LetterCounts), Failure> {
+    let Some(mut books) = AnyBooks::of_part(part, config).await? else { return Ok((None, LetterCounts::default())) };
     let id = part.id();
-    let mut ledger = Ledger::open(&path).await?;
-    ledger
-        .run(move |connection| {
-            let found = admin::deliveries(connection)?.into_iter().find(|(found, _, _)| *found == id);
-            Ok((found.map(|(_, progress, at)| (progress, at)), letters::counts(connection, &id)?))
-        })
-        .await
+    let stored = books.deliveries().await?.into_iter().find(|found| found.id == id);
+    Ok((stored, books.letter_counts(&id).await?))
 }
 
 impl Line {
@@ -80,7 +69,7 @@ impl Line {
             (Some(_), None) => "starting".into(),
             (None, Some(noted)) if noted.note.state == "running" => "no worker".into(),
             (None, Some(noted)) => noted.note.state.clone(),
-            (None, None) if self.progress.is_some() => "no worker".into(),
+            (None, None) if self.stored.is_some() => "no worker".into(),
             (None, None) => "never run".into(),
         }
     }
@@ -107,12 +96,12 @@ fn print_lines(lines: &[Line]) {
     ]);
     for line in lines {
         let mut cells = vec![line.id.to_string(), line.state()];
-        match &line.progress {
-            Some((progress, at)) => {
+        match &line.stored {
+            Some(StoredDelivery { progress, updated_at_ms, .. }) => {
                 let totals = progress.totals;
                 cells.extend([progress.epoch.to_string(), progress.bookmark.position.to_string()]);
                 cells.extend([totals.read, totals.delivered, totals.filtered, totals.dead].map(|n| n.to_string()));
-                cells.extend([line.letters.dead.to_string(), age(*at)]);
+                cells.extend([line.letters.dead.to_string(), age(*updated_at_ms)]);
             }
             None => cells.extend(std::iter::repeat_n("-".to_owned(), 8)),
         }
@@ -123,7 +112,7 @@ fn print_lines(lines: &[Line]) {
         if let Some(message) = line.message() {
             println!("{}: {message}", line.id);
         }
-        if line.progress.as_ref().is_some_and(|(progress, _)| !progress.totals.adds_up()) {
+        if line.stored.as_ref().is_some_and(|stored| !stored.progress.totals.adds_up()) {
             println!("{}: THE LEDGER DOES NOT ADD UP: read must be delivered + filtered + dead", line.id);
         }
     }
@@ -131,13 +120,13 @@ fn print_lines(lines: &[Line]) {
 
 fn as_json(lines: &[Line]) -> serde_json::Value {
     let one = |line: &Line| {
-        let progress = line.progress.as_ref().map(|(progress, at)| {
+        let progress = line.stored.as_ref().map(|StoredDelivery { progress, updated_at_ms, .. }| {
             let totals = progress.totals;
             json!({
                 "generation": progress.generation.0, "epoch": progress.epoch.0,
                 "position": progress.bookmark.position.to_string(), "incarnation": progress.bookmark.incarnation.to_string(),
                 "read": totals.read, "delivered": totals.delivered, "filtered": totals.filtered, "dead": totals.dead,
-                "rows": totals.rows, "addsUp": totals.adds_up(), "session": progress.session, "updatedAtMs": at,
+                "rows": totals.rows, "addsUp": totals.adds_up(), "session": progress.session, "updatedAtMs": updated_at_ms,
             })
         });
         let letters = line.letters;

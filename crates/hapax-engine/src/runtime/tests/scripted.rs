@@ -311,6 +311,7 @@ pub(super) struct StateTable {
     pub(super) lease: Option<(&'static str, tokio::time::Instant)>,
     pub(super) witness: Option<Witness>,
     pub(super) notes: Vec<DeliveryNote>,
+    pub(super) paused: bool,
 }
 
 impl MemoryState {
@@ -358,5 +359,9 @@ impl StateStore for MemoryState {
     async fn note(&mut self, _: &DeliveryId, note: &DeliveryNote) -> Result<(), StateError> {
         self.lock().notes.push(note.clone());
         Ok(())
+    }
+
+    async fn paused(&mut self, _: &str) -> Result<bool, StateError> {
+        Ok(self.lock().paused)
     }
 }

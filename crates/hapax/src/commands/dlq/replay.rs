@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 
 use hapax_connect::sqlite::inspect::LiveCheck;
-use hapax_connect::sqlite::letters;
 use hapax_connect::sqlite::{SqliteIdempotentSink, SqliteSink};
 use hapax_engine::batch::Batch;
-use hapax_engine::letters::{LetterChoice, Replay as _, Replayed, StoredLetter};
+use hapax_engine::books::Books as _;
+use hapax_engine::letters::{LetterChoice, LetterStore as _, Replay as _, Replayed, StoredLetter};
 use hapax_engine::pipeline::{Origin, Pipeline};
 use hapax_engine::sink::{IdempotentSink as _, Target as _};
 use hapax_engine::source::Source as _;
@@ -16,12 +16,11 @@ use hapax_model::mode::ProgressPlace;
 use hapax_model::position::Incarnation;
 use serde_json::json;
 
+use super::print_json;
 use super::verdict::{Overwrite, Verdict, judge};
-use super::{letters_of, print_json};
-use crate::assemble::{Part, parts, plan};
+use crate::assemble::{AnyBooks, Part, parts, plan};
 use crate::cli::{Doing, Shared};
 use crate::commands::confirmed;
-use crate::commands::ledger::{Ledger, ledger_path};
 use crate::config::Config;
 use crate::exit::Failure;
 
@@ -81,11 +80,11 @@ fn narrowed(part: &Part<'_>, choice: &LetterChoice) -> LetterChoice {
 }
 
 async fn look(part: &Part<'_>, choice: &LetterChoice, config: &Config, sum: &mut Sum) -> Result<(), Failure> {
-    let Some(path) = ledger_path(part, config).filter(|path| path.exists()) else { return Ok(()) };
+    let Some(mut books) = AnyBooks::of_part(part, config).await? else { return Ok(()) };
     let live = part.live().await?;
-    let (mut ledger, choice, mut after) = (Ledger::open(&path).await?, narrowed(part, choice), 0);
+    let (choice, mut after) = (narrowed(part, choice), 0);
     loop {
-        let page = letters_of(&mut ledger, &choice, after, PAGE).await?;
+        let page = books.list(&choice, after, PAGE).await?;
         let Some(last) = page.last() else { return Ok(()) };
         after = last.id;
         for letter in page.iter().filter(|letter| letter.state == "dead") {
@@ -101,12 +100,12 @@ async fn replay_part(
     config: &Config,
     sum: &mut Sum,
 ) -> Result<(), Failure> {
-    let Some(path) = ledger_path(part, config).filter(|path| path.exists()) else { return Ok(()) };
+    let Some(mut books) = AnyBooks::of_part(part, config).await? else { return Ok(()) };
     let live = part.live().await?;
-    let (mut ledger, choice, mut after) = (Ledger::open(&path).await?, narrowed(part, choice), 0);
+    let (choice, mut after) = (narrowed(part, choice), 0);
     let mut writer = Writer::open(part).await?;
     loop {
-        let page = letters_of(&mut ledger, &choice, after, PAGE).await?;
+        let page = books.list(&choice, after, PAGE).await?;
         let Some(last) = page.last() else { return Ok(()) };
         after = last.id;
         let goes = |letter: &&StoredLetter| {
@@ -114,7 +113,7 @@ async fn replay_part(
         };
         let ready: Vec<StoredLetter> = page.iter().filter(goes).cloned().collect();
         if !ready.is_empty() {
-            let done = writer.write(part, &live, &mut ledger, &ready).await?;
+            let done = writer.write(part, &live, &mut books, &ready).await?;
             sum.done.replayed += done.replayed;
             sum.done.taken += done.taken;
             sum.done.refused.extend(done.refused);
@@ -150,7 +149,7 @@ impl Writer {
         &mut self,
         part: &Part<'_>,
         live: &LiveCheck,
-        ledger: &mut Ledger,
+        books: &mut AnyBooks,
         ready: &[StoredLetter],
     ) -> Result<Replayed, Failure> {
         let ids: Vec<i64> = ready.iter().map(|letter| letter.id).collect();
@@ -166,7 +165,7 @@ impl Writer {
                 );
                 let good: Vec<i64> =
                     ids.iter().enumerate().filter(|(n, _)| !refused.contains_key(n)).map(|(_, id)| *id).collect();
-                let replayed = ledger.run(move |connection| letters::mark_replayed(connection, &good)).await?;
+                let replayed = books.mark_replayed(&good).await?;
                 let refused = refused.into_iter().map(|(input, why)| (ids[input], why)).collect();
                 Ok(Replayed { replayed, taken: 0, refused, written: upserted.written })
             }

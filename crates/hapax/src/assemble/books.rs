@@ -1,0 +1,208 @@
+//! Where a delivery's books are, opened for a command: beside the data, or in the state store.
+
+use std::fmt;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use hapax_connect::sqlite::SqliteBooks;
+use hapax_connect::sqlite::tables::Role;
+use hapax_engine::books::{
+    Books, Forgotten, LetterCounts, LetterGroup, LoggedEpoch, NotedDelivery, Pause, StateBooks, StoredDelivery,
+    StoredLease,
+};
+use hapax_engine::letters::{LetterChoice, LetterStore, StoredLetter};
+use hapax_engine::sink::SinkError;
+use hapax_model::contract::Contract;
+use hapax_model::mode::ProgressPlace;
+use hapax_model::position::{Bookmark, DeliveryId, Position};
+use hapax_model::progress::{Progress, Witness};
+
+use super::Part;
+use crate::config::{Config, StateUrl};
+use crate::exit::Failure;
+
+/// How long a command waits for a worker's transaction to end.
+const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// A database that holds our tables, or could.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Place {
+    Sqlite(PathBuf),
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Sqlite(path) => write!(f, "{}", path.display()),
+        }
+    }
+}
+
+impl Place {
+    /// The database that holds this delivery's progress and letters; none if there is no state store to hold them.
+    pub(crate) fn of_part(part: &Part<'_>, config: &Config) -> Option<Self> {
+        match part.sqlite().progress {
+            ProgressPlace::Sink => Some(Self::Sqlite(part.sqlite().path.clone())),
+            ProgressPlace::State => Self::of_state(config),
+        }
+    }
+
+    /// The state store, if there is one.
+    pub(crate) fn of_state(config: &Config) -> Option<Self> {
+        match &config.state {
+            StateUrl::Sqlite(path) => Some(Self::Sqlite(path.clone())),
+            StateUrl::None => None,
+        }
+    }
+}
+
+/// The books of any database.
+#[derive(Debug)]
+pub(crate) enum AnyBooks {
+    Sqlite(SqliteBooks),
+}
+
+impl AnyBooks {
+    /// Opens the books at `place`; none if the file does not exist yet.
+    pub(crate) async fn open(place: &Place) -> Result<Option<Self>, Failure> {
+        match place {
+            Place::Sqlite(path) if !path.exists() => Ok(None),
+            Place::Sqlite(path) => Ok(Some(Self::Sqlite(SqliteBooks::open(path, BUSY_TIMEOUT).await?))),
+        }
+    }
+
+    /// The books that hold this part's deliveries, if there are any yet.
+    pub(crate) async fn of_part(part: &Part<'_>, config: &Config) -> Result<Option<Self>, Failure> {
+        match Place::of_part(part, config) {
+            Some(place) => Self::open(&place).await,
+            None => Ok(None),
+        }
+    }
+
+    /// The state store's books, if there are any yet.
+    pub(crate) async fn of_state(config: &Config) -> Result<Option<Self>, Failure> {
+        match Place::of_state(config) {
+            Some(place) => Self::open(&place).await,
+            None => Ok(None),
+        }
+    }
+
+    /// Makes our tables where they are missing.
+    pub(crate) async fn make_tables(&mut self, role: Role) -> Result<(), Failure> {
+        match self {
+            Self::Sqlite(books) => Ok(books.make_tables(role).await?),
+        }
+    }
+
+    /// Drops all our tables.
+    pub(crate) async fn drop_tables(&mut self) -> Result<(), Failure> {
+        match self {
+            Self::Sqlite(books) => Ok(books.drop_tables().await?),
+        }
+    }
+}
+
+macro_rules! each {
+    ($self:expr, $books:ident => $answer:expr) => {
+        match $self {
+            AnyBooks::Sqlite($books) => $answer,
+        }
+    };
+}
+
+impl LetterStore for AnyBooks {
+    async fn list(&mut self, choice: &LetterChoice, after: i64, limit: usize) -> Result<Vec<StoredLetter>, SinkError> {
+        each!(self, books => books.list(choice, after, limit).await)
+    }
+
+    async fn discard(&mut self, ids: &[i64]) -> Result<u64, SinkError> {
+        each!(self, books => books.discard(ids).await)
+    }
+}
+
+impl Books for AnyBooks {
+    async fn deliveries(&mut self) -> Result<Vec<StoredDelivery>, SinkError> {
+        each!(self, books => books.deliveries().await)
+    }
+
+    async fn recent_epochs(&mut self, id: &DeliveryId, limit: usize) -> Result<Vec<LoggedEpoch>, SinkError> {
+        each!(self, books => books.recent_epochs(id, limit).await)
+    }
+
+    async fn epochs_around(&mut self, id: &DeliveryId, position: Position) -> Result<Vec<LoggedEpoch>, SinkError> {
+        each!(self, books => books.epochs_around(id, position).await)
+    }
+
+    async fn epochs_between(
+        &mut self,
+        id: &DeliveryId,
+        from_ms: u64,
+        to_ms: u64,
+        limit: usize,
+    ) -> Result<Vec<LoggedEpoch>, SinkError> {
+        each!(self, books => books.epochs_between(id, from_ms, to_ms, limit).await)
+    }
+
+    async fn letter_counts(&mut self, id: &DeliveryId) -> Result<LetterCounts, SinkError> {
+        each!(self, books => books.letter_counts(id).await)
+    }
+
+    async fn causes(&mut self, choice: &LetterChoice, after: i64) -> Result<Vec<LetterGroup>, SinkError> {
+        each!(self, books => books.causes(choice, after).await)
+    }
+
+    async fn mark_replayed(&mut self, ids: &[i64]) -> Result<u64, SinkError> {
+        each!(self, books => books.mark_replayed(ids).await)
+    }
+
+    async fn reset(
+        &mut self,
+        id: &DeliveryId,
+        to: &Bookmark,
+        contract: Option<&Contract>,
+    ) -> Result<Progress, SinkError> {
+        each!(self, books => books.reset(id, to, contract).await)
+    }
+
+    async fn adopt(&mut self, old: &str, new: &str, sink: &str) -> Result<u64, SinkError> {
+        each!(self, books => books.adopt(old, new, sink).await)
+    }
+
+    async fn forget(&mut self, id: &DeliveryId) -> Result<Forgotten, SinkError> {
+        each!(self, books => books.forget(id).await)
+    }
+}
+
+impl StateBooks for AnyBooks {
+    async fn notes(&mut self) -> Result<Vec<NotedDelivery>, SinkError> {
+        each!(self, books => books.notes().await)
+    }
+
+    async fn leases(&mut self) -> Result<Vec<StoredLease>, SinkError> {
+        each!(self, books => books.leases().await)
+    }
+
+    async fn witnesses(&mut self) -> Result<Vec<(DeliveryId, Witness)>, SinkError> {
+        each!(self, books => books.witnesses().await)
+    }
+
+    async fn reset_witness(&mut self, id: &DeliveryId) -> Result<(), SinkError> {
+        each!(self, books => books.reset_witness(id).await)
+    }
+
+    async fn adopt_memory(&mut self, old: &str, new: &str, sink: &str) -> Result<(), SinkError> {
+        each!(self, books => books.adopt_memory(old, new, sink).await)
+    }
+
+    async fn pause(&mut self, workflow: &str, by: &str) -> Result<(), SinkError> {
+        each!(self, books => books.pause(workflow, by).await)
+    }
+
+    async fn resume(&mut self, workflow: &str) -> Result<bool, SinkError> {
+        each!(self, books => books.resume(workflow).await)
+    }
+
+    async fn pauses(&mut self) -> Result<Vec<Pause>, SinkError> {
+        each!(self, books => books.pauses().await)
+    }
+}
