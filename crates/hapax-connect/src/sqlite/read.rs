@@ -158,6 +158,14 @@ impl RowReader for SqliteRows {
         batch.events().filter_map(|event| Some((event.index(), cause(&event)?))).collect()
     }
 
+    fn row_key(&self, batch: &Batch, event: usize) -> Option<Vec<u8>> {
+        let rows = Rows::new(&self.mapping, batch, Incarnations::One(1));
+        let values = key_values(&self.mapping, &rows, &batch.event(event)).filter(|values| !values.is_empty())?;
+        let mut bytes = Vec::with_capacity(24);
+        values.iter().for_each(|value| value.append_key(&mut bytes));
+        Some(bytes)
+    }
+
     async fn find(&mut self, choice: RowChoice) -> Result<Option<FoundRow>, SinkError> {
         if self.mapping.key.is_empty() {
             return Ok(None);

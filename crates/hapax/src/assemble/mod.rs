@@ -6,6 +6,7 @@
 mod any;
 mod books;
 pub(crate) mod plan;
+mod rows;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -27,6 +28,7 @@ use hapax_model::position::DeliveryId;
 
 pub(crate) use any::{AnySink, AnySource};
 pub(crate) use books::{AnyBooks, Place};
+pub(crate) use rows::AnyRows;
 
 use crate::config::{Columns, Config, Sink, Source, SqliteSink as SqliteSinkConfig, StateUrl, Target, Workflow};
 use crate::exit::Failure;
