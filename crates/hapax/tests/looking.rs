@@ -69,7 +69,7 @@ fn who_holds_the_lock_is_named() {
     let holder = world.database("shop.db");
     holder.execute_batch("BEGIN IMMEDIATE").expect("the lock");
     let pid = format!("pid {}", std::process::id());
-    world.hapax(&["stuck"]).exits(1).says(&[&pid, "holds the lock of the file"]);
+    world.hapax(&["stuck"]).exits(1).says(&[&pid, "holds the file's lock for writing"]);
     holder.execute_batch("ROLLBACK").expect("the end");
     world.hapax(&["stuck"]).exits(0);
 }

@@ -4,6 +4,7 @@ use serde_json::Value;
 
 use crate::world::{World, number, order, orders};
 
+const UNIQUE: &str = "guarantee: exactly-once, deduplication: { keyFields: [id], unique: true }";
 const KEYED: &str = "guarantee: exactly-once, deduplication: { keyFields: [id] }";
 
 /// Three runs of ten orders each, so that the log has at least three epochs; order 7 is updated in the last.
@@ -43,7 +44,7 @@ fn sound_deliveries_add_up() {
         ("onConflict: newer", "CREATE TABLE orders (id INTEGER PRIMARY KEY, amount INTEGER, hapax_version BLOB)"),
         ("onConflict: append", "CREATE TABLE orders (id INTEGER, amount INTEGER)"),
     ] {
-        let world = World::shop(sink, KEYED);
+        let world = World::shop(sink, UNIQUE);
         world.sql(&format!("DROP TABLE orders; {table}"));
         world.hapax(&["reconcile"]).exits(0).says(&["nothing was ever delivered"]);
         world.write("orders.jsonl", orders(1..=30));
@@ -130,7 +131,7 @@ fn deletes_are_expected_where_they_were_last() {
 /// Goal: inputs that are dead, discarded or replayed letters are no differences. Method: a refused row, each way.
 #[test]
 fn letters_are_no_differences() {
-    let world = World::shop("onConflict: ignore", KEYED);
+    let world = World::shop("onConflict: ignore", UNIQUE);
     world.sql(
         "DROP TABLE orders; CREATE TABLE orders (id INTEGER NOT NULL UNIQUE, amount INTEGER CHECK (amount < 100))",
     );

@@ -52,7 +52,9 @@ fn the_input_at_a_position_has_its_story() {
     unread.exits(0).says(&["which is not there yet", "\"amount\":40", "no such row", "verdict      not yet read"]);
     let nowhere = traced(&world, &["5"]);
     assert_eq!(nowhere["verdict"], "delivered", "byte 5 is inside the first line, which was delivered: {nowhere:#}");
-    assert!(nowhere["notes"][0].as_str().is_some_and(|note| note.contains("inside")), "{nowhere:#}");
+    assert_eq!(nowhere["notes"][0], "position 5 is inside the input that begins at 0");
+    let beyond = world.hapax(&["trace", "4000"]);
+    beyond.exits(0).says(&["verdict      no input begins there"]);
 }
 
 /// Goal: a thing is found by its key fields, and its events by reading the source, if asked.

@@ -14,7 +14,7 @@ use hapax_engine::sink::SinkError;
 use hapax_model::key::KeyHash;
 use hapax_model::letter::Cause;
 use hapax_model::mode::ConflictMode;
-use hapax_sql::sqlite::{QuoteError, holder, quote_identifier};
+use hapax_sql::sqlite::{QuoteError, quote_identifier, writer};
 use rusqlite::types::ValueRef;
 use rusqlite::{Connection, OpenFlags, Row, ToSql, Transaction, TransactionBehavior, params_from_iter};
 
@@ -199,14 +199,14 @@ impl RowReader for SqliteRows {
         .await
     }
 
-    /// Who holds the file's lock. A worker holds it while it commits, so one look means little.
+    /// Who writes to the file. A worker does while it commits, so one look means little.
     async fn holds(&mut self) -> Result<Vec<Hold>, SinkError> {
         let path = self.path.clone();
-        let found = tokio::task::spawn_blocking(move || holder(&path)).await.ok().flatten();
+        let found = tokio::task::spawn_blocking(move || writer(&path)).await.ok().flatten();
         Ok(found
             .map(|who| Hold {
                 who,
-                what: "holds the lock of the file".to_owned(),
+                what: "holds the file's lock for writing".to_owned(),
                 since_ms: None,
                 cure: "let it finish, or end it".to_owned(),
             })

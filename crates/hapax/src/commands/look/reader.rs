@@ -6,7 +6,7 @@
 use hapax_engine::batch::Inputs;
 use hapax_engine::source::{Follow, Held, Polled, Room, Source, SourceError};
 use hapax_model::letter::LetterBytes;
-use hapax_model::position::{Bookmark, Incarnation};
+use hapax_model::position::{Bookmark, Incarnation, Position};
 
 use super::UNREADABLE;
 use crate::exit::Failure;
@@ -85,18 +85,33 @@ pub(super) async fn holds<S: Source>(source: &mut S, at: &Bookmark) -> Result<()
     }
 }
 
-/// The one input at `at`, if the source holds it and one begins there.
-pub(super) async fn input_at<S: Source>(mut source: S, at: &Bookmark) -> Result<Option<Inputs>, String> {
-    holds(&mut source, at).await?;
-    let mut reader = Reader::open(source, at, Follow::No).await.map_err(|error| error.to_string())?;
-    match reader.peek().await.map_err(|error| error.to_string())? {
-        Next::Input(found) if found.position == at.position => {
-            let mut inputs = Inputs::default();
-            reader.take(&mut inputs);
-            Ok(Some(inputs))
+/// The input that begins at `position` or contains it, read from `from` on, at most `limit` inputs further.
+pub(super) async fn input_at<S: Source>(
+    mut source: S,
+    from: &Bookmark,
+    position: Position,
+    limit: u64,
+) -> Result<Option<Inputs>, String> {
+    holds(&mut source, from).await?;
+    let mut reader = Reader::open(source, from, Follow::No).await.map_err(|error| error.to_string())?;
+    let mut found = None;
+    for _ in 0..limit {
+        match reader.peek().await.map_err(|error| error.to_string())? {
+            Next::Input(at) if at.position <= position && at.incarnation.number == from.incarnation.number => {
+                let mut inputs = Inputs::default();
+                reader.take(&mut inputs);
+                found = Some(inputs);
+            }
+            // One that begins behind it: whatever contains it was found.
+            Next::Input(_) => return Ok(found),
+            // A last input may end before it.
+            Next::Idle | Next::End => {
+                let begins_there = |inputs: &Inputs| inputs.position(0) == position;
+                return Ok(found.filter(begins_there));
+            }
         }
-        Next::Input(_) | Next::Idle | Next::End => Ok(None),
     }
+    Ok(found.filter(|inputs| inputs.position(0) == position))
 }
 
 /// A source that cannot be read, as a command says it.

@@ -13,6 +13,7 @@ use hapax_model::epoch::Epoch;
 use hapax_model::mode::ProgressPlace;
 use hapax_model::position::{Bookmark, Position};
 
+use super::super::UNREADABLE;
 use super::super::history::{Range, number_of, ranges};
 use super::super::reader::{Next, Reader, holds, unreadable};
 use super::super::subject::{KeysWanted, Subject};
@@ -65,7 +66,12 @@ pub(super) async fn compare(
     let mut parts = 1;
     let found = 'parts: loop {
         for part in 0..parts {
-            match walk.part(chosen, Doubts::new(part, parts)).await? {
+            let walked = match walk.part(chosen, Doubts::new(part, parts)).await {
+                // A range that the log names and the source cannot give; the chain says what is wrong with the log.
+                Err(failure) if failure.code == Some(UNREADABLE) => return Ok(Compared::not(failure.message)),
+                walked => walked?,
+            };
+            match walked {
                 Ok(None) => {}
                 Ok(Some(difference)) => break 'parts Some(difference),
                 Err(TooMany) => {

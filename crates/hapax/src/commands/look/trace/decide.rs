@@ -92,7 +92,7 @@ impl fmt::Display for Verdict {
             }
             Self::BeforeStart => "before the start: this delivery began behind it, and never read it",
             Self::Skipped => "skipped: a person moved the delivery past it (`hapax reset`), and no epoch read it",
-            Self::NoSuchInput => "no input begins there",
+            Self::NoSuchInput => "no input begins there, or not yet",
             Self::Unknown => "unknown",
         })
     }

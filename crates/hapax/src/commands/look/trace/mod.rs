@@ -11,7 +11,7 @@ use hapax_engine::batch::{Batch, Inputs};
 use hapax_engine::books::StoredDelivery;
 use hapax_engine::letters::{LetterChoice, LetterStore as _, StoredLetter};
 use hapax_engine::rows::{ByHash, RowChoice, RowReader as _};
-use hapax_engine::source::Source as _;
+use hapax_engine::source::{Source as _, StartAt};
 use hapax_model::epoch::Epoch;
 use hapax_model::key::KeyHash;
 use hapax_model::letter::LetterBytes;
@@ -31,6 +31,8 @@ use crate::exit::Failure;
 
 /// How many letters are read to find one by its key.
 const LETTERS_READ: usize = 10_000;
+/// How many inputs are read to find the one at a position.
+const INPUTS_READ: u64 = 1_000_000;
 /// How many letters are read at once.
 const PAGE: usize = 500;
 /// How many events of one key are told one by one; of the others only how many there are.
@@ -92,10 +94,27 @@ impl<'a> Tracer<'a> {
     async fn tell_position(&mut self, position: Position) -> Result<Story, Failure> {
         let mut sighting = self.sight(position, None).await?;
         let mut story = self.story(format!("position {position}"));
-        let at = self.bookmark_of(&sighting);
-        story.notes.extend(self.read_input(&mut sighting, at.as_ref()).await);
+        let from = self.before(&sighting).await;
+        if let Some(letter) = sighting.letters.first() {
+            let (LetterBytes::Whole(bytes) | LetterBytes::Cut { head: bytes, .. }) = &letter.bytes;
+            sighting.input = Some(bytes.clone());
+        } else if let Some(from) = &from {
+            match input_at(self.subject.unpaced_source(), from, position, INPUTS_READ).await {
+                Ok(Some(inputs)) => {
+                    let begins = inputs.position(0);
+                    if begins != position {
+                        story.notes.push(format!("position {position} is inside the input that begins at {begins}"));
+                        sighting = self.sight(begins, None).await?;
+                    }
+                    sighting.input = Some(inputs.bytes(0).to_vec());
+                }
+                Ok(None) if sighting.epochs.is_empty() => sighting.absent = true,
+                Ok(None) => {}
+                Err(why) => story.notes.push(format!("the input cannot be read again: {why}")),
+            }
+        }
         if let Some(bytes) = sighting.input.clone() {
-            let incarnation = at.map(|at| at.incarnation);
+            let (position, incarnation) = (sighting.position, from.map(|from| from.incarnation));
             let push = |inputs: &mut Inputs| inputs.push(position, &bytes);
             let keyed = self.batch_of(push, incarnation.as_ref(), KeysWanted::Shown);
             story.keys = search::keys_of(&keyed, self.subject);
@@ -106,39 +125,17 @@ impl<'a> Tracer<'a> {
         Ok(story.close())
     }
 
-    /// Where the input at a sighting's position would be read again.
-    fn bookmark_of(&self, sighting: &Sighting) -> Option<Bookmark> {
-        let held = sighting.epochs.first().and_then(|range| range.from.as_ref()).map(|from| &from.incarnation);
-        let present = self.progress.as_ref().map(|stored| &stored.progress.bookmark.incarnation);
-        let incarnation = held.or(present)?.clone();
-        Some(Bookmark { incarnation, position: sighting.position })
-    }
-
-    /// Reads the input at `at` again, if the source still holds it; what a person should know about it if not.
-    async fn read_input(&self, sighting: &mut Sighting, at: Option<&Bookmark>) -> Option<String> {
-        if let Some(letter) = sighting.letters.first() {
-            let (LetterBytes::Whole(bytes) | LetterBytes::Cut { head: bytes, .. }) = &letter.bytes;
-            sighting.input = Some(bytes.clone());
-            return None;
+    /// The nearest place before a sighting at which an input surely begins.
+    async fn before(&self, sighting: &Sighting) -> Option<Bookmark> {
+        if let Some(range) = sighting.epochs.first() {
+            return range.from.clone();
         }
-        let at = match at {
-            Some(at) => at.clone(),
-            None => {
-                let mut source = self.subject.unpaced_source();
-                let start = source.start(hapax_engine::source::StartAt::Earliest).await.ok()?;
-                Bookmark { position: sighting.position, ..start }
+        match &self.progress {
+            Some(stored) if stored.progress.bookmark.position <= sighting.position => {
+                Some(stored.progress.bookmark.clone())
             }
-        };
-        match input_at(self.subject.unpaced_source(), &at).await {
-            Ok(Some(inputs)) => {
-                sighting.input = Some(inputs.bytes(0).to_vec());
-                None
-            }
-            Ok(None) => {
-                sighting.absent = true;
-                Some(format!("no input of the source begins at {}", at.position))
-            }
-            Err(why) => Some(format!("the input cannot be read again: {why}")),
+            Some(_) => None,
+            None => self.subject.unpaced_source().start(StartAt::Earliest).await.ok(),
         }
     }
 
