@@ -11,6 +11,7 @@ mod edition;
 mod phase;
 mod proof;
 mod prove;
+mod services;
 mod suite;
 mod tidy;
 mod tree;
@@ -33,6 +34,7 @@ usage: cargo xtask COMMAND
                               size lists to what the tree has now; it never raises them
   bench [NAME]                all benchmarks, or the one of that name; `bench --list` names them
   prove [ARGS]                the whole crash proof; writes docs/PROOF.md. ARGS go to hapax-prove
+  services -- COMMAND…        runs COMMAND with PostgreSQL at hand: HAPAX_TEST_POSTGRES names it to tests
   coverage                    how much of the specification is shown, departed from, or still to come
 
 Start with `cargo xtask test --quick`. Exit code: 0 all is well, 1 something failed, 2 wrong usage.
@@ -52,7 +54,7 @@ fn main() -> ExitCode {
 
 fn dispatch(words: &[&str]) -> Result<ExitCode> {
     let (command, rest) = words.split_first().unwrap_or((&"help", &[]));
-    if rest.iter().any(|word| matches!(*word, "--help" | "-h")) && *command != "prove" {
+    if rest.iter().any(|word| matches!(*word, "--help" | "-h")) && !matches!(*command, "prove" | "services") {
         return dispatch(&[]);
     }
     match *command {
@@ -65,6 +67,7 @@ fn dispatch(words: &[&str]) -> Result<ExitCode> {
         "tidy" => tidy::command(rest),
         "bench" => bench::run(rest),
         "prove" => prove::run(rest),
+        "services" => services::run(rest),
         "coverage" => no_more(rest).and_then(|()| coverage::run()),
         other => bail!(Usage(format!("there is no chore \"{other}\"; `cargo xtask` lists them"))),
     }
@@ -96,9 +99,14 @@ mod tests {
     /// Goal: a wrong word teaches and is told from a failure. Method: unknown chores and words, and the help.
     #[test]
     fn wrong_usage_is_told_from_failure() {
-        for words in
-            [&["tests"][..], &["check", "now"], &["tidy", "--all"], &["test", "--seed", "x"], &["bench", "a", "b"]]
-        {
+        for words in [
+            &["tests"][..],
+            &["check", "now"],
+            &["tidy", "--all"],
+            &["test", "--seed", "x"],
+            &["bench", "a", "b"],
+            &["services", "--"],
+        ] {
             assert!(dispatch(words).is_err_and(|error| error.is::<Usage>()), "{words:?}");
         }
         for words in [&[][..], &["--help"], &["test", "--help"]] {
@@ -109,7 +117,7 @@ mod tests {
     /// Goal: the help names every chore. Method: the words that `dispatch` knows.
     #[test]
     fn the_help_names_every_chore() {
-        for chore in ["test", "check", "tidy", "bench", "prove", "coverage"] {
+        for chore in ["test", "check", "tidy", "bench", "prove", "services", "coverage"] {
             assert!(HELP.contains(&format!("\n  {chore} ")), "{chore}");
         }
     }

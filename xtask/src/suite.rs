@@ -7,6 +7,7 @@ use anyhow::{Context as _, Result, bail};
 use crate::child::{self, cargo};
 use crate::phase::{Phases, Tally};
 use crate::prove::{self, Scope};
+use crate::services::Services;
 use crate::{Usage, edition, tidy};
 
 const SLICE_MINUTES: u32 = 6;
@@ -55,8 +56,15 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode> {
         Ok(())
     });
     phases.run("embedded edition", |_| edition::check());
+    let mut services = None;
+    phases.run("servers", |_| {
+        services = Some(Services::start()?);
+        Ok(())
+    });
     phases.run("tests", |tally| {
-        child::watch(&mut cargo(["test", "--workspace", "--no-fail-fast"]), |line| add_result(tally, line))
+        let mut tests = cargo(["test", "--workspace", "--no-fail-fast"]);
+        tests.envs(services.iter().flat_map(Services::environment));
+        child::watch(&mut tests, |line| add_result(tally, line))
     });
     match options.slice {
         Slice::Run => {

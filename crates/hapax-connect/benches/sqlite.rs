@@ -5,6 +5,10 @@
 
 #[path = "parts/bare.rs"]
 mod bare;
+#[path = "parts/cpu.rs"]
+mod cpu;
+#[path = "parts/orders.rs"]
+mod orders;
 #[path = "parts/settings.rs"]
 mod settings;
 
@@ -22,12 +26,26 @@ use hapax_model::field::FieldPath;
 use hapax_model::key::{DedupStrategy, KeyNeed, Keyer, Uniqueness};
 use hapax_model::mode::ConflictMode;
 
+use orders::Orders;
+
 const EVENTS: u64 = 400_000;
 const PER_COMMIT: usize = 20_000;
-const ROUNDS: usize = 5;
+const ROUNDS: usize = 9;
+/// Rows per statement of the bare loop: of 1, 16, 32, 64, 128 and 256 the fastest (`-- --statements`).
+const BARE_ROWS: usize = 64;
 
-/// Writes all rows into a new database in this folder, and says how long that took.
-type Contestant = fn(&Path) -> Duration;
+/// What one run cost.
+#[derive(Clone, Copy)]
+struct Run {
+    wall: Duration,
+    /// Nanoseconds of processor time of the threads that read, decode and key.
+    fill_cpu: u64,
+    /// Nanoseconds of processor time of the threads that write.
+    write_cpu: u64,
+}
+
+/// Writes all rows into a new database in this folder, and says what that cost.
+type Contestant = fn(&Path, &Orders) -> Run;
 
 fn main() {
     if std::env::args().any(|argument| argument == "--test") {
@@ -36,42 +54,117 @@ fn main() {
     if let Some(only) = std::env::args().skip_while(|argument| argument != "--profile").nth(1) {
         return profile(&only);
     }
+    let orders = Orders::made(EVENTS);
+    if std::env::args().any(|argument| argument == "--statements") {
+        return statements(&orders);
+    }
     let contestants: [(&str, Contestant); 5] = [
-        ("bare append", |folder| bare::append(&folder.join("a.db"), EVENTS, PER_COMMIT)),
-        ("hapax append, exactly-once", |folder| by_hapax(folder, ConflictMode::Append, Progress::InSink)),
-        ("hapax append, at-least-once", |folder| by_hapax(folder, ConflictMode::Append, Progress::InState)),
-        ("bare upsert of new keys", |folder| bare::upsert(&folder.join("u.db"), EVENTS, PER_COMMIT)),
-        ("hapax upsert of new keys", |folder| by_hapax(folder, ConflictMode::Update, Progress::InSink)),
+        ("bare append", |folder, orders| bare(folder, ConflictMode::Append, orders)),
+        ("hapax append, exactly-once", |folder, _| by_hapax(folder, ConflictMode::Append, Progress::InSink)),
+        ("hapax append, at-least-once", |folder, _| by_hapax(folder, ConflictMode::Append, Progress::InState)),
+        ("bare upsert of new keys", |folder, orders| bare(folder, ConflictMode::Update, orders)),
+        ("hapax upsert of new keys", |folder, _| by_hapax(folder, ConflictMode::Update, Progress::InSink)),
     ];
-    let mut times = vec![Vec::new(); contestants.len()];
+    let mut runs = vec![Vec::new(); contestants.len()];
     for round in 0..ROUNDS {
+        let folders: Vec<_> = contestants.iter().map(|_| tempfile::tempdir().expect("a folder")).collect();
         for (at, (name, contestant)) in contestants.iter().enumerate() {
-            let folder = tempfile::tempdir().expect("a folder");
-            let spent = contestant(folder.path());
-            println!("round {round}: {name}: {:.0} rows/s", EVENTS as f64 / spent.as_secs_f64());
-            times[at].push(spent.as_secs_f64());
+            let run = contestant(folders[at].path(), &orders);
+            println!("round {round}: {}", told(name, &run));
+            runs[at].push(run);
+        }
+        if round == 0 {
+            same_rows(folders[0].path(), folders[1].path());
+            same_rows(folders[0].path(), folders[2].path());
+            same_rows(folders[3].path(), folders[4].path());
         }
     }
-    println!("exactly-once append against the bare loop:  {:.2}", median_ratio(&times[0], &times[1]));
-    println!("exactly-once against at-least-once append:  {:.2}", median_ratio(&times[2], &times[1]));
-    println!("upsert of new keys against the bare loop:   {:.2}", median_ratio(&times[3], &times[4]));
+    for (at, (name, _)) in contestants.iter().enumerate() {
+        println!("median: {}", told(name, &median(&runs[at])));
+    }
+    println!("exactly-once append against the bare loop:  {:.2}", median_ratio(&runs[0], &runs[1]));
+    println!("exactly-once against at-least-once append:  {:.2}", median_ratio(&runs[2], &runs[1]));
+    println!("upsert of new keys against the bare loop:   {:.2}", median_ratio(&runs[3], &runs[4]));
 }
 
-/// Runs one contestant again and again, for a profiler: `-- --profile append` or `-- --profile update`.
-fn profile(mode: &str) {
-    let mode = if mode == "update" { ConflictMode::Update } else { ConflictMode::Append };
-    for _ in 0..ROUNDS {
+fn told(name: &str, run: &Run) -> String {
+    let each = |nanos: u64| nanos / EVENTS;
+    let (fill, write) = (each(run.fill_cpu), each(run.write_cpu));
+    format!(
+        "{name}: {:.0} rows/s; ns of processor per row: {fill} reading, {write} writing",
+        EVENTS as f64 / run.wall.as_secs_f64()
+    )
+}
+
+/// The fair contest: whatever a table holds after one contestant, it holds after the other.
+fn same_rows(one: &Path, other: &Path) {
+    let connection = rusqlite::Connection::open(one.join("target.db")).expect("opens");
+    let other = other.join("target.db");
+    connection.execute("ATTACH ?1 AS other", [other.to_str().expect("a path")]).expect("attaches");
+    let count = |sql: &str| connection.query_row(sql, [], |row| row.get::<_, i64>(0)).expect("counts");
+    let differ = "SELECT count(*) FROM main.orders AS a JOIN other.orders AS b ON a.rowid = b.rowid WHERE a.order_id IS \
+                  NOT b.order_id OR a.customer IS NOT b.customer OR a.amount_cents IS NOT b.amount_cents OR a.status IS \
+                  NOT b.status";
+    assert_eq!(count("SELECT count(*) FROM main.orders"), EVENTS.cast_signed());
+    assert_eq!(count("SELECT count(*) FROM other.orders"), EVENTS.cast_signed());
+    assert_eq!(count(differ), 0);
+}
+
+/// How many rows per statement suit the bare loop: `-- --statements`.
+fn statements(orders: &Orders) {
+    for mode in [ConflictMode::Append, ConflictMode::Update] {
+        for rows in [1, 16, 32, 64, 128, 256] {
+            let run = |_| {
+                let folder = tempfile::tempdir().expect("a folder");
+                bare::write(&folder.path().join("target.db"), mode, orders, PER_COMMIT, rows)
+            };
+            let runs: Vec<Run> = (0..5).map(run).collect();
+            println!("{}", told(&format!("bare {}, {rows} rows per statement", mode.name()), &median(&runs)));
+        }
+    }
+}
+
+/// Runs one contestant again and again, for a profiler: `-- --profile append`, `update`, `bare-append`, `bare-update`.
+fn profile(what: &str) {
+    let mode = if what.ends_with("update") { ConflictMode::Update } else { ConflictMode::Append };
+    let orders = what.starts_with("bare").then(|| Orders::made(EVENTS));
+    let run = |_| {
         let folder = tempfile::tempdir().expect("a folder");
-        let spent = by_hapax(folder.path(), mode, Progress::InSink);
-        println!("{:.0} rows/s", EVENTS as f64 / spent.as_secs_f64());
+        let run = match &orders {
+            Some(orders) => bare(folder.path(), mode, orders),
+            None => by_hapax(folder.path(), mode, Progress::InSink),
+        };
+        println!("{}", told(what, &run));
+        run
+    };
+    let runs: Vec<Run> = (0..ROUNDS).map(run).collect();
+    println!("median: {}", told(what, &median(&runs)));
+}
+
+/// The median of each cost for itself.
+fn median(runs: &[Run]) -> Run {
+    let middle = |mut all: Vec<u64>| {
+        all.sort_unstable();
+        all[all.len() / 2]
+    };
+    let walls = runs.iter().map(|run| u64::try_from(run.wall.as_nanos()).expect("a short run")).collect();
+    Run {
+        wall: Duration::from_nanos(middle(walls)),
+        fill_cpu: middle(runs.iter().map(|run| run.fill_cpu).collect()),
+        write_cpu: middle(runs.iter().map(|run| run.write_cpu).collect()),
     }
 }
 
 /// The median over rounds of how fast the second was, compared with the first.
-fn median_ratio(first: &[f64], second: &[f64]) -> f64 {
-    let mut ratios: Vec<f64> = first.iter().zip(second).map(|(a, b)| a / b).collect();
+fn median_ratio(first: &[Run], second: &[Run]) -> f64 {
+    let ratio = |(a, b): (&Run, &Run)| a.wall.as_secs_f64() / b.wall.as_secs_f64();
+    let mut ratios: Vec<f64> = first.iter().zip(second).map(ratio).collect();
     ratios.sort_by(f64::total_cmp);
     ratios[ratios.len() / 2]
+}
+
+fn bare(folder: &Path, mode: ConflictMode, orders: &Orders) -> Run {
+    bare::write(&folder.join("target.db"), mode, orders, PER_COMMIT, BARE_ROWS)
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -80,21 +173,21 @@ enum Progress {
     InState,
 }
 
-fn by_hapax(folder: &Path, mode: ConflictMode, progress: Progress) -> Duration {
+fn by_hapax(folder: &Path, mode: ConflictMode, progress: Progress) -> Run {
     let path = folder.join("target.db");
     bare::make_table(&path, mode);
     let key = vec![FieldPath::of_name("order_id")];
     let key_fields = if mode == ConflictMode::Append { Vec::new() } else { key.clone() };
-    let config = SqliteSinkConfig { mode: Some(mode), key_fields, ..SqliteSinkConfig::new(&path, "orders") };
-    let need = if mode == ConflictMode::Append { KeyNeed::Nothing } else { KeyNeed::Entity };
+    let mut config = SqliteSinkConfig::new(&path, "orders");
+    (config.table.mode, config.table.key_fields) = (Some(mode), key_fields);
+    let need = if mode == ConflictMode::Append { KeyNeed::Nothing } else { KeyNeed::Fields };
     let keyer = Keyer::new(DedupStrategy::content_fields(key), Uniqueness::WithVersion, need);
     let mut settings = Settings { keyer, ..settings::keyed_by("order_id") };
     settings.epoch.max_events = PER_COMMIT as u64;
-    let runtime =
-        tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().expect("a runtime");
+    let runtime = cpu::runtime(2);
     runtime.block_on(async {
         let state = SqliteState::open(&folder.join("state.db"), Duration::from_secs(5)).await.expect("a state store");
-        let started = Instant::now();
+        let (started, fill_before, write_before) = (Instant::now(), cpu::spent('f'), cpu::spent('b'));
         match progress {
             Progress::InSink => run(settings.clone(), SqliteSink::new(config, settings.id.clone()), state).await,
             Progress::InState => {
@@ -104,7 +197,8 @@ fn by_hapax(folder: &Path, mode: ConflictMode, progress: Progress) -> Duration {
                 run(settings, sink, state).await;
             }
         }
-        started.elapsed()
+        let wall = started.elapsed();
+        Run { wall, fill_cpu: cpu::spent('f') - fill_before, write_cpu: cpu::spent('b') - write_before }
     })
 }
 

@@ -6,5 +6,9 @@
 pub mod file;
 pub mod generate;
 pub mod metrics;
+#[cfg(feature = "postgres")]
+pub mod postgres;
 #[cfg(feature = "sqlite")]
 pub mod sqlite;
+#[cfg(any(feature = "sqlite", feature = "postgres"))]
+pub mod table;

@@ -258,6 +258,7 @@ impl Batch {
 
     /// Event `index`, in lane order.
     #[must_use]
+    #[inline]
     pub fn event(&self, index: usize) -> OutputEvent<'_> {
         assert!(index < self.events.len(), "event index is within the batch");
         OutputEvent { batch: self, index }
@@ -308,7 +309,8 @@ impl Batch {
         self.filtered += 1;
     }
 
-    /// Opens an event of `input`; its fields follow by [`EventWriter::set`].
+    /// Opens an event of `input`; its fields follow by [`EventWriter::reading`] or [`EventWriter::set`].
+    #[inline]
     pub fn push_event(&mut self, input: usize, emit: u16, operation: Operation) -> EventWriter<'_> {
         let input = u32::try_from(input).expect("an epoch has fewer than 2^32 inputs");
         self.events.push(EventEntry { input, emit, operation, entity_key: None, event_key: None });
@@ -379,26 +381,71 @@ pub enum FieldSpan {
     Json(std::ops::Range<usize>),
 }
 
-impl EventWriter<'_> {
-    /// Sets field `slot`.
-    pub fn set(&mut self, slot: usize, field: &FieldSpan) {
-        let event = self.batch.events.len() - 1;
-        let base = self.batch.inputs.entries[self.batch.events[event].input as usize].span.start as usize;
-        let shift = |range: &std::ops::Range<usize>| Span::new(base + range.start, range.len());
-        let cell = match field {
+/// Takes the fields of one event as a decoder finds them.
+pub trait TakeFields {
+    /// The next field, in the order of the text; a later one for the same slot counts.
+    fn take(&mut self, slot: usize, field: FieldSpan);
+
+    /// The event is read again from its beginning.
+    fn start_again(&mut self);
+}
+
+impl TakeFields for Vec<(usize, FieldSpan)> {
+    fn take(&mut self, slot: usize, field: FieldSpan) {
+        self.push((slot, field));
+    }
+
+    fn start_again(&mut self) {
+        self.clear();
+    }
+}
+
+/// The fields of the event that was pushed last.
+#[derive(Debug)]
+pub struct EventFields<'a> {
+    /// Where the event's input begins.
+    base: usize,
+    cells: &'a mut [Cell],
+    unescaped: &'a mut String,
+}
+
+impl TakeFields for EventFields<'_> {
+    #[inline]
+    fn take(&mut self, slot: usize, field: FieldSpan) {
+        let shift = |range: std::ops::Range<usize>| Span::new(self.base + range.start, range.len());
+        self.cells[slot] = match field {
             FieldSpan::Null => Cell::Null,
-            FieldSpan::Bool(value) => Cell::Bool(*value),
+            FieldSpan::Bool(value) => Cell::Bool(value),
             FieldSpan::Number(range) => Cell::Number(shift(range)),
             FieldSpan::Text(range) => Cell::Text(shift(range)),
             FieldSpan::Json(range) => Cell::Json(shift(range)),
             FieldSpan::Unescaped(text) => {
-                let start = self.batch.unescaped.len();
-                self.batch.unescaped.push_str(text);
+                let start = self.unescaped.len();
+                self.unescaped.push_str(&text);
                 Cell::Unescaped(Span::new(start, text.len()))
             }
         };
-        let at = event * self.batch.width() + slot;
-        self.batch.cells[at] = cell;
+    }
+
+    fn start_again(&mut self) {
+        self.cells.fill(Cell::Absent);
+    }
+}
+
+impl EventWriter<'_> {
+    /// The bytes of the event's input, and where the fields go that a decoder finds in them.
+    #[inline]
+    pub fn reading(&mut self) -> (&[u8], EventFields<'_>) {
+        let Batch { inputs, unescaped, events, cells, layout, .. } = &mut *self.batch;
+        let last = events.len() - 1;
+        let span = inputs.entries[events[last].input as usize].span;
+        let cells = &mut cells[last * layout.0.len()..];
+        (&inputs.bytes[span.range()], EventFields { base: span.start as usize, cells, unescaped })
+    }
+
+    /// Sets field `slot`.
+    pub fn set(&mut self, slot: usize, field: &FieldSpan) {
+        self.reading().1.take(slot, field.clone());
     }
 
     /// The event as it stands.
@@ -432,6 +479,7 @@ impl<'a> OutputEvent<'a> {
 
     /// The index of the input that it came from.
     #[must_use]
+    #[inline]
     pub fn input(&self) -> usize {
         self.entry().input as usize
     }
@@ -450,6 +498,7 @@ impl<'a> OutputEvent<'a> {
 
     /// What it asks of its row.
     #[must_use]
+    #[inline]
     pub fn operation(&self) -> Operation {
         self.entry().operation
     }
@@ -480,12 +529,14 @@ impl<'a> OutputEvent<'a> {
 
     /// Whether the event has field `slot` at all; cheaper than reading it.
     #[must_use]
+    #[inline]
     pub fn has(&self, slot: usize) -> bool {
         !matches!(self.cell(slot), Cell::Absent)
     }
 
     /// Field `slot` as bytes, which the decoder found to be UTF-8: for sinks that hand bytes on, row after row.
     #[must_use]
+    #[inline(always)]
     pub fn field_bytes(&self, slot: usize) -> FieldBytes<'a> {
         let bytes = |span: Span| &self.batch.inputs.bytes[span.range()];
         match self.cell(slot) {
@@ -499,6 +550,7 @@ impl<'a> OutputEvent<'a> {
         }
     }
 
+    #[inline(always)]
     fn cell(&self, slot: usize) -> Cell {
         self.batch.cells[self.index * self.batch.width() + slot]
     }
@@ -509,6 +561,7 @@ impl<'a> OutputEvent<'a> {
         self.batch.text(self.batch.inputs.entries[self.input()].span)
     }
 
+    #[inline]
     fn entry(&self) -> &'a EventEntry {
         &self.batch.events[self.index]
     }

@@ -110,14 +110,14 @@ pub trait StateBooks: Send {
     /// database than the one that holds progress, after [`Books::adopt`] there.
     fn adopt_memory(&mut self, old: &str, new: &str, sink: &str) -> impl Future<Output = Result<(), SinkError>> + Send;
 
-    /// Asks the workers of a workflow to read no more until it is resumed; they see it with their next heartbeat
-    /// ([`StateStore::paused`](crate::state::StateStore::paused)). Pausing twice keeps the first note.
-    fn pause(&mut self, workflow: &str, by: &str) -> impl Future<Output = Result<(), SinkError>> + Send;
+    /// Asks the workers of a workflow to read no more until it is resumed, or its time is over; they see it with their
+    /// next heartbeat ([`StateStore::paused`](crate::state::StateStore::paused)). Pausing again replaces all of it.
+    fn pause(&mut self, pause: &Pause) -> impl Future<Output = Result<(), SinkError>> + Send;
 
     /// Takes the pause back; whether there was one.
     fn resume(&mut self, workflow: &str) -> impl Future<Output = Result<bool, SinkError>> + Send;
 
-    /// All pauses, ordered by workflow.
+    /// All pauses, ordered by workflow; those whose time is over too.
     fn pauses(&mut self) -> impl Future<Output = Result<Vec<Pause>, SinkError>> + Send;
 }
 
@@ -246,8 +246,20 @@ pub struct Pause {
     pub workflow: String,
     /// Who asked for it: process and host.
     pub by: String,
+    /// Why, in their words; may be empty.
+    pub why: String,
     /// Since when, in milliseconds since 1970.
     pub since_ms: u64,
+    /// Until when, if not until it is resumed.
+    pub until_ms: Option<u64>,
+}
+
+impl Pause {
+    /// Whether it holds at `now_ms`.
+    #[must_use]
+    pub fn holds(&self, now_ms: u64) -> bool {
+        self.until_ms.is_none_or(|until| until > now_ms)
+    }
 }
 
 #[cfg(test)]

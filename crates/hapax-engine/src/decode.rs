@@ -13,7 +13,7 @@ use hapax_model::letter::{Cause, Stage};
 use serde::de::{DeserializeSeed, IgnoredAny, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
-use crate::batch::FieldSpan;
+use crate::batch::{FieldSpan, TakeFields};
 
 /// Whether an event may have fields that nothing takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -71,7 +71,7 @@ pub struct Decoder {
     root: Level,
     unknown_fields: UnknownFields,
     unknown: Unknown,
-    found: Vec<(usize, FieldSpan)>,
+    gaps: flat::Gaps,
 }
 
 /// Fields that nothing takes, with how often each was seen.
@@ -84,34 +84,30 @@ struct Unknown {
 }
 
 impl Unknown {
-    /// Counts `name`; fields come in one order, so the next one is most likely where the last one ended.
-    fn note(&mut self, name: &str) {
+    /// Where `name` is counted, if it is; fields come in one order, so that is most likely behind the last one.
+    fn place(&mut self, name: &str) -> Option<usize> {
         let hinted = self.names.get(self.hint).is_some_and(|(known, _)| known == name).then_some(self.hint);
         let at = hinted.or_else(|| self.names.iter().position(|(known, _)| known == name)).or_else(|| {
-            self.names.push((name.to_owned(), 0));
-            Some(self.names.len() - 1).filter(|_| self.names.len() <= UNKNOWN_NAMES_MAX)
-        });
-        let Some(at) = at else {
-            self.names.pop();
-            return;
-        };
-        self.names[at].1 += 1;
+            (self.names.len() < UNKNOWN_NAMES_MAX).then(|| {
+                self.names.push((name.to_owned(), 0));
+                self.names.len() - 1
+            })
+        })?;
         self.hint = at + 1;
-        self.noted.push(at);
+        Some(at)
     }
 
-    /// The next event begins.
+    /// The event is read from its beginning.
     fn begin(&mut self) {
         self.hint = 0;
         self.noted.clear();
     }
 
-    /// The event is read again from its beginning.
-    fn take_back(&mut self) {
-        for at in self.noted.drain(..) {
-            self.names[at].1 -= 1;
+    /// The event was read to its end.
+    fn count(&mut self) {
+        for at in &self.noted {
+            self.names[*at].1 += 1;
         }
-        self.hint = 0;
     }
 }
 
@@ -123,7 +119,7 @@ impl Decoder {
         for (slot, path) in paths.iter().enumerate() {
             root.insert(path.names(), slot);
         }
-        Self { root, unknown_fields, unknown: Unknown::default(), found: Vec::new() }
+        Self { root, unknown_fields, unknown: Unknown::default(), gaps: flat::Gaps::default() }
     }
 
     /// Names of fields that nothing takes, with how often each was seen.
@@ -132,40 +128,35 @@ impl Decoder {
         &self.unknown.names
     }
 
-    /// The wanted fields of one input: slot and span, in the order of the text.
+    /// Hands the wanted fields of one input out, in the order of the text. What was taken counts only if all is well.
     ///
     /// # Errors
     /// The cause for which the input becomes a dead letter.
-    pub fn decode(&mut self, bytes: &[u8]) -> Result<&[(usize, FieldSpan)], Cause> {
-        self.found.clear();
+    #[inline]
+    pub fn decode(&mut self, bytes: &[u8], fields: &mut impl TakeFields) -> Result<(), Cause> {
         self.unknown.begin();
-        let text = std::str::from_utf8(bytes).map_err(|e| not_utf8(&e))?;
-        if self.read_flat(text).is_err() {
-            self.found.clear();
-            self.unknown.take_back();
-            self.read_carefully(text)?;
-        }
+        let mut taker = Taker { root: &self.root, hint: 0, unknown: &mut self.unknown, fields };
+        let sound = match flat::read(bytes, &mut self.gaps, &mut taker) {
+            Ok(flat::Letters::Ascii) => Ok(()),
+            Ok(flat::Letters::Others) => std::str::from_utf8(bytes).map(drop).map_err(|e| not_utf8(&e)),
+            Err(flat::NotFlat) => {
+                fields.start_again();
+                self.read_carefully(bytes, fields)
+            }
+        };
+        self.unknown.count();
+        sound?;
         match (self.unknown_fields, self.unknown.noted.first()) {
             (UnknownFields::Rejected, Some(at)) => Err(unknown_field(&self.unknown.names[*at].0)),
-            (UnknownFields::Rejected | UnknownFields::Counted, _) => Ok(&self.found),
+            (UnknownFields::Rejected | UnknownFields::Counted, _) => Ok(()),
         }
     }
 
-    fn read_flat(&mut self, text: &str) -> Result<(), flat::NotFlat> {
-        let (root, found, unknown) = (&self.root, &mut self.found, &mut self.unknown);
-        let mut hint = 0;
-        flat::read(text, |name, value| match root.find(name, hint) {
-            Some(at) => {
-                hint = at + 1;
-                found.extend(root.names[at].slot.map(|slot| (slot, value)));
-            }
-            None => unknown.note(name),
-        })
-    }
-
-    fn read_carefully(&mut self, text: &str) -> Result<(), Cause> {
+    fn read_carefully(&mut self, bytes: &[u8], fields: &mut dyn TakeFields) -> Result<(), Cause> {
+        self.unknown.begin();
+        let text = std::str::from_utf8(bytes).map_err(|e| not_utf8(&e))?;
         let mut json = serde_json::Deserializer::from_str(text);
-        let mut pass = Pass { text, found: &mut self.found, unknown: &mut self.unknown };
+        let mut pass = Pass { text, fields, unknown: &mut self.unknown };
         ObjectSeed { level: &self.root, pass: &mut pass, depth: Depth::Top }
             .deserialize(&mut json)
             .and_then(|()| json.end())
@@ -173,9 +164,38 @@ impl Decoder {
     }
 }
 
+/// What the quick reader finds, on its way to whoever wants it.
+struct Taker<'d, F> {
+    root: &'d Level,
+    hint: usize,
+    unknown: &'d mut Unknown,
+    fields: &'d mut F,
+}
+
+impl<F: TakeFields> flat::Reader for Taker<'_, F> {
+    fn fate(&mut self, name: &str) -> flat::Fate {
+        match self.root.find(name, self.hint) {
+            Some(at) => {
+                self.hint = at + 1;
+                self.root.names[at].slot.map_or(flat::Fate::Skipped, flat::Fate::Wanted)
+            }
+            None => self.unknown.place(name).map_or(flat::Fate::Skipped, flat::Fate::Unknown),
+        }
+    }
+
+    #[inline]
+    fn take(&mut self, fate: flat::Fate, value: FieldSpan) {
+        match fate {
+            flat::Fate::Wanted(slot) => self.fields.take(slot, value),
+            flat::Fate::Unknown(at) => self.unknown.noted.push(at),
+            flat::Fate::Skipped => {}
+        }
+    }
+}
+
 struct Pass<'t, 'd> {
     text: &'t str,
-    found: &'d mut Vec<(usize, FieldSpan)>,
+    fields: &'d mut dyn TakeFields,
     unknown: &'d mut Unknown,
 }
 
@@ -183,7 +203,7 @@ impl<'t> Pass<'t, '_> {
     fn take<E: serde::de::Error>(&mut self, wanted: &Wanted, raw: &'t str) -> Result<(), E> {
         if let Some(slot) = wanted.slot {
             let span = self.classify(raw).map_err(E::custom)?;
-            self.found.push((slot, span));
+            self.fields.take(slot, span);
         }
         match &wanted.inner {
             Some(level) if raw.starts_with('{') => {
@@ -247,7 +267,8 @@ impl<'t> Visitor<'t> for ObjectSeed<'_, '_, 't, '_> {
             } else {
                 map.next_value::<IgnoredAny>()?;
                 if self.depth == Depth::Top {
-                    self.pass.unknown.note(&name);
+                    let at = self.pass.unknown.place(&name);
+                    self.pass.unknown.noted.extend(at);
                 }
             }
         }
@@ -321,132 +342,5 @@ fn unknown_field(name: &str) -> Cause {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn decoder(paths: &[&str]) -> Decoder {
-        let paths: Vec<FieldPath> = paths.iter().map(|p| p.parse().expect("a path")).collect();
-        Decoder::new(&paths, UnknownFields::Counted)
-    }
-
-    /// Goal: each kind of value is found with its exact text. Method: one object with all of them, out of order.
-    #[test]
-    fn wanted_fields_are_found_whatever_their_order() {
-        let mut decoder = decoder(&["a", ".b.c", "d", "e", "f", "g", "b"]);
-        let text = r#"{"x":[1,{"a":2}], "g":null,"f":true,"e":"q\"\u00e9","d":"plain","b":{"z":1,"c":-1.50e3},"a":12345678901234567890}"#;
-        let found: std::collections::BTreeMap<usize, FieldSpan> =
-            decoder.decode(text.as_bytes()).expect("decodes").iter().cloned().collect();
-        let spelled = |slot: usize| match &found[&slot] {
-            FieldSpan::Number(r) | FieldSpan::Text(r) | FieldSpan::Json(r) => text[r.clone()].to_owned(),
-            other @ (FieldSpan::Null | FieldSpan::Bool(_) | FieldSpan::Unescaped(_)) => format!("{other:?}"),
-        };
-        assert_eq!(spelled(0), "12345678901234567890");
-        assert_eq!(spelled(1), "-1.50e3");
-        assert_eq!(spelled(2), "plain");
-        assert_eq!(spelled(3), "Unescaped(\"q\\\"é\")");
-        assert_eq!(spelled(4), "Bool(true)");
-        assert_eq!(spelled(5), "Null");
-        assert_eq!(spelled(6), r#"{"z":1,"c":-1.50e3}"#);
-        assert_eq!(decoder.unknown(), [("x".to_owned(), 1)]);
-    }
-
-    /// Goal: bytes that are no event are told apart, and none panics. Method: each kind of damage.
-    #[test]
-    fn what_is_no_event_says_why() {
-        let mut decoder = decoder(&["a"]);
-        let cases: [(&[u8], &str); 9] = [
-            (b"", "HX2001"),
-            (b"{\"a\":1", "HX2001"),
-            (b"{\"a\":1} x", "HX2001"),
-            (b"{\"a\":01}", "HX2001"),
-            (b"{\"a\":\"\\ud800\"}", "HX2001"),
-            (b"[1]", "HX2005"),
-            (b"7", "HX2005"),
-            (b"{\"a\":\"\xff\"}", "HX2002"),
-            (b"nul", "HX2001"),
-        ];
-        for (bytes, code) in cases {
-            let cause = decoder.decode(bytes).map(<[_]>::to_vec).expect_err("no event");
-            assert_eq!(cause.code, code, "{}: {}", String::from_utf8_lossy(bytes), cause.message);
-        }
-    }
-
-    /// Goal: the quick reader and the careful one agree, on soundness, fields and counts. Method: objects of all kinds of
-    /// values, spaced and damaged in all kinds of ways, read by both.
-    #[test]
-    fn the_quick_reader_reads_what_the_careful_one_does() {
-        let values = [
-            "1",
-            "-0",
-            "0",
-            "01",
-            "-",
-            "1.",
-            "1.50",
-            "1e5",
-            "1E-7",
-            "1e",
-            ".5",
-            "true",
-            "tru",
-            "null",
-            "nullx",
-            "\"\"",
-            "\"x\"",
-            "\"é\"",
-            "\"a\\n\"",
-            "\"\u{1}\"",
-            "\"open",
-            "[1]",
-            "{\"c\":2}",
-            "{",
-            "",
-            "NaN",
-            "+1",
-            "1 2",
-        ];
-        let frames = [
-            "{\"a\":V,\"z\":V}",
-            " { \"a\" : V , \"b\" : V } ",
-            "{\"a\":V,}",
-            "{\"a\" V}",
-            "{\"a\":V",
-            "{\"a\":V} x",
-            "{}",
-            "{\"\\u0061\":V}",
-            "{V}",
-            "[V]",
-            "{\"z\":V,\"z\":V,\"a\":V,\"a\":1}",
-            "\u{feff}{\"a\":V}",
-            "{\"b\":{\"c\":V},\"y\":V}",
-        ];
-        for text in frames.iter().flat_map(|frame| values.map(|value| frame.replace('V', value))) {
-            let (mut both, mut careful) = (decoder(&["a", ".b.c", "b"]), decoder(&["a", ".b.c", "b"]));
-            let quick = both.decode(text.as_bytes()).map(<[_]>::to_vec);
-            careful.unknown.begin();
-            let slow = careful.read_carefully(&text).map(|()| careful.found.clone());
-            assert_eq!(quick, slow, "{text}");
-            if slow.is_ok() {
-                assert_eq!(both.unknown(), careful.unknown(), "{text}");
-            }
-        }
-    }
-
-    /// Goal: the last of two fields with one name counts, as every JSON reader has it.
-    #[test]
-    fn a_repeated_field_takes_its_last_value() {
-        let mut decoder = decoder(&["a"]);
-        let found = decoder.decode(br#"{"a":1,"a":22}"#).expect("decodes");
-        assert_eq!(found.last(), Some(&(0, FieldSpan::Number(11..13))));
-    }
-
-    /// Goal: `columns: strict` rejects what has no column.
-    #[test]
-    fn strict_rejects_an_unknown_field() {
-        let mut strict = Decoder::new(&[FieldPath::of_name("a")], UnknownFields::Rejected);
-        assert!(strict.decode(br#"{"a":1}"#).is_ok());
-        let cause = strict.decode(br#"{"a":1,"b":2}"#).map(<[_]>::to_vec).expect_err("strict");
-        assert_eq!(cause.code, "HX2004");
-        assert!(cause.message.contains("\"b\""));
-    }
-}
+#[path = "decode_tests.rs"]
+mod tests;

@@ -6,7 +6,7 @@
 use hapax_model::condition::Condition;
 use hapax_model::epoch::Epoch;
 use hapax_model::field::{FieldPath, FieldValue};
-use hapax_model::key::{KeyFacts, Keyer};
+use hapax_model::key::{KeyFacts, KeyNeed, Keyer};
 use hapax_model::letter::{Cause, Stage};
 use hapax_model::position::Incarnation;
 
@@ -90,17 +90,20 @@ impl Pipeline {
         if let Some(length) = batch.inputs.oversized_length(input) {
             return Err(too_long(length));
         }
-        let found = self.decoder.decode(batch.inputs.bytes(input))?;
         let sequence = batch.len() as u64;
         let mut event = batch.push_event(input, 0, Operation::Upsert);
-        for (slot, span) in found {
-            event.set(*slot, span);
+        let (bytes, mut fields) = event.reading();
+        if let Err(cause) = self.decoder.decode(bytes, &mut fields) {
+            batch.pop_event();
+            return Err(cause);
         }
-        let view = event.view();
         if let Some((condition, slot)) = &self.delete_when
-            && condition.matches(view.field(*slot))
+            && condition.matches(event.view().field(*slot))
         {
             event.set_operation(Operation::Delete);
+        }
+        if self.keyer.need() == KeyNeed::Nothing {
+            return Ok(());
         }
         let view = event.view();
         let mut few = [FieldValue::Absent; 8];

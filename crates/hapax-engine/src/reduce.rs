@@ -49,6 +49,11 @@ impl RowKeys {
         &self.bytes[start..self.ends[index]]
     }
 
+    /// Whether every key is greater than the one before: events that create things in the order of their numbers.
+    fn ascend(&self) -> bool {
+        (1..self.len()).all(|index| self.key(index - 1) < self.key(index))
+    }
+
     /// The first bytes of a key as a number: most comparisons of a sort end here.
     fn prefix(&self, index: usize) -> u128 {
         let key = self.key(index);
@@ -83,7 +88,7 @@ pub trait RowFacts {
 /// `newer`: the one with the highest version, unless one of them is only a part of its row.
 #[must_use]
 pub fn reduce(mode: ConflictMode, keys: &RowKeys, facts: &impl RowFacts) -> Vec<usize> {
-    if mode == ConflictMode::Append {
+    if mode == ConflictMode::Append || keys.ascend() {
         return (0..keys.len()).collect();
     }
     let sorted = sorted(keys);

@@ -7,6 +7,7 @@ use hapax_model::contract::{Contract, Difference, TARGET};
 use hapax_model::epoch::{Epoch, Generation};
 use hapax_model::field::FieldPath;
 use hapax_model::ledger::Totals;
+use hapax_model::letter::{Cause, CauseCount, count_causes};
 use hapax_model::position::{Bookmark, DeliveryId, Position};
 use hapax_model::progress::Progress;
 use hapax_model::rejects::{RejectRule, RejectStop};
@@ -86,6 +87,18 @@ pub struct Committed {
     pub written: Written,
     /// Indexes of the batch's inputs that became dead letters in this epoch, ascending; those of the fill included.
     pub dead_inputs: Vec<usize>,
+    /// Why they died, by cause: [`causes_of`] the batch and what the target refused.
+    pub causes: Vec<CauseCount>,
+}
+
+/// More causes than this in one epoch are counted under the last one.
+const MOST_CAUSES: usize = 64;
+
+/// Why inputs of `batch` died: those of the fill, and `refused`, by event, which the target did not take.
+#[must_use]
+pub fn causes_of(batch: &Batch, refused: &[(usize, Cause)]) -> Vec<CauseCount> {
+    let in_fill = batch.letters().iter().map(|(_, letter)| &letter.cause);
+    count_causes(in_fill.chain(refused.iter().map(|(_, cause)| cause)), MOST_CAUSES)
 }
 
 /// Rows by what became of them.

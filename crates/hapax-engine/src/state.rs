@@ -65,7 +65,7 @@ pub trait StateStore: Send + Sync + 'static {
     /// Notes how the delivery stands.
     fn note(&mut self, id: &DeliveryId, note: &DeliveryNote) -> impl Future<Output = Result<(), StateError>> + Send;
 
-    /// Whether a person has paused this workflow; asked with each heartbeat.
+    /// Whether a person has paused this workflow, and its time is not over; asked with each heartbeat.
     fn paused(&mut self, workflow: &str) -> impl Future<Output = Result<bool, StateError>> + Send;
 }
 

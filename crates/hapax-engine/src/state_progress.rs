@@ -21,6 +21,7 @@ use sha2::{Digest, Sha256};
 use crate::batch::Batch;
 use crate::sink::{
     Claim, Committed, EpochRecord, IdempotentSink, SinkError, Target, TargetIdentity, TransactionalSink, Upserted,
+    causes_of,
 };
 use crate::state::{Intent, ProgressStore};
 
@@ -220,6 +221,7 @@ impl<K: IdempotentSink, P: ProgressStore> StateProgress<K, P> {
             stored: self.position_is_stored(),
             written: upserted.written,
             dead_inputs: dead_inputs(batch, upserted),
+            causes: causes_of(batch, &upserted.rejected),
         }
     }
 }

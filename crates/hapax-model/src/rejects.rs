@@ -70,6 +70,10 @@ impl RejectRule {
             return Err(RejectStop::First { input });
         }
         let mut after = self.clone();
+        if rejected.is_empty() && after.window.count == 0 {
+            after.window.pass(inputs);
+            return Ok(after);
+        }
         let mut rejected = rejected.iter().copied().peekable();
         for input in 0..inputs {
             let dead = rejected.next_if_eq(&input).is_some();
@@ -83,6 +87,12 @@ impl RejectRule {
 }
 
 impl Window {
+    /// Notes so many good inputs after nothing but good ones: every slot says so already.
+    fn pass(&mut self, inputs: usize) {
+        self.next = (self.next + inputs) % self.dead.len();
+        self.seen = self.seen.saturating_add(u32::try_from(inputs).unwrap_or(u32::MAX));
+    }
+
     fn note(&mut self, dead: bool) {
         let slot = &mut self.dead[self.next];
         self.count = self.count - u32::from(*slot) + u32::from(dead);

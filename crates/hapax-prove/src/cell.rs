@@ -35,6 +35,12 @@ impl Cell {
         }
     }
 
+    /// Cells that take turns with each other in a slice: what is done, and on which kind of database.
+    #[must_use]
+    pub fn turn(&self) -> (String, bool) {
+        (self.kind_name(), self.setting.stack.has_server())
+    }
+
     /// Its name, unique.
     #[must_use]
     pub fn name(&self) -> String {
@@ -52,13 +58,16 @@ impl Cell {
     /// About how many seconds it takes.
     #[must_use]
     pub const fn cost_seconds(&self) -> f64 {
-        match self.kind {
+        let files = match self.kind {
             Kind::Refused => 0.3,
-            Kind::Point(_, Action::Kill) => 0.8,
+            Kind::Point(_, Action::Kill | Action::Drop | Action::Lose) => 0.8,
             Kind::Point(_, Action::Stop) => 3.5,
             Kind::Scenario(Scenario::TwoWorkers) => 6.5,
             Kind::Scenario(Scenario::ZombieEarly | Scenario::ZombieLate | Scenario::DoubtfulZombie) => 4.0,
+            Kind::Scenario(Scenario::Failover) => 6.0,
             Kind::Scenario(_) => 1.8,
-        }
+        };
+        // Databases to make and to drop, a server's own starts.
+        if self.setting.stack.has_server() { files + 1.2 } else { files }
     }
 }

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
@@ -141,7 +142,7 @@ fn environment(arguments: &Arguments) -> anyhow::Result<Environment> {
         None => std::env::temp_dir().join(format!("hapax-prove-{}", std::process::id())),
     };
     std::fs::create_dir_all(&base).with_context(|| format!("cannot create {}", base.display()))?;
-    Ok(Environment { hapax, plant: arguments.plant.clone(), base })
+    Ok(Environment { hapax, plant: arguments.plant.clone(), base, servers: Arc::default() })
 }
 
 /// All of them in a whole run; in a slice three that the seed chooses, as long as there is time.

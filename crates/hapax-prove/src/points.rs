@@ -7,6 +7,10 @@ pub enum Action {
     Kill,
     /// SIGSTOP until another worker has taken over, or has named the holder; then SIGCONT.
     Stop,
+    /// The server commits, and its answer never arrives.
+    Drop,
+    /// The server never gets the COMMIT.
+    Lose,
 }
 
 impl Action {
@@ -16,6 +20,17 @@ impl Action {
         match self {
             Self::Kill => "kill",
             Self::Stop => "stop",
+            Self::Drop => "drop",
+            Self::Lose => "lose",
+        }
+    }
+
+    /// Whether it is done to the wire and not to the process.
+    #[must_use]
+    pub const fn needs_wire(self) -> bool {
+        match self {
+            Self::Kill | Self::Stop => false,
+            Self::Drop | Self::Lose => true,
         }
     }
 }
@@ -65,15 +80,18 @@ pub struct Point {
 
 const K: &[Action] = &[Action::Kill];
 const KS: &[Action] = &[Action::Kill, Action::Stop];
+const KD: &[Action] = &[Action::Kill, Action::Drop];
+const KDL: &[Action] = &[Action::Kill, Action::Drop, Action::Lose];
+const KDLS: &[Action] = &[Action::Kill, Action::Drop, Action::Lose, Action::Stop];
 
 const fn point(name: &'static str, actions: &'static [Action], way: Way, reach: Reach, latest_pass: u64) -> Point {
     Point { name, actions, way, reach, latest_pass }
 }
 
-/// Every engine, SQL and dead-letter point that exists yet. D and L need a wire, and SQLite has none.
+/// Every engine, SQL and dead-letter point that exists yet. Drop and lose need a wire, and SQLite has none.
 pub static POINTS: [Point; 24] = [
     point("look.done", K, Way::Start, Reach::Everywhere, 1),
-    point("claim.sent", K, Way::Start, Reach::Everywhere, 1),
+    point("claim.sent", KDL, Way::Start, Reach::Everywhere, 1),
     point("claim.answered", KS, Way::Start, Reach::Everywhere, 1),
     point("source.assigned", K, Way::Start, Reach::Everywhere, 1),
     point("fill.middle", KS, Way::Epoch, Reach::Everywhere, 8),
@@ -81,7 +99,7 @@ pub static POINTS: [Point; 24] = [
     point("commit.answered", KS, Way::Epoch, Reach::Everywhere, 8),
     point("witness.saved", K, Way::Second, Reach::Everywhere, 1),
     point("source.acked", K, Way::Epoch, Reach::Everywhere, 3),
-    point("reclaim.sent", K, Way::Doubt, Reach::SinkOnly, 2),
+    point("reclaim.sent", KD, Way::Doubt, Reach::SinkOnly, 2),
     point("drain.sigterm", K, Way::Drain, Reach::Everywhere, 1),
     point("reset.middle", K, Way::Reset, Reach::SinkOnly, 1),
     point("sql.begun", K, Way::Epoch, Reach::Everywhere, 8),
@@ -91,11 +109,11 @@ pub static POINTS: [Point; 24] = [
     point("sql.bisect_middle", K, Way::Epoch, Reach::Everywhere, 3),
     point("sql.dead_letters_written", K, Way::Epoch, Reach::SinkOnly, 3),
     point("sql.before_commit", KS, Way::Epoch, Reach::Everywhere, 8),
-    point("sql.commit_sent", KS, Way::Epoch, Reach::Everywhere, 8),
+    point("sql.commit_sent", KDLS, Way::Epoch, Reach::Everywhere, 8),
     point("dlq.locked", KS, Way::Replay, Reach::SinkOnly, 1),
     point("dlq.output_written", K, Way::Replay, Reach::SinkOnly, 1),
     point("dlq.marked", K, Way::Replay, Reach::SinkOnly, 1),
-    point("dlq.commit_sent", K, Way::Replay, Reach::SinkOnly, 1),
+    point("dlq.commit_sent", KD, Way::Replay, Reach::SinkOnly, 1),
 ];
 
 /// The point with this name.

@@ -1,6 +1,5 @@
 //! A reader with its own connection that looks all the time, as a user's application would.
 
-use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
@@ -9,7 +8,8 @@ use std::time::{Duration, Instant};
 use anyhow::{anyhow, bail};
 
 use crate::check::history::{Moment, Sample};
-use crate::observe::{Subject, open, sample};
+use crate::database::Database;
+use crate::observe::{Blind, Eyes, Subject};
 
 const BETWEEN_LOOKS: Duration = Duration::from_millis(4);
 
@@ -31,22 +31,21 @@ pub struct Reader {
 }
 
 impl Reader {
-    /// Starts to look at the target at `path`; what differs from the last look becomes a moment of `history`.
+    /// Starts to look at `target`; what differs from the last look becomes a moment of `history`.
     #[must_use]
-    pub fn start(path: &Path, subject: Subject, history: SharedHistory) -> Self {
+    pub fn start(target: &Database, subject: Subject, history: SharedHistory) -> Self {
         let stop = Arc::new(AtomicBool::new(false));
         let latest = Arc::new(Mutex::new(None));
         let looks = Arc::new(AtomicU64::new(0));
         let (told, shown, counted) = (Arc::clone(&stop), Arc::clone(&latest), Arc::clone(&looks));
-        let path = path.to_owned();
+        let target = target.clone();
         let thread = std::thread::spawn(move || {
-            let mut connection = open(&path, Duration::ZERO)?;
+            let mut eyes = None;
             while !told.load(Ordering::SeqCst) {
-                let seen = match sample(&mut connection, &subject) {
+                let seen = match look(&mut eyes, &target, &subject) {
                     Ok(seen) => seen,
-                    // A writer that is just committing a rollback journal shuts everyone out for a moment.
-                    Err(error) if is_busy(&error) => None,
-                    Err(error) => bail!("the reader failed: {error}"),
+                    Err(Blind::Now(_)) => None,
+                    Err(Blind::Ever(error)) => bail!("the reader failed: {error:#}"),
                 };
                 counted.fetch_add(1, Ordering::SeqCst);
                 if let Some(sample) = seen {
@@ -112,7 +111,15 @@ impl Drop for Reader {
     }
 }
 
-fn is_busy(error: &rusqlite::Error) -> bool {
-    use rusqlite::ErrorCode::{DatabaseBusy, DatabaseLocked, SchemaChanged};
-    matches!(error.sqlite_error_code(), Some(DatabaseBusy | DatabaseLocked | SchemaChanged))
+/// Looks through eyes that are opened when there are none: a server that went away takes them with it.
+fn look(eyes: &mut Option<Eyes>, target: &Database, subject: &Subject) -> Result<Option<Sample>, Blind> {
+    let mut open = match eyes.take() {
+        Some(open) => open,
+        None => Eyes::open(target, Duration::ZERO)?,
+    };
+    let seen = open.sample(subject);
+    if seen.is_ok() || matches!(open, Eyes::File(_)) {
+        *eyes = Some(open);
+    }
+    seen
 }

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use crate::cell::{Cell, Kind};
 use crate::check::Finding;
 use crate::scenario::{point, refused};
+use crate::servers::Need;
 use crate::workload::Mix;
 use crate::world::{Environment, World};
 
@@ -86,12 +87,15 @@ fn tell(
     dir: &std::path::Path,
     remarks: &mut Vec<String>,
 ) -> anyhow::Result<Verdict> {
-    let mix = match cell.kind {
-        Kind::Scenario(scenario) => scenario.mix(),
-        Kind::Point(..) | Kind::Refused => Mix::Poisoned,
+    let (mix, need) = match cell.kind {
+        Kind::Scenario(scenario) => (scenario.mix(), scenario.need()),
+        Kind::Point(..) | Kind::Refused => (Mix::Poisoned, Need::Databases),
     };
-    let mut world = World::new(environment, dir, cell.setting, mix, seed)?;
+    let mut world = World::new(environment, dir, cell.setting, (mix, &need), seed)?;
     let mut random = fastrand::Rng::with_seed(seed);
+    if cell.kind != Kind::Refused {
+        world.set_up()?;
+    }
     let told = match cell.kind {
         Kind::Point(point, action) => point::run(&mut world, &mut random, point, action).map(|()| None),
         Kind::Scenario(scenario) => scenario.run(&mut world, &mut random).map(|()| None),
@@ -101,6 +105,9 @@ fn tell(
     let findings = world.verdict();
     let history: String = world.history().moments.iter().map(|moment| format!("{moment:?}\n")).collect();
     std::fs::write(dir.join("history.txt"), history)?;
+    if told.is_err() || !findings.is_empty() {
+        world.dump();
+    }
     let code = match told {
         Ok(code) => code,
         // What was found before the story broke off is worth more than where it broke off.

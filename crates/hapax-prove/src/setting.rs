@@ -1,4 +1,4 @@
-//! What a cell asks of Hapax: a guarantee, a kind of table, a place for progress.
+//! What a cell asks of Hapax: a guarantee, a kind of table, a place for progress, and the databases for both.
 
 use std::fmt;
 
@@ -54,7 +54,39 @@ impl Place {
     }
 }
 
-/// One combination of the three.
+/// Which databases hold target and state.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Stack {
+    /// Both in SQLite files.
+    Files,
+    /// The target in PostgreSQL, the state in a SQLite file.
+    Postgres,
+    /// Both in PostgreSQL, in two databases.
+    PostgresOnly,
+}
+
+impl Stack {
+    /// Its name in cells; files came first and have none.
+    #[must_use]
+    pub const fn name(self) -> Option<&'static str> {
+        match self {
+            Self::Files => None,
+            Self::Postgres => Some("postgres"),
+            Self::PostgresOnly => Some("postgres-only"),
+        }
+    }
+
+    /// Whether there is a server, and a wire to it.
+    #[must_use]
+    pub const fn has_server(self) -> bool {
+        match self {
+            Self::Files => false,
+            Self::Postgres | Self::PostgresOnly => true,
+        }
+    }
+}
+
+/// One combination of the four.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Setting {
     /// What is promised.
@@ -63,13 +95,21 @@ pub struct Setting {
     pub shape: Shape,
     /// With progress where.
     pub place: Place,
+    /// In which databases.
+    pub stack: Stack,
 }
 
 impl Setting {
-    /// A combination.
+    /// A combination over files.
     #[must_use]
     pub const fn new(guarantee: Guarantee, shape: Shape, place: Place) -> Self {
-        Self { guarantee, shape, place }
+        Self { guarantee, shape, place, stack: Stack::Files }
+    }
+
+    /// The same over other databases.
+    #[must_use]
+    pub const fn on(self, stack: Stack) -> Self {
+        Self { stack, ..self }
     }
 
     /// The combination that most scenarios use: the strictest promise on the most fragile table.
@@ -110,7 +150,8 @@ impl Setting {
 
 impl fmt::Display for Setting {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}/{}+{}", self.guarantee.name(), self.shape.name(), self.place.name())
+        write!(f, "{}/{}+{}", self.guarantee.name(), self.shape.name(), self.place.name())?;
+        self.stack.name().map_or(Ok(()), |name| write!(f, "/{name}"))
     }
 }
 

@@ -10,9 +10,9 @@ use crate::cell::Cell;
 #[must_use]
 pub fn order(cells: Vec<Cell>, seed: u64) -> Vec<Cell> {
     let mut random = fastrand::Rng::with_seed(seed);
-    let mut kinds: BTreeMap<String, Vec<Cell>> = BTreeMap::new();
+    let mut kinds: BTreeMap<(String, bool), Vec<Cell>> = BTreeMap::new();
     for cell in cells {
-        kinds.entry(cell.kind_name()).or_default().push(cell);
+        kinds.entry(cell.turn()).or_default().push(cell);
     }
     let mut kinds: Vec<Vec<Cell>> = kinds.into_values().collect();
     kinds.iter_mut().for_each(|kind| random.shuffle(kind));
@@ -58,8 +58,8 @@ mod tests {
     /// Goal: every point and scenario gets its turn before any gets a second. Method: look at the first round.
     #[test]
     fn every_kind_gets_its_turn_first() {
-        let kinds: BTreeSet<String> = cells().iter().map(Cell::kind_name).collect();
-        let first: BTreeSet<String> = order(cells(), 3).iter().take(kinds.len()).map(Cell::kind_name).collect();
+        let kinds: BTreeSet<(String, bool)> = cells().iter().map(Cell::turn).collect();
+        let first: BTreeSet<(String, bool)> = order(cells(), 3).iter().take(kinds.len()).map(Cell::turn).collect();
         assert_eq!(first, kinds);
     }
 

@@ -14,10 +14,16 @@ use rustix::process::Signal;
 use crate::check::history::{Found, History, Moment, Outcome};
 use crate::check::{Anomaly, Finding, judge};
 use crate::child::{Child, Exit};
+use crate::config::Config;
+use crate::database::Database;
+use crate::ddl;
 use crate::feed::{Feeder, Pace, append};
-use crate::observe::{self, Subject};
+use crate::launch::{Launch, fault_log, last_words};
+use crate::observe::{self, Eyes, Subject};
+use crate::proxy::Proxy;
 use crate::reader::{Reader, SharedHistory, note};
-use crate::setting::{Place, Setting};
+use crate::servers::{Lodging, Need, Servers};
+use crate::setting::{Place, Setting, Stack};
 use crate::truth::Truth;
 use crate::workload::{Mix, inputs};
 
@@ -35,25 +41,8 @@ pub struct Environment {
     pub plant: Option<String>,
     /// Where cells make their directories.
     pub base: PathBuf,
-}
-
-/// What the configuration file says beyond the setting.
-#[derive(Debug, Clone)]
-pub struct Config {
-    /// The workflow's id.
-    pub id: String,
-    /// The entity key's fields.
-    pub key_fields: String,
-    /// Where the target is, relative to the directory.
-    pub target: PathBuf,
-    /// Where a delivery without progress begins.
-    pub start: &'static str,
-    /// Events per epoch.
-    pub epoch_events: u32,
-    /// How long a worker that does not renew it keeps its lease.
-    pub lease: Duration,
-    /// Conditions that the workflow states.
-    pub conditions: &'static str,
+    /// PostgreSQL, for the cells that need it.
+    pub servers: Arc<Servers>,
 }
 
 /// A cell's directory and everything in it.
@@ -77,6 +66,8 @@ pub struct World {
     history: SharedHistory,
     findings: Vec<Finding>,
     started: u32,
+    proxy: Option<Proxy>,
+    lodging: Option<Lodging>,
 }
 
 impl World {
@@ -84,29 +75,30 @@ impl World {
     ///
     /// # Errors
     /// If the directory cannot be written.
-    pub fn new(environment: &Environment, dir: &Path, setting: Setting, mix: Mix, seed: u64) -> anyhow::Result<Self> {
+    pub fn new(
+        environment: &Environment,
+        dir: &Path,
+        setting: Setting,
+        (mix, need): (Mix, &Need),
+        seed: u64,
+    ) -> anyhow::Result<Self> {
         std::fs::create_dir_all(dir).with_context(|| format!("cannot create {}", dir.display()))?;
+        let lodging = setting.stack.has_server().then(|| Lodging::take(&environment.servers, need)).transpose()?;
         let count = 2400;
         let world = Self {
             dir: dir.to_owned(),
             setting,
             truth: Truth::new(setting.shape, inputs(setting.shape, mix, count, seed)),
             fed: 0,
-            config: Config {
-                id: "orders".into(),
-                key_fields: setting.shape.key_fields().into(),
-                target: "target.db".into(),
-                start: "earliest",
-                epoch_events: 100,
-                lease: LEASE,
-                conditions: "one-worker",
-            },
+            config: Config::new(setting, LEASE),
             remarks: Vec::new(),
             trouble: Trouble::Some,
             environment: environment.clone(),
             history: Arc::default(),
             findings: Vec::new(),
             started: 0,
+            proxy: None,
+            lodging,
         };
         world.write_config()?;
         world.make_target()?;
@@ -122,14 +114,43 @@ impl World {
 
     /// The target database.
     #[must_use]
-    pub fn target(&self) -> PathBuf {
-        self.dir.join(&self.config.target)
+    pub fn target(&self) -> Database {
+        match &self.lodging {
+            None => Database::File(self.dir.join(&self.config.target)),
+            Some(lodging) => Database::Server { port: lodging.server.postgres().port(), name: lodging.target.clone() },
+        }
     }
 
     /// The state store.
     #[must_use]
-    pub fn state(&self) -> PathBuf {
-        self.dir.join("state.db")
+    pub fn state(&self) -> Database {
+        match (&self.lodging, self.setting.stack) {
+            (Some(lodging), Stack::PostgresOnly) => {
+                Database::Server { port: lodging.server.postgres().port(), name: lodging.state.clone() }
+            }
+            (Some(_) | None, _) => Database::File(self.dir.join("state.db")),
+        }
+    }
+
+    /// The server that the cell's databases are on.
+    ///
+    /// # Errors
+    /// If they are files.
+    pub fn lodging(&mut self) -> anyhow::Result<&mut Lodging> {
+        self.lodging.as_mut().context("this cell has no server")
+    }
+
+    /// The wire between workers and the target, which is there from the first time somebody asks for it.
+    ///
+    /// # Errors
+    /// If there is no server, or no wire can be laid.
+    pub fn wire(&mut self) -> anyhow::Result<&Proxy> {
+        if self.proxy.is_none() {
+            let port = self.lodging()?.server.postgres().port();
+            self.proxy = Some(Proxy::start(port, &self.dir.join("proxy.log"))?);
+            self.write_config()?;
+        }
+        self.proxy.as_ref().context("it was laid just now")
     }
 
     /// Makes the user's tables in the target.
@@ -137,17 +158,19 @@ impl World {
     /// # Errors
     /// What the database says.
     pub fn make_target(&self) -> anyhow::Result<()> {
-        Ok(self.admin()?.execute_batch(&self.setting.shape.ddl())?)
+        self.target().execute(&ddl::tables(self.setting.shape, self.target().engine()))
     }
 
-    /// A connection that may write, for what a user does to his own database.
+    /// Has Hapax make its own tables, where it does not do that by itself.
     ///
     /// # Errors
-    /// What the database says.
-    pub fn admin(&self) -> anyhow::Result<rusqlite::Connection> {
-        let connection = rusqlite::Connection::open(self.target())?;
-        connection.busy_timeout(Duration::from_secs(5))?;
-        Ok(connection)
+    /// If it does not end.
+    pub fn set_up(&mut self) -> anyhow::Result<()> {
+        if self.setting.stack.has_server() {
+            let mut child = self.launch("sets-up", &["setup", "--yes"]).start()?;
+            self.expect(&mut child, Exit::Code(0))?;
+        }
+        Ok(())
     }
 
     /// Writes `hapax.yaml`.
@@ -155,31 +178,37 @@ impl World {
     /// # Errors
     /// If it cannot be written.
     pub fn write_config(&self) -> anyhow::Result<()> {
-        let Config { id, key_fields, target, start, epoch_events, lease, conditions } = &self.config;
-        let (shape, place) = (self.setting.shape, self.setting.place);
-        let interval = match place {
-            Place::Sink => "",
-            Place::State => ", progressInterval: 20ms",
+        let url = |port: u16, name: &str| format!("postgres://postgres@127.0.0.1:{port}/{name}?sslmode=disable");
+        let server = match self.target() {
+            Database::File(_) => None,
+            Database::Server { port, name } => Some(url(self.proxy.as_ref().map_or(port, Proxy::port), &name)),
         };
-        let text = format!(
-            "state: \"sqlite://state.db\"\n\
-             workflows:\n\
-             \x20 - id: {id}\n\
-             \x20   source: {{ file: {{ path: input.jsonl, start: {start} }} }}\n\
-             \x20   sink: {{ sqlite: {{ path: \"{target}\", table: orders, onConflict: {mode}, progress: {place}{interval}, \
-             busyTimeout: 1s{extra} }} }}\n\
-             \x20   delivery: {{ guarantee: {guarantee}, deduplication: {{ keyFields: [{key_fields}]{unique} }}, \
-             epoch: {{ interval: 10ms, maxEvents: {epoch_events} }}, lease: {lease}ms, claimTimeout: 1s, maxRejects: 50%, \
-             retries: {{ backoffMs: [20, 50, 100] }}, conditions: [{conditions}] }}\n",
-            target = target.display(),
-            mode = shape.mode(),
-            place = place.name(),
-            extra = shape.sink_extra(),
-            unique = shape.deduplication_extra(),
-            guarantee = self.setting.guarantee.name(),
-            lease = lease.as_millis(),
-        );
+        let state = match self.state() {
+            Database::File(_) => "sqlite://state.db".to_owned(),
+            Database::Server { port, name } => url(port, &name),
+        };
+        let text = self.config.text(self.setting, server.as_deref(), &state);
         Ok(std::fs::write(self.dir.join("hapax.yaml"), text)?)
+    }
+
+    /// Keeps what is in the server's databases beside the logs: they go away with the cell.
+    pub fn dump(&self) {
+        for database in [self.target(), self.state()] {
+            if let (Database::Server { port, name }, Some(lodging)) = (database, &self.lodging) {
+                let mut dump = Command::new(lodging.server.postgres().programs().program("pg_dump"));
+                dump.args(["--host=127.0.0.1", "--username=postgres", "--port", &port.to_string(), "--file"]);
+                // For whoever looks into a failed cell; without it there are still the logs.
+                drop(dump.arg(self.dir.join(format!("{name}.sql"))).arg(&name).output());
+            }
+        }
+    }
+
+    pub(crate) fn environment(&self) -> &Environment {
+        &self.environment
+    }
+
+    pub(crate) fn note(&self, moment: Moment) {
+        note(&self.history, moment);
     }
 
     /// Prepares a process of the program under test.
@@ -187,7 +216,7 @@ impl World {
         self.started += 1;
         let name = format!("{}-{name}", self.started);
         let arguments = arguments.iter().map(|a| (*a).to_owned()).chain(["-c".into(), "hapax.yaml".into()]).collect();
-        Launch { world: self, name, arguments, faults: String::new(), failing_writes: FailingWrites::Kill }
+        Launch::new(self, name, arguments)
     }
 
     /// Starts a worker that follows the input.
@@ -325,12 +354,11 @@ impl World {
     ///
     /// # Errors
     /// What the database says.
-    pub fn wait_rows(&self, rows: u32) -> anyhow::Result<bool> {
-        let connection = observe::open(&self.target(), Duration::from_secs(1))?;
+    pub fn wait_rows(&self, rows: u64) -> anyhow::Result<bool> {
+        let mut eyes = Eyes::open(&self.target(), Duration::from_secs(1))?;
         let started = Instant::now();
         while started.elapsed() < SOON {
-            let enough: bool = connection.query_row("SELECT count(*) >= ?1 FROM orders", [rows], |row| row.get(0))?;
-            if enough {
+            if eyes.count()? >= rows {
                 return Ok(true);
             }
             std::thread::sleep(Duration::from_millis(5));
@@ -359,8 +387,7 @@ impl World {
     /// # Errors
     /// What the database says.
     pub fn found(&self) -> anyhow::Result<Found> {
-        let mut connection = observe::open(&self.target(), Duration::from_secs(2))?;
-        let mut found = observe::found(&mut connection, &self.subject())?;
+        let mut found = Eyes::open(&self.target(), Duration::from_secs(2))?.found(&self.subject())?;
         if self.setting.place == Place::State {
             found.letters = observe::letters_in(&self.state())?;
         }
@@ -465,90 +492,4 @@ impl From<bool> for Fact {
     fn from(holds: bool) -> Self {
         if holds { Self::Holds } else { Self::Broken }
     }
-}
-
-/// What a write beyond the file-size limit does to a process.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum FailingWrites {
-    /// The system kills it, as it does by default.
-    Kill,
-    /// The write fails with an error, as on a full disk.
-    Fail,
-}
-
-/// A process about to be started.
-#[derive(Debug)]
-pub struct Launch<'a> {
-    world: &'a mut World,
-    name: String,
-    arguments: Vec<String>,
-    faults: String,
-    failing_writes: FailingWrites,
-}
-
-impl Launch<'_> {
-    /// With these faults: `point:action:pass`, joined by `;`.
-    #[must_use]
-    pub fn faults(mut self, faults: impl Into<String>) -> Self {
-        self.faults = faults.into();
-        self
-    }
-
-    /// So that a file-size limit makes its writes fail instead of killing it.
-    #[must_use]
-    pub fn can_run_out_of_space(mut self) -> Self {
-        self.failing_writes = FailingWrites::Fail;
-        self
-    }
-
-    /// Starts it.
-    ///
-    /// # Errors
-    /// If it cannot be started.
-    pub fn start(self) -> anyhow::Result<Child> {
-        let environment = &self.world.environment;
-        let mut command = match self.failing_writes {
-            FailingWrites::Kill => Command::new(&environment.hapax),
-            FailingWrites::Fail => {
-                // An ignored signal stays ignored across exec, and the pid stays the same.
-                let mut shell = Command::new("/bin/sh");
-                shell.args(["-c", "trap '' XFSZ; exec \"$0\" \"$@\""]).arg(&environment.hapax);
-                shell
-            }
-        };
-        command.args(&self.arguments).current_dir(&self.world.dir).env_clear().env("NO_COLOR", "1");
-        command.env("HAPAX_FAULT_LOG", self.world.dir.join(fault_log(&self.name)));
-        if !self.faults.is_empty() {
-            command.env("HAPAX_FAULT", &self.faults);
-        }
-        if let Some(plant) = &environment.plant {
-            command.env("HAPAX_PLANT", plant);
-        }
-        let what = format!("hapax {} {}", self.arguments.join(" "), self.faults);
-        note(&self.world.history, Moment::Invoked { worker: self.name.clone(), what });
-        Child::start(&self.name, &mut command, &self.world.dir.join(format!("{}.log", self.name)))
-    }
-
-    /// Starts it and waits for its end.
-    ///
-    /// # Errors
-    /// If it cannot be started or does not end.
-    pub fn run(self) -> anyhow::Result<(Exit, String)> {
-        let Launch { world, name, arguments, faults, failing_writes } = self;
-        let mut child = Launch { world: &mut *world, name, arguments, faults, failing_writes }.start()?;
-        let exit = world.wait(&mut child)?;
-        Ok((exit, child.said()))
-    }
-}
-
-fn fault_log(name: &str) -> String {
-    format!("{name}.faults")
-}
-
-/// The end of what a process said, on one line.
-#[must_use]
-pub fn last_words(child: &Child) -> String {
-    let said = child.said();
-    let lines: Vec<&str> = said.lines().rev().take(3).collect();
-    lines.into_iter().rev().collect::<Vec<_>>().join(" | ")
 }

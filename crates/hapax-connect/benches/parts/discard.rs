@@ -85,7 +85,13 @@ impl TransactionalSink for Discard {
         progress.totals = progress.totals.plus(record.counts);
         let progress = progress.clone();
         self.step(Move::Committed)?;
-        Ok(Committed { stored: true, progress, written: Written::default(), dead_inputs: Vec::new() })
+        Ok(Committed {
+            stored: true,
+            progress,
+            written: Written::default(),
+            dead_inputs: Vec::new(),
+            causes: Vec::new(),
+        })
     }
 
     async fn abort_transaction(&mut self) -> Result<(), SinkError> {

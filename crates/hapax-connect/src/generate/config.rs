@@ -1,6 +1,6 @@
 //! What a generator is told.
 
-/// How orders are made. All fields but `count` and `rate` decide what the events are, and so are the incarnation.
+/// How orders are made. All fields but `count`, `rate` and `lane` decide what the events are, and so are the incarnation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct GenerateConfig {
     /// Another seed makes other orders.
@@ -17,6 +17,36 @@ pub struct GenerateConfig {
     pub deletes_per_mille: u16,
     /// How many of a thousand events cannot be delivered. The three shares make 1000 at most.
     pub poison_per_mille: u16,
+    /// Which part of the stream this is.
+    pub lane: GenerateLane,
+}
+
+/// One of several lanes that share a stream: those events whose order falls to it, with the positions that they have in
+/// the whole stream. All events of one order are in one lane.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct GenerateLane {
+    /// Which, from 0.
+    pub number: u32,
+    /// Of how many; at least 1.
+    pub of: u32,
+}
+
+impl GenerateLane {
+    /// The lane that is the whole stream.
+    pub const WHOLE: Self = Self { number: 0, of: 1 };
+
+    /// Its name: `0` for the whole stream, else such as `2-of-4`. Another number of lanes has other names, because a lane
+    /// of it is another share.
+    #[must_use]
+    pub fn name(self) -> String {
+        if self.of <= 1 { "0".to_owned() } else { format!("{}-of-{}", self.number, self.of) }
+    }
+
+    /// Whether the events of an order are in this lane.
+    #[must_use]
+    pub const fn takes(self, order_id: u64) -> bool {
+        self.of <= 1 || order_id % self.of as u64 == self.number as u64
+    }
 }
 
 impl Default for GenerateConfig {
@@ -29,6 +59,7 @@ impl Default for GenerateConfig {
             updates_per_mille: 0,
             deletes_per_mille: 0,
             poison_per_mille: 0,
+            lane: GenerateLane::WHOLE,
         }
     }
 }

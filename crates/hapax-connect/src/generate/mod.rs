@@ -4,5 +4,5 @@ mod config;
 mod orders;
 mod source;
 
-pub use config::GenerateConfig;
+pub use config::{GenerateConfig, GenerateLane};
 pub use source::GenerateSource;

@@ -12,6 +12,8 @@ const FIRST_DAY: u64 = 20_454;
 const SECONDS_PER_DAY: u64 = 86_400;
 /// After a hundred years the dates begin again, so that they always have four digits for the year.
 const DAYS_MADE: u64 = 36_524;
+/// No event is longer.
+const EVENT_BYTES_MAX: usize = 256;
 
 /// What an event is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -46,7 +48,10 @@ const fn draw(config: &GenerateConfig, index: u64) -> u64 {
 
 /// What event `index` is. An update or a delete needs an order before it, so event 0 is neither.
 pub(super) const fn kind(config: &GenerateConfig, index: u64) -> Kind {
-    let number = draw(config, index);
+    kind_of(config, index, draw(config, index))
+}
+
+const fn kind_of(config: &GenerateConfig, index: u64, number: u64) -> Kind {
     let share = (number >> 40) % 1000;
     let poison = config.poison_per_mille as u64;
     let deletes = poison + config.deletes_per_mille as u64;
@@ -82,8 +87,9 @@ pub(super) fn order_id(config: &GenerateConfig, index: u64, kind: Kind) -> u64 {
 
 /// Appends event `index`.
 pub(super) fn write_event(config: &GenerateConfig, index: u64, out: &mut Vec<u8>) {
-    let kind = kind(config, index);
+    out.reserve(EVENT_BYTES_MAX);
     let number = draw(config, index);
+    let kind = kind_of(config, index, number);
     let (operation, status): (&[u8], &[u8]) = match kind {
         Kind::Create | Kind::Poison(_) => (b"c", b"new"),
         Kind::Update if number & 1 == 0 => (b"u", b"paid"),
@@ -120,23 +126,30 @@ pub(super) fn write_event(config: &GenerateConfig, index: u64, out: &mut Vec<u8>
     out.extend_from_slice(b"\"}");
 }
 
+/// The digits of all numbers below 100, two each.
+const PAIRS: [[u8; 2]; 100] = {
+    let mut pairs = [[0; 2]; 100];
+    let mut number = 0;
+    while number < 100 {
+        pairs[number] = [b'0' + (number / 10) as u8, b'0' + (number % 10) as u8];
+        number += 1;
+    }
+    pairs
+};
+
 fn write_number(out: &mut Vec<u8>, mut number: u64) {
     let mut digits = [0_u8; 20];
     let mut start = digits.len();
-    loop {
+    while number >= 10 {
+        start -= 2;
+        digits[start..start + 2].copy_from_slice(&PAIRS[(number % 100) as usize]);
+        number /= 100;
+    }
+    if number > 0 || start == digits.len() {
         start -= 1;
-        digits[start] = digit(number % 10);
-        number /= 10;
-        if number == 0 {
-            break;
-        }
+        digits[start] = b'0' + number as u8;
     }
     out.extend_from_slice(&digits[start..]);
-}
-
-#[expect(clippy::cast_possible_truncation, reason = "a digit is below 10")]
-const fn digit(number: u64) -> u8 {
-    b'0' + number as u8
 }
 
 /// `2026-01-01T00:00:00Z`, `index` seconds later.
@@ -153,8 +166,7 @@ fn write_time(out: &mut Vec<u8>, index: u64) {
         (14, second / 60 % 60),
         (17, second % 60),
     ] {
-        text[at] = digit(value / 10);
-        text[at + 1] = digit(value % 10);
+        text[at..at + 2].copy_from_slice(&PAIRS[value as usize]);
     }
     out.extend_from_slice(&text);
 }

@@ -1,4 +1,4 @@
-//! The generator as a source: one lane, position = index of the event.
+//! The generator as a source: the whole stream or one lane of it, position = index of the event in the whole stream.
 //!
 //! Reads: its configuration, and the clock for the rate only. Writes: inputs.
 //! Invariant: what an event is never depends on when or in which batch it is polled.
@@ -11,7 +11,7 @@ use hapax_model::position::{Bookmark, Position};
 use tokio::time::{Instant, sleep};
 
 use super::config::GenerateConfig;
-use super::orders::write_event;
+use super::orders::{kind, order_id, write_event};
 
 /// How long a poll waits for the next event that is due.
 const WAIT_MAX: Duration = Duration::from_millis(100);
@@ -20,7 +20,10 @@ const WAIT_MAX: Duration = Duration::from_millis(100);
 #[derive(Debug)]
 pub struct GenerateSource {
     config: GenerateConfig,
+    lane: String,
     bookmark: Bookmark,
+    /// The next event to look at. Ahead of the bookmark where the events between are other lanes'.
+    next: u64,
     /// Where and when pacing began: at the last `assign`, so that a pause between runs is not caught up.
     paced_from: Option<(u64, Instant)>,
 }
@@ -29,7 +32,8 @@ impl GenerateSource {
     /// A generator that follows `config`.
     #[must_use]
     pub fn new(config: GenerateConfig) -> Self {
-        Self { config, bookmark: Bookmark::at(&config.recipe(), 0), paced_from: None }
+        let bookmark = Bookmark::at(&config.recipe(), 0);
+        Self { config, lane: config.lane.name(), bookmark, next: 0, paced_from: None }
     }
 
     fn end(&self) -> u64 {
@@ -53,26 +57,31 @@ impl GenerateSource {
     }
 
     fn fill(&mut self, into: &mut Inputs, room: Room) -> usize {
-        let (from, bytes_before) = (self.bookmark.position.offset, into.byte_len());
-        let count = usize::try_from(self.due().min(self.end()).saturating_sub(from)).unwrap_or(usize::MAX);
+        let (config, bytes_before) = (self.config, into.byte_len());
+        let until = self.due().min(self.end());
         let mut added = 0;
-        while added < count.min(room.events) && (added == 0 || into.byte_len() - bytes_before < room.bytes) {
-            let index = from + added as u64;
-            into.push_with(Position::at(index), |out| write_event(&self.config, index, out));
+        while self.next < until && added < room.events && (added == 0 || into.byte_len() - bytes_before < room.bytes) {
+            let index = self.next;
+            self.next += 1;
+            if config.lane.of > 1 && !config.lane.takes(order_id(&config, index, kind(&config, index))) {
+                continue;
+            }
+            into.push_with(Position::at(index), |out| write_event(&config, index, out));
+            self.bookmark.position = Position::at(self.next);
             added += 1;
         }
-        self.bookmark.position = Position::at(from + added as u64);
         added
     }
 }
 
 impl Source for GenerateSource {
     fn lane(&self) -> &str {
-        "0"
+        &self.lane
     }
 
     fn identity(&self) -> String {
-        format!("generate:{}", self.config.recipe())
+        let lane = if self.config.lane.of > 1 { format!(":lane={}", self.lane) } else { String::new() };
+        format!("generate:{}{lane}", self.config.recipe())
     }
 
     async fn start(&mut self, at: StartAt) -> Result<Bookmark, SourceError> {
@@ -100,6 +109,7 @@ impl Source for GenerateSource {
         match self.hold(bookmark).await? {
             Held::Yes => {
                 self.bookmark = bookmark.clone();
+                self.next = bookmark.position.offset;
                 self.paced_from = Some((bookmark.position.offset, Instant::now()));
                 Ok(())
             }
@@ -113,10 +123,10 @@ impl Source for GenerateSource {
 
     /// Cancel-safe: it waits before anything is added.
     async fn poll(&mut self, into: &mut Inputs, room: Room) -> Result<Polled, SourceError> {
-        if self.bookmark.position.offset >= self.end() {
+        if self.next >= self.end() {
             return Ok(Polled::End);
         }
-        if self.due() <= self.bookmark.position.offset {
+        if self.due() <= self.next {
             self.wait_for_next().await;
         }
         Ok(if self.fill(into, room) == 0 { Polled::Idle } else { Polled::Records })

@@ -1,5 +1,6 @@
 use hapax_engine::contract::source::{drain, every_clause};
 
+use super::super::config::GenerateLane;
 use super::*;
 
 fn mixed() -> GenerateConfig {
@@ -90,4 +91,46 @@ async fn without_a_count_there_is_no_end() {
     assert_eq!((inputs.len(), source.extent()), (2000, None));
     let counted = GenerateConfig { count: Some(7), ..GenerateConfig::default() };
     assert_eq!(drain(&mut GenerateSource::new(counted), &start, ROOM).await.len(), 7);
+}
+
+/// Goal: lanes share the stream: every event in exactly one, all events of an order in the same, at the positions of the
+/// whole stream. Method: drain the whole stream and its three lanes, compare.
+#[tokio::test]
+async fn lanes_share_the_stream_by_order() {
+    let mut whole: Vec<(u64, Vec<u8>)> = Vec::new();
+    let mut shared: Vec<(u64, Vec<u8>)> = Vec::new();
+    let config = GenerateConfig { count: Some(500), ..mixed() };
+    events_of(config, &mut whole).await;
+    for number in 0..3 {
+        let lane = GenerateLane { number, of: 3 };
+        let before = shared.len();
+        events_of(GenerateConfig { lane, ..config }, &mut shared).await;
+        assert!(shared.len() - before > 100, "lane {number} has {}", shared.len() - before);
+        for (index, _) in &shared[before..] {
+            assert!(lane.takes(order_id(&config, *index, kind(&config, *index))));
+        }
+    }
+    shared.sort();
+    assert_eq!(shared, whole);
+}
+
+async fn events_of(config: GenerateConfig, into: &mut Vec<(u64, Vec<u8>)>) {
+    let mut source = GenerateSource::new(config);
+    let start = source.start(StartAt::Earliest).await.expect("start");
+    source.assign(&start, Follow::No).await.expect("assign");
+    let mut inputs = Inputs::default();
+    while source.poll(&mut inputs, ROOM).await.expect("poll") != Polled::End {}
+    into.extend((0..inputs.len()).map(|at| (inputs.position(at).offset, inputs.bytes(at).to_vec())));
+}
+
+/// Goal: one lane of several is a source. Method: every clause of the contract, and its name and identity.
+#[tokio::test]
+async fn a_lane_keeps_the_contract_of_sources() {
+    let lane = GenerateLane { number: 1, of: 4 };
+    every_clause(|| GenerateSource::new(GenerateConfig { lane, ..mixed() })).await;
+    let source = GenerateSource::new(GenerateConfig { lane, ..mixed() });
+    assert_eq!(source.lane(), "1-of-4");
+    assert!(source.identity().ends_with(":lane=1-of-4"));
+    assert_eq!(GenerateSource::new(mixed()).lane(), "0");
+    assert!(!GenerateSource::new(mixed()).identity().contains("lane"));
 }

@@ -317,12 +317,14 @@ pub fn reset_witness(connection: &Connection, id: &DeliveryId) -> Result<(), Sin
 ///
 /// # Errors
 /// If the state store cannot be written.
-pub fn pause(connection: &Connection, workflow: &str, by: &str) -> Result<(), SinkError> {
+pub fn pause(connection: &Connection, pause: &Pause) -> Result<(), SinkError> {
     ensure(connection, Role::State)?;
     in_transaction(connection, |transaction| {
-        let sql =
-            "INSERT INTO hapax_pauses (workflow, by, since_ms) VALUES (?1, ?2, ?3) ON CONFLICT (workflow) DO NOTHING";
-        let done = transaction.execute(sql, params![workflow, by, stored(now_ms())]);
+        let sql = "INSERT INTO hapax_pauses (workflow, by, why, since_ms, until_ms) VALUES (?1, ?2, ?3, ?4, ?5) \
+                   ON CONFLICT (workflow) DO UPDATE SET by = excluded.by, why = excluded.why, \
+                   since_ms = excluded.since_ms, until_ms = excluded.until_ms";
+        let Pause { workflow, by, why, since_ms, until_ms } = pause;
+        let done = transaction.execute(sql, params![workflow, by, why, stored(*since_ms), until_ms.map(stored)]);
         done.map(|_| ()).map_err(|error| look_error(transaction, &error))
     })
 }
@@ -346,9 +348,16 @@ pub fn resume(connection: &Connection, workflow: &str) -> Result<bool, SinkError
 /// # Errors
 /// If the state store cannot be read.
 pub fn pauses(connection: &Connection) -> Result<Vec<Pause>, SinkError> {
-    let sql = "SELECT workflow, by, since_ms FROM hapax_pauses ORDER BY workflow";
+    let sql = "SELECT workflow, by, why, since_ms, until_ms FROM hapax_pauses ORDER BY workflow";
     rows_of(connection, "hapax_pauses", sql, |row| {
-        Ok(Pause { workflow: row.get(0)?, by: row.get(1)?, since_ms: unsigned(row, 2)? })
+        let until: Option<i64> = row.get(4)?;
+        Ok(Pause {
+            workflow: row.get(0)?,
+            by: row.get(1)?,
+            why: row.get(2)?,
+            since_ms: unsigned(row, 3)?,
+            until_ms: until.map(|ms| u64::try_from(ms).unwrap_or(0)),
+        })
     })
 }
 

@@ -165,9 +165,9 @@ impl StateBooks for SqliteBooks {
         self.run(move |connection| admin::adopt_memory(connection, &old, &new, &sink)).await
     }
 
-    async fn pause(&mut self, workflow: &str, by: &str) -> Result<(), SinkError> {
-        let (workflow, by) = (workflow.to_owned(), by.to_owned());
-        self.run(move |connection| admin::pause(connection, &workflow, &by)).await
+    async fn pause(&mut self, pause: &Pause) -> Result<(), SinkError> {
+        let pause = pause.clone();
+        self.run(move |connection| admin::pause(connection, &pause)).await
     }
 
     async fn resume(&mut self, workflow: &str) -> Result<bool, SinkError> {
@@ -218,12 +218,21 @@ mod tests {
         bare(&place.path());
         let mut books = SqliteBooks::open(&place.path(), WAIT).await.unwrap();
         assert!(!books.resume("w").await.unwrap());
-        books.pause("w", "pid 1 on here").await.unwrap();
-        books.pause("w", "pid 2 on here").await.unwrap();
-        let pauses = books.pauses().await.unwrap();
-        assert_eq!((pauses.len(), pauses[0].workflow.as_str(), pauses[0].by.as_str()), (1, "w", "pid 1 on here"));
+        let pause = |by: &str, until_ms| Pause {
+            workflow: "w".into(),
+            by: by.into(),
+            why: "maintenance".into(),
+            since_ms: 7,
+            until_ms,
+        };
+        books.pause(&pause("pid 1 on here", Some(8))).await.unwrap();
         let mut state = SqliteState::open(&place.path(), WAIT).await.unwrap();
-        assert_eq!((state.paused("w").await.unwrap(), state.paused("v").await.unwrap()), (true, false));
+        assert!(!state.paused("w").await.unwrap(), "its time is over");
+        for later in [Some(u64::MAX >> 1), None] {
+            books.pause(&pause("pid 2 on here", later)).await.unwrap();
+            assert_eq!(books.pauses().await.unwrap(), [pause("pid 2 on here", later)]);
+            assert_eq!((state.paused("w").await.unwrap(), state.paused("v").await.unwrap()), (true, false));
+        }
         assert!(books.resume("w").await.unwrap());
         assert!(!state.paused("w").await.unwrap());
     }

@@ -6,25 +6,22 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use hapax_engine::batch::{Batch, OutputEvent};
-use hapax_engine::rows::{
-    ByHash, FoundRow, Hold, RowChoice, RowOrder, RowReader, RowState, TableShape, shown, shown_bytes,
-};
+use hapax_engine::batch::Batch;
+use hapax_engine::rows::{FoundRow, Hold, RowChoice, RowReader, RowState, TableShape, shown, shown_bytes};
 use hapax_engine::sink::SinkError;
-use hapax_model::key::KeyHash;
 use hapax_model::letter::Cause;
-use hapax_model::mode::ConflictMode;
 use hapax_sql::sqlite::{QuoteError, quote_identifier, writer};
 use rusqlite::types::ValueRef;
 use rusqlite::{Connection, OpenFlags, Row, ToSql, Transaction, TransactionBehavior, params_from_iter};
 
 use super::config::SqliteSinkConfig;
-use super::convert::{self, Stored};
+use super::convert::Stored;
 use super::error::{During, open_error, sink_error, target_name};
 use super::inspect;
-use super::mapping::{Feed, Mapping, NO_TABLE};
-use super::rows::{Incarnations, Rows};
-use super::statement::{AbsentSet, RowShape};
+use super::schema::SqliteColumn;
+use crate::table::Mapping;
+use crate::table::mapping::NO_TABLE;
+use crate::table::read::{self, deleted_column, hash_value, key_values};
 
 /// Looks at one SQLite table.
 #[derive(Debug)]
@@ -34,7 +31,7 @@ pub struct SqliteRows {
     /// None while a question is under way, and after one that was dropped.
     connection: Option<Connection>,
     config: SqliteSinkConfig,
-    mapping: Arc<Mapping>,
+    mapping: Arc<Mapping<SqliteColumn>>,
     shape: TableShape,
 }
 
@@ -48,8 +45,8 @@ impl SqliteRows {
         let opening = tokio::task::spawn_blocking(move || -> Result<Self, SinkError> {
             let path = std::path::absolute(&config.path).unwrap_or_else(|_| config.path.clone());
             let connection = connect(&path, &config)?;
-            let mapping = inspect::read(&connection, &config)?;
-            let shape = shape(&config, &mapping);
+            let (mapping, _) = inspect::read(&connection, &config)?;
+            let shape = read::shape(config.target_name(), &mapping);
             Ok(Self {
                 path,
                 name: config.target_name(),
@@ -66,7 +63,7 @@ impl SqliteRows {
 
     async fn run<R, F>(&mut self, work: F) -> Result<R, SinkError>
     where
-        F: FnOnce(&Connection, &Mapping) -> Result<R, Unanswered> + Send + 'static,
+        F: FnOnce(&Connection, &Mapping<SqliteColumn>) -> Result<R, Unanswered> + Send + 'static,
         R: Send + 'static,
     {
         let (taken, config, path) = (self.connection.take(), self.config.clone(), self.path.clone());
@@ -125,45 +122,17 @@ fn connect(path: &std::path::Path, config: &SqliteSinkConfig) -> Result<Connecti
     open().map_err(|error| sink_error(path, During::Look, &error))
 }
 
-fn shape(config: &SqliteSinkConfig, mapping: &Mapping) -> TableShape {
-    let by_hash = mapping.key.iter().any(|at| mapping.columns[*at].feed == Feed::Key);
-    let declared = mapping.version.is_some_and(|at| mapping.columns[at].feed != Feed::Version);
-    TableShape {
-        name: config.target_name(),
-        mode: mapping.mode,
-        fields: mapping.fields.clone(),
-        key: mapping.key.iter().map(|at| mapping.columns[*at].live.name.clone()).collect(),
-        by_hash: if by_hash { ByHash::Yes } else { ByHash::No },
-        order: if declared { RowOrder::Declared } else { RowOrder::Lane },
-    }
-}
-
 impl RowReader for SqliteRows {
     fn shape(&self) -> &TableShape {
         &self.shape
     }
 
     fn misfits(&self, batch: &Batch) -> Vec<(usize, Cause)> {
-        let rows = Rows::new(&self.mapping, batch, Incarnations::One(1));
-        let cause = |event: &OutputEvent<'_>| -> Option<Cause> {
-            let kind = match rows.kind(event) {
-                Ok(kind) => kind,
-                Err(cause) => return Some(cause),
-            };
-            let mut absent = AbsentSet::default();
-            rows.absent(event, kind, &mut absent);
-            let bound = RowShape::new(&self.mapping, kind, absent).bound;
-            bound.into_iter().find_map(|at| rows.value(event, at).err())
-        };
-        batch.events().filter_map(|event| Some((event.index(), cause(&event)?))).collect()
+        read::misfits(&self.mapping, batch)
     }
 
     fn row_key(&self, batch: &Batch, event: usize) -> Option<Vec<u8>> {
-        let rows = Rows::new(&self.mapping, batch, Incarnations::One(1));
-        let values = key_values(&self.mapping, &rows, &batch.event(event)).filter(|values| !values.is_empty())?;
-        let mut bytes = Vec::with_capacity(24);
-        values.iter().for_each(|value| value.append_key(&mut bytes));
-        Some(bytes)
+        read::row_key(&self.mapping, batch, event)
     }
 
     async fn find(&mut self, choice: RowChoice) -> Result<Option<FoundRow>, SinkError> {
@@ -171,13 +140,10 @@ impl RowReader for SqliteRows {
             return Ok(None);
         }
         self.run(move |connection, mapping| match choice {
-            RowChoice::Event(batch, event) => {
-                let rows = Rows::new(mapping, &batch, Incarnations::One(1));
-                match key_values(mapping, &rows, &batch.event(event)) {
-                    Some(values) => find(connection, mapping, &values),
-                    None => Ok(None),
-                }
-            }
+            RowChoice::Event(batch, event) => match key_values(&read::rows(mapping, &batch), &batch.event(event)) {
+                Some(values) => find(connection, mapping, &values),
+                None => Ok(None),
+            },
             RowChoice::Hash(key) => match hash_value(mapping, key) {
                 Some(value) => find(connection, mapping, &[value]),
                 None => Ok(None),
@@ -215,29 +181,22 @@ impl RowReader for SqliteRows {
     }
 }
 
-fn hash_value(mapping: &Mapping, key: KeyHash) -> Option<Stored<'static>> {
-    let column = mapping.key.first().map(|at| &mapping.columns[*at]).filter(|column| column.feed == Feed::Key)?;
-    Some(convert::key(&column.live, key))
-}
-
-/// What a write would put into the key's columns; none if it would be refused.
-fn key_values<'b>(mapping: &Mapping, rows: &Rows<'_>, event: &OutputEvent<'b>) -> Option<Vec<Stored<'b>>> {
-    mapping.key.iter().map(|at| rows.value(event, *at).ok()).collect()
-}
-
-fn key_is(mapping: &Mapping) -> Result<String, QuoteError> {
+fn key_is(mapping: &Mapping<SqliteColumn>) -> Result<String, QuoteError> {
     let names = mapping.key.iter().map(|at| quote_identifier(&mapping.columns[*at].live.name));
     let tests: Result<Vec<String>, QuoteError> = names.map(|name| Ok(format!("{} = ?", name?))).collect();
     Ok(format!("FROM main.{} WHERE {}", quote_identifier(&mapping.table)?, tests?.join(" AND ")))
 }
 
 /// The column that marks a removed row, or a constant where there is none.
-fn deleted(mapping: &Mapping) -> Result<String, QuoteError> {
-    let column = mapping.columns.iter().find(|column| column.feed == Feed::Deleted);
-    column.map_or_else(|| Ok("0".to_owned()), |column| quote_identifier(&column.live.name))
+fn deleted(mapping: &Mapping<SqliteColumn>) -> Result<String, QuoteError> {
+    deleted_column(mapping).map_or_else(|| Ok("0".to_owned()), quote_identifier)
 }
 
-fn find(connection: &Connection, mapping: &Mapping, values: &[Stored<'_>]) -> Result<Option<FoundRow>, Unanswered> {
+fn find(
+    connection: &Connection,
+    mapping: &Mapping<SqliteColumn>,
+    values: &[Stored<'_>],
+) -> Result<Option<FoundRow>, Unanswered> {
     let sql = format!("SELECT {} IS TRUE, * {} LIMIT 1", deleted(mapping)?, key_is(mapping)?);
     let mut statement = connection.prepare_cached(&sql)?;
     let names: Vec<String> = statement.column_names().into_iter().skip(1).map(str::to_owned).collect();
@@ -263,21 +222,21 @@ fn text(value: ValueRef<'_>) -> Option<String> {
 
 fn states(
     connection: &Connection,
-    mapping: &Mapping,
+    mapping: &Mapping<SqliteColumn>,
     batch: &Batch,
     events: &[usize],
 ) -> Result<Vec<RowState>, Unanswered> {
-    if mapping.mode == ConflictMode::Append || mapping.key.is_empty() {
+    if mapping.key.is_empty() {
         return Ok(vec![RowState::NoKey; events.len()]);
     }
     // One moment for all: a reader of a write-ahead log waits for nobody, and nobody waits for it.
     let moment = Transaction::new_unchecked(connection, TransactionBehavior::Deferred)?;
     let sql = format!("SELECT {} IS TRUE {} LIMIT 1", deleted(mapping)?, key_is(mapping)?);
     let mut statement = moment.prepare_cached(&sql)?;
-    let rows = Rows::new(mapping, batch, Incarnations::One(1));
+    let rows = read::rows(mapping, batch);
     let mut found = Vec::with_capacity(events.len());
     for event in events {
-        let Some(values) = key_values(mapping, &rows, &batch.event(*event)) else {
+        let Some(values) = key_values(&rows, &batch.event(*event)) else {
             found.push(RowState::NoKey);
             continue;
         };

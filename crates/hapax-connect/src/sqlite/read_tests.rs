@@ -1,8 +1,10 @@
+use hapax_engine::rows::{ByHash, RowOrder};
+use hapax_model::key::KeyHash;
 use hapax_model::mode::ConflictMode;
 
-use super::super::config::Deletes;
 use super::super::rig::Rig;
 use super::*;
+use crate::table::config::Deletes;
 
 async fn states_of(rig: &Rig, inputs: &[&str]) -> Vec<RowState> {
     let mut rows = SqliteRows::open(&rig.config).await.unwrap();
@@ -20,7 +22,7 @@ async fn row_of(rig: &Rig, input: &str) -> Option<FoundRow> {
 #[tokio::test]
 async fn a_row_is_found_by_its_key() {
     let ddl = "CREATE TABLE t (id INTEGER PRIMARY KEY, name TEXT, extra BLOB DEFAULT x'00ff')";
-    let mut rig = Rig::new(ddl, |config| config.key_fields = vec!["id".parse().unwrap()]).await;
+    let mut rig = Rig::new(ddl, |config| config.table.key_fields = vec!["id".parse().unwrap()]).await;
     rig.deliver(&[r#"{"id":1,"name":"a"}"#, r#"{"id":2,"name":null}"#]).await;
     let found = row_of(&rig, r#"{"id":2}"#).await.unwrap();
     let expected = [("id", Some("2")), ("name", None), ("extra", Some("x'00ff'"))];
@@ -39,9 +41,9 @@ async fn a_row_is_found_by_its_key() {
 async fn a_row_is_found_by_the_hash_and_a_tombstone_is_told_apart() {
     let ddl = "CREATE TABLE t (k BLOB NOT NULL UNIQUE, id INTEGER, hapax_version BLOB, hapax_deleted INTEGER)";
     let mut rig = Rig::new(ddl, |config| {
-        config.key_column = Some("k".into());
-        config.mode = Some(ConflictMode::Newer);
-        config.deletes = Deletes::Some;
+        config.table.key_column = Some("k".into());
+        config.table.mode = Some(ConflictMode::Newer);
+        config.table.deletes = Deletes::Some;
     })
     .await;
     rig.deliver(&[r#"{"id":1}"#, r#"{"id":2}"#]).await;
@@ -62,7 +64,7 @@ async fn a_row_is_found_by_the_hash_and_a_tombstone_is_told_apart() {
 #[tokio::test]
 async fn what_does_not_fit_is_told_beforehand() {
     let ddl = "CREATE TABLE t (id INTEGER PRIMARY KEY, amount INTEGER NOT NULL)";
-    let rig = Rig::new(ddl, |config| config.key_fields = vec!["id".parse().unwrap()]).await;
+    let rig = Rig::new(ddl, |config| config.table.key_fields = vec!["id".parse().unwrap()]).await;
     let rows = SqliteRows::open(&rig.config).await.unwrap();
     let batch = rig.batch(&[r#"{"id":1,"amount":1}"#, r#"{"id":2,"amount":"x"}"#, r#"{"id":3}"#]);
     let misfits = rows.misfits(&batch);
@@ -73,7 +75,8 @@ async fn what_does_not_fit_is_told_beforehand() {
 /// Goal: looking never writes, and a table without a key has no rows to find. Method: an append table; a missing file.
 #[tokio::test]
 async fn a_table_without_a_key_is_only_counted() {
-    let mut rig = Rig::new("CREATE TABLE t (id INTEGER)", |config| config.mode = Some(ConflictMode::Append)).await;
+    let mut rig =
+        Rig::new("CREATE TABLE t (id INTEGER)", |config| config.table.mode = Some(ConflictMode::Append)).await;
     rig.deliver(&[r#"{"id":1}"#]).await;
     assert_eq!(row_of(&rig, r#"{"id":1}"#).await, None);
     assert_eq!(states_of(&rig, &[r#"{"id":1}"#]).await, [RowState::NoKey]);

@@ -157,8 +157,10 @@ impl StateStore for SqliteState {
         let workflow = workflow.to_owned();
         self.note_down(move |connection| {
             let found = connection
-                .prepare_cached("SELECT 1 FROM hapax_pauses WHERE workflow = ?1")
-                .and_then(|mut statement| statement.exists([workflow]));
+                .prepare_cached(
+                    "SELECT 1 FROM hapax_pauses WHERE workflow = ?1 AND (until_ms IS NULL OR until_ms > ?2)",
+                )
+                .and_then(|mut statement| statement.exists(params![workflow, stored(now_ms())]));
             found.map_err(|error| look_error(connection, &error))
         })
         .await

@@ -161,7 +161,9 @@ CREATE TABLE IF NOT EXISTS hapax_intents (
 CREATE TABLE IF NOT EXISTS hapax_pauses (
   workflow TEXT PRIMARY KEY,
   by TEXT NOT NULL,
-  since_ms INTEGER NOT NULL
+  why TEXT NOT NULL,
+  since_ms INTEGER NOT NULL,
+  until_ms INTEGER
 ) STRICT, WITHOUT ROWID;
 ";
 

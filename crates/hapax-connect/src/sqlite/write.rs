@@ -8,59 +8,25 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use hapax_engine::sink::{SinkError, Written};
+use hapax_engine::batch::{Operation, OutputEvent};
+use hapax_engine::sink::Written;
 use hapax_model::fault::point;
 use hapax_model::letter::{Cause, Stage};
 use hapax_model::mode::ConflictMode;
 use rusqlite::hooks::Action;
 use rusqlite::{CachedStatement, Connection};
 
+use super::bind::{Bound, Way};
 use super::error::{During, RowFault, path_of, row_fault, sink_error};
-use super::mapping::Mapping;
-use super::rows::Rows;
-use super::schema::RowNumbers;
-use super::statement::{AbsentSet, RowKind, RowShape};
+use super::inspect::Inspected;
+use super::schema::{RowNumbers, SqliteColumn};
+use super::statement::{rows_per_statement, sql};
+use crate::table::rows::Rows;
+use crate::table::shape::{AbsentSet, RowKind, RowShape};
+use crate::table::tries::{Fault, Outcome, Trouble, swallowed};
 
-/// The table took the statement and changed no row.
-const SWALLOWED: &str = "HX2023";
 /// How many shapes keep their statements during one transaction.
 const SHAPES_KEPT: usize = 32;
-
-/// How an epoch's rows are tried.
-#[derive(Debug)]
-pub(super) enum Pass {
-    /// Reduced, sorted, many rows per statement, no savepoint.
-    Fast,
-    /// In lane order, a savepoint per input. Events that are known to end the whole transaction are left out.
-    Slow { known: BTreeMap<usize, Cause> },
-}
-
-/// Why a try ended before its COMMIT. The caller rolls back.
-#[derive(Debug)]
-pub(super) enum Trouble {
-    /// A row was refused: try again slowly.
-    Refused,
-    /// This event's row ended the whole transaction: try again without it.
-    Without(usize, Cause),
-    /// The statements do not fit the table: read the schema again.
-    Schema(String),
-    /// Nothing that another try would cure.
-    Stop(SinkError),
-}
-
-impl From<SinkError> for Trouble {
-    fn from(error: SinkError) -> Self {
-        Self::Stop(error)
-    }
-}
-
-/// What became of a batch's rows.
-#[derive(Debug, Default)]
-pub(super) struct Outcome {
-    pub(super) written: Written,
-    /// Events that were refused, in lane order, one for each input that died.
-    pub(super) refused: Vec<(usize, Cause)>,
-}
 
 /// Counts rows that were created: SQLite itself tells only that a row changed.
 #[derive(Debug, Clone, Default)]
@@ -68,13 +34,13 @@ pub(super) struct InsertCounter(Option<Arc<AtomicU64>>);
 
 impl InsertCounter {
     /// Starts counting, where the mode leaves it open and SQLite can tell (not in a `WITHOUT ROWID` table).
-    pub(super) fn install(connection: &mut Connection, mapping: &Mapping) -> rusqlite::Result<Self> {
-        let open = matches!(mapping.mode, ConflictMode::Update | ConflictMode::Newer);
-        if !open || mapping.row_numbers == RowNumbers::None {
+    pub(super) fn install(connection: &mut Connection, inspected: &Inspected) -> rusqlite::Result<Self> {
+        let open = matches!(inspected.mapping.mode, ConflictMode::Update | ConflictMode::Newer);
+        if !open || inspected.row_numbers == RowNumbers::None {
             return Ok(Self(None));
         }
         let count = Arc::new(AtomicU64::new(0));
-        let (hook, table) = (Arc::clone(&count), mapping.table.clone());
+        let (hook, table) = (Arc::clone(&count), inspected.mapping.table.clone());
         connection.update_hook(Some(move |action: Action, _: &str, changed: &str, _: i64| {
             if action == Action::SQLITE_INSERT && changed == table {
                 hook.fetch_add(1, Ordering::Relaxed);
@@ -105,7 +71,7 @@ impl InsertCounter {
 /// Writes all rows of `order` in the first try.
 pub(super) fn write_fast(
     connection: &Connection,
-    rows: &Rows<'_>,
+    rows: &Rows<'_, SqliteColumn>,
     order: &[usize],
     per_statement: usize,
     counter: &InsertCounter,
@@ -126,7 +92,7 @@ pub(super) fn write_fast(
 /// Writes the rows of `order`, which is lane order, with a savepoint for each input.
 pub(super) fn write_slowly(
     connection: &Connection,
-    rows: &Rows<'_>,
+    rows: &Rows<'_, SqliteColumn>,
     order: &[usize],
     known: &BTreeMap<usize, Cause>,
     counter: &InsertCounter,
@@ -152,6 +118,8 @@ pub(super) fn write_slowly(
 
 struct Prepared<'c> {
     shape: RowShape,
+    /// How each of the shape's columns is bound.
+    ways: Vec<Way>,
     per_statement: usize,
     one: Option<CachedStatement<'c>>,
     many: Option<CachedStatement<'c>>,
@@ -159,7 +127,7 @@ struct Prepared<'c> {
 
 struct Writer<'c, 'r> {
     connection: &'c Connection,
-    rows: &'r Rows<'r>,
+    rows: &'r Rows<'r, SqliteColumn>,
     per_statement: usize,
     counter: &'r InsertCounter,
     during: During,
@@ -177,7 +145,7 @@ struct Writer<'c, 'r> {
 impl<'c, 'r> Writer<'c, 'r> {
     fn new(
         connection: &'c Connection,
-        rows: &'r Rows<'r>,
+        rows: &'r Rows<'r, SqliteColumn>,
         per_statement: usize,
         counter: &'r InsertCounter,
         during: During,
@@ -265,22 +233,33 @@ impl<'c, 'r> Writer<'c, 'r> {
         self.execute(&[event])
     }
 
+    /// Whether an event has the current shape: most have.
+    #[inline]
+    fn is_as_before(&self, event: &OutputEvent<'_>) -> bool {
+        self.shapes.get(self.current).is_some_and(|Prepared { shape, .. }| {
+            (shape.kind, event.operation()) == (RowKind::Upsert, Operation::Upsert)
+                && self.rows.lacks_just(event, &shape.absent)
+        })
+    }
+
     /// The shape of an event, as an index of `shapes`.
+    #[inline]
     fn shape_of(&mut self, event: usize) -> Result<usize, Cause> {
         let event = self.rows.batch.event(event);
+        if self.is_as_before(&event) {
+            return Ok(self.current);
+        }
         let kind = self.rows.kind(&event)?;
         self.rows.absent(&event, kind, &mut self.absent);
         let same = |prepared: &Prepared<'_>| prepared.shape.kind == kind && prepared.shape.absent == self.absent;
-        // Most events have the shape of the one before.
-        if self.shapes.get(self.current).is_some_and(same) {
-            return Ok(self.current);
-        }
         if let Some(found) = self.shapes.iter().position(same) {
             return Ok(found);
         }
         let shape = RowShape::new(self.rows.mapping, kind, self.absent.clone());
-        let per_statement = shape.rows_per_statement(self.per_statement);
-        let prepared = Prepared { shape, per_statement, one: None, many: None };
+        let per_statement = rows_per_statement(&shape, self.per_statement);
+        let way = |at: &usize| Way::into(&self.rows.mapping.columns[*at].live, self.rows.slot(*at));
+        let ways = shape.bound.iter().map(way).collect();
+        let prepared = Prepared { shape, ways, per_statement, one: None, many: None };
         if self.shapes.len() >= SHAPES_KEPT && self.run.is_empty() {
             self.shapes.clear();
         }
@@ -293,7 +272,8 @@ impl<'c, 'r> Writer<'c, 'r> {
         let prepared = &mut self.shapes[self.current];
         let place = if events.len() == 1 { &mut prepared.one } else { &mut prepared.many };
         if place.is_none() {
-            let sql = prepared.shape.sql(self.rows.mapping, events.len()).map_err(|e| Fault::Schema(e.to_string()))?;
+            let sql =
+                sql(&prepared.shape, self.rows.mapping, events.len()).map_err(|e| Fault::Schema(e.to_string()))?;
             let statement = self.connection.prepare_cached(&sql);
             *place = Some(statement.map_err(|error| fault(self.connection, self.during, &error))?);
         }
@@ -301,11 +281,17 @@ impl<'c, 'r> Writer<'c, 'r> {
         let mut parameter = 0;
         for event in events {
             let event = self.rows.batch.event(*event);
-            for at in &prepared.shape.bound {
+            for (way, at) in prepared.ways.iter().zip(&prepared.shape.bound) {
                 parameter += 1;
-                let value = self.rows.value(&event, *at).map_err(Fault::Row)?;
-                let bound = statement.raw_bind_parameter(parameter, value);
-                bound.map_err(|error| fault(self.connection, self.during, &error))?;
+                match way.bind(&event, statement, parameter) {
+                    Ok(Bound::Yes) => {}
+                    Ok(Bound::NotYet) => {
+                        let value = self.rows.value(&event, *at).map_err(Fault::Row)?;
+                        let bound = statement.raw_bind_parameter(parameter, value);
+                        bound.map_err(|error| fault(self.connection, self.during, &error))?;
+                    }
+                    Err(error) => return Err(fault(self.connection, self.during, &error)),
+                }
             }
         }
         let inserted = self.counter.get();
@@ -349,12 +335,6 @@ impl<'c, 'r> Writer<'c, 'r> {
     }
 }
 
-enum Fault {
-    Row(Cause),
-    Schema(String),
-    Target(SinkError),
-}
-
 fn fault(connection: &Connection, during: During, error: &rusqlite::Error) -> Fault {
     match row_fault(error) {
         RowFault::Row { code, fingerprint } => {
@@ -362,16 +342,5 @@ fn fault(connection: &Connection, during: During, error: &rusqlite::Error) -> Fa
         }
         RowFault::Schema => Fault::Schema(error.to_string()),
         RowFault::Target => Fault::Target(sink_error(&path_of(connection), during, error)),
-    }
-}
-
-fn swallowed(table: &str, sent: u64, changed: u64) -> Cause {
-    Cause {
-        stage: Stage::Write,
-        code: SWALLOWED,
-        message: format!(
-            "table \"{table}\" took {sent} rows and changed {changed}: a trigger of it drops rows silently"
-        ),
-        fingerprint: format!("a trigger of table \"{table}\" drops rows silently"),
     }
 }

@@ -17,10 +17,11 @@ use tokio::sync::{mpsc, watch};
 
 use super::fill::Filled;
 use super::look::Claimed;
+use super::meter::TakenBy;
 use super::{AfterDoubt, Control, Settings, Stop, now_ms, point, stopping};
 use crate::backoff::Backoff;
 use crate::batch::Batch;
-use crate::sink::{Claim, Committed, EpochRecord, Reaction, SinkError, TransactionalSink, Written};
+use crate::sink::{Claim, Committed, EpochRecord, Reaction, SinkError, TransactionalSink, Written, causes_of};
 use crate::state::StateStore;
 
 /// The witness is saved at most so often.
@@ -103,18 +104,14 @@ impl<K: TransactionalSink, T: StateStore> Committer<K, T> {
         }
         let started = Instant::now();
         let committed = self.commit_until_known(&record, batch).await?;
-        let micros = u64::try_from(started.elapsed().as_micros()).unwrap_or(u64::MAX);
+        let took = started.elapsed();
+        self.control.meter.recovered();
         point("commit.answered");
         if let Ok(rejects) = self.rejects.judge(usize::try_from(inputs).unwrap_or(usize::MAX), &committed.dead_inputs) {
             self.rejects = rejects;
         }
+        self.control.meter.committed(&record, &committed, &self.settings.contract, batch.len(), took);
         self.progress = committed.progress;
-        self.control.meter.committed(
-            usize::try_from(inputs).unwrap_or(usize::MAX),
-            &self.progress,
-            committed.written,
-            micros,
-        );
         self.control.meter.ended(record.epoch, EpochState::Committed, now_ms());
         if !self.progress.totals.adds_up() {
             tracing::error!(delivery = %self.settings.id, totals = ?self.progress.totals, "the ledger does not add up");
@@ -143,7 +140,11 @@ impl<K: TransactionalSink, T: StateStore> Committer<K, T> {
                 Err(error) => error,
             };
             let in_doubt = match error.reaction() {
-                Reaction::Fenced | Reaction::Stop(_) => return Err(Stop::of_sink(&error)),
+                Reaction::Fenced => {
+                    self.control.meter.refused_by_fence(batch.len());
+                    return Err(Stop::of_sink(&error));
+                }
+                Reaction::Stop(_) => return Err(Stop::of_sink(&error)),
                 Reaction::InDoubt => true,
                 Reaction::Retry => false,
             };
@@ -153,6 +154,7 @@ impl<K: TransactionalSink, T: StateStore> Committer<K, T> {
             let found = self.reclaim(&mut backoff).await?;
             match decide_outcome(record.epoch, found.epoch, Owner::Us) {
                 Outcome::Landed => {
+                    self.control.meter.landed(batch.len());
                     self.abort().await; // what is staged is already there
                     return Ok(landed(found, batch));
                 }
@@ -190,6 +192,7 @@ impl<K: TransactionalSink, T: StateStore> Committer<K, T> {
             let claim = Claim::Reclaim { generation: self.progress.generation, session: self.settings.session.clone() };
             match self.sink.init_transactions(&claim).await {
                 Ok(progress) => {
+                    self.control.meter.taken_over(TakenBy::Reclaim);
                     self.progress.generation = progress.generation;
                     return Ok(progress);
                 }
@@ -202,6 +205,7 @@ impl<K: TransactionalSink, T: StateStore> Committer<K, T> {
     async fn pause(&mut self, error: &SinkError, backoff: &mut Backoff) -> Result<(), Stop> {
         self.control.meter.retried();
         self.control.meter.set_state("waiting");
+        self.control.meter.troubled(error.code(), &error.to_string());
         // Asked to end while the target is away: a few more tries, then without it. Nothing is lost, it is read again.
         let give_up = stopping(&self.control) && backoff.attempts() >= TRIES_WHILE_DRAINING;
         let wait = backoff.failed(Instant::now(), fastrand::f64()).filter(|_| !give_up);
@@ -209,7 +213,6 @@ impl<K: TransactionalSink, T: StateStore> Committer<K, T> {
         tracing::warn!(delivery = %self.settings.id, code = error.code(), %error, attempt = backoff.attempts(),
             wait_ms = wait.as_millis(), "the commit did not go through; finding out what became of it");
         tokio::time::sleep(wait).await;
-        self.control.meter.set_state("running");
         Ok(())
     }
 
@@ -271,6 +274,7 @@ fn landed(found: Progress, batch: &Batch) -> Committed {
         stored: true,
         written: Written { upserts: batch.len() as u64, ..Written::default() },
         dead_inputs,
+        causes: causes_of(batch, &[]),
     }
 }
 

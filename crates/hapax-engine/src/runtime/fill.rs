@@ -17,6 +17,7 @@ use tokio::time::Instant;
 use super::commit::{Committer, News};
 use super::lease::HeldLease;
 use super::look::{Claimed, gap_cure};
+use super::meter::Bound;
 use super::{Control, DeliveryEnd, Settings, Stop, now_ms, point, stopping};
 use crate::backoff::Backoff;
 use crate::batch::Batch;
@@ -66,6 +67,8 @@ struct Buffer {
     batch: Batch,
     loan: Loan,
     opened_at: Option<(Instant, u64)>,
+    /// So many bytes of it are in the meter.
+    counted_bytes: usize,
     full: bool,
 }
 
@@ -122,7 +125,7 @@ impl<S: Source> Filler<S> {
         let batch = used.filter(|batch| batch.layout() == pipeline.layout()).unwrap_or_else(|| pipeline.batch());
         let mut loan = Loan::new(Arc::clone(&self.control.memory));
         loan.settle(batch.memory_bytes());
-        Buffer { batch, loan, opened_at: None, full: false }
+        Buffer { batch, loan, opened_at: None, counted_bytes: 0, full: false }
     }
 
     /// Fills until the epoch must close. `None`: only this epoch ends.
@@ -140,6 +143,7 @@ impl<S: Source> Filler<S> {
         let mut stop = self.control.stop.clone();
         let mut acked = None;
         loop {
+            self.control.meter.turned();
             if stopping(&self.control) {
                 point("drain.sigterm");
                 return Some(Ending::Asked);
@@ -174,8 +178,11 @@ impl<S: Source> Filler<S> {
             let incarnation = if at_boundary { before } else { self.source.bookmark().incarnation };
             self.take_in(pipeline, buffer, first, &incarnation);
             match polled {
-                Ok(Polled::Records) => backoff.succeeded(),
-                Ok(Polled::Idle) => backoff.succeeded(),
+                Ok(Polled::Records | Polled::Idle) if backoff.attempts() > 0 => {
+                    backoff.succeeded();
+                    self.control.meter.recovered();
+                }
+                Ok(Polled::Records | Polled::Idle) => {}
                 Ok(Polled::Boundary) => buffer.full = true,
                 Ok(Polled::End) => return Some(Ending::Exhausted),
                 Err(error) => match self.source_failed(&error, &mut backoff) {
@@ -193,17 +200,22 @@ impl<S: Source> Filler<S> {
         if read == 0 {
             return;
         }
-        buffer.opened_at.get_or_insert_with(|| (Instant::now(), now_ms()));
-        self.control.meter.read_inputs(read, now_ms());
+        if buffer.opened_at.is_none() {
+            let now = now_ms();
+            buffer.opened_at = Some((Instant::now(), now));
+            self.control.meter.epoch_begun(now);
+        }
+        let bytes = buffer.batch.inputs.byte_len();
+        self.control.meter.read_inputs(read, bytes.saturating_sub(buffer.counted_bytes));
+        buffer.counted_bytes = bytes;
         pipeline.process(&mut buffer.batch, first, self.epoch, incarnation);
         self.name_unknown(pipeline);
         buffer.loan.settle(buffer.batch.memory_bytes());
         let bounds = &self.settings.epoch;
-        if buffer.batch.inputs.len() >= max_events(bounds)
-            || buffer.batch.inputs.byte_len() >= bounds.max_bytes.as_usize()
-        {
+        let too_many = buffer.batch.inputs.len() >= max_events(bounds);
+        if too_many || bytes >= bounds.max_bytes.as_usize() {
             buffer.full = true;
-            self.control.meter.closed_early();
+            self.control.meter.closed_early(if too_many { Bound::Events } else { Bound::Bytes });
         }
         point("fill.middle");
     }
@@ -228,7 +240,7 @@ impl<S: Source> Filler<S> {
             return true;
         }
         if !buffer.batch.inputs.is_empty() {
-            self.control.meter.closed_early();
+            self.control.meter.closed_early(Bound::Memory);
             buffer.full = true;
             return false;
         }
@@ -302,6 +314,8 @@ impl<S: Source> Filler<S> {
             SourceReaction::StopForPerson => Err(give_up(5, format!("{error}. {}", self.cure()))),
             SourceReaction::Retry => {
                 self.control.meter.retried();
+                self.control.meter.set_state("waiting");
+                self.control.meter.troubled(error.code(), &error.to_string());
                 let wait = backoff.failed(std::time::Instant::now(), fastrand::f64());
                 let wait = wait.ok_or_else(|| give_up(1, error.to_string()))?;
                 tracing::warn!(delivery = %self.settings.id, code = error.code(), %error, attempt = backoff.attempts(),

@@ -40,6 +40,7 @@ pub(super) async fn look_and_claim<S: Source, K: TransactionalSink, T: StateStor
             Err(Refusal::Retry(stop)) => stop,
         };
         control.meter.set_state("waiting");
+        control.meter.troubled(failure.code, &failure.message);
         control.meter.retried();
         // Who asks for what is there now is told soon that there is nothing; who follows a file may wait for it.
         let told = settings.follow == Follow::No

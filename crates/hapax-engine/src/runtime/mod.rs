@@ -5,6 +5,7 @@
 
 mod commit;
 mod fill;
+mod latency;
 mod lease;
 mod look;
 mod meter;
@@ -27,7 +28,8 @@ use crate::sink::{SinkError, TransactionalSink};
 use crate::source::{Follow, Source, StartAt};
 use crate::state::{DeliveryNote, StateStore, TakeOver};
 
-pub use meter::{Meter, Reading};
+pub use latency::{BOUNDS_US, Histogram, Spread};
+pub use meter::{ClosedEarly, Meter, Reading, Repeats, TakeOvers, Trouble};
 
 /// What a worker may do with an epoch whose commit was in doubt and did not land.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -153,11 +155,11 @@ where
             Turn::ClaimAgain(again) => delivery = *again,
         }
     };
-    control.meter.set_state(match &end {
-        DeliveryEnd::Finished => "finished",
-        DeliveryEnd::Drained => "drained",
-        DeliveryEnd::Stopped(_) => "stopped",
-    });
+    match &end {
+        DeliveryEnd::Finished => control.meter.set_state("finished"),
+        DeliveryEnd::Drained => control.meter.set_state("drained"),
+        DeliveryEnd::Stopped(stop) => control.meter.refused(stop),
+    }
     tracing::debug!(delivery = %id, ?end, "delivery ended");
     end
 }
@@ -196,6 +198,9 @@ where
     let filler = fill::Filler::new(&settings, source, control, claimed);
     let (source, sink, end) = fill::run_both(filler, committer, &lease).await;
     let fenced = matches!(&end, DeliveryEnd::Stopped(stop) if stop.exit_code == 4);
+    if fenced {
+        control.meter.fenced();
+    }
     if fenced && lease.is_ours().await && may_claim_again(claims) {
         let why = if state.is_some() { "the lease is still ours" } else { "without a state store nobody can stand by" };
         tracing::warn!(delivery = %settings.id, "another worker claimed this delivery, but {why}: claiming again");

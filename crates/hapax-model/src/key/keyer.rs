@@ -31,6 +31,8 @@ pub enum Uniqueness {
 pub enum KeyNeed {
     /// None: `append` without a key column.
     Nothing,
+    /// None, but the fields must hold one: `update` and `newer` by the table's own columns.
+    Fields,
     /// The key of the thing: `update`, `newer`, a Kafka record's key.
     Entity,
     /// The key of the event: `ignore`, HTTP, the inbox.
@@ -166,6 +168,12 @@ impl Keyer {
         &self.strategy
     }
 
+    /// Which keys the sink uses.
+    #[must_use]
+    pub const fn need(&self) -> KeyNeed {
+        self.need
+    }
+
     /// The fields whose values [`derive`](Self::derive) wants, in order.
     #[must_use]
     pub fn fields(&self) -> &[FieldPath] {
@@ -195,10 +203,10 @@ impl Keyer {
     /// If there is not one value for each of [`fields`](Self::fields).
     pub fn derive(&self, facts: &KeyFacts<'_>, values: &[FieldValue<'_>]) -> Result<Keys, KeyError> {
         let mut keys = Keys::default();
-        if self.has_entity() && matches!(self.need, KeyNeed::Entity | KeyNeed::EntityAndEvent) {
+        if self.has_entity() && matches!(self.need, KeyNeed::Fields | KeyNeed::Entity | KeyNeed::EntityAndEvent) {
             let mut tuple = Tuple::new();
             self.write_entity(&mut tuple, facts, values)?;
-            keys.entity = Some(tuple.hash());
+            keys.entity = (self.need != KeyNeed::Fields).then(|| tuple.hash());
         }
         if matches!(self.need, KeyNeed::Event | KeyNeed::EntityAndEvent) {
             let mut tuple = Tuple::new();
@@ -210,7 +218,7 @@ impl Keyer {
 
     /// Which key [`explain`](Self::explain) shows: the entity key if that is all the sink uses and there is one.
     pub(super) fn explains_entity(&self) -> bool {
-        self.need == KeyNeed::Entity && self.has_entity()
+        matches!(self.need, KeyNeed::Fields | KeyNeed::Entity) && self.has_entity()
     }
 
     const fn has_entity(&self) -> bool {

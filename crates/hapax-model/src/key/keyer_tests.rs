@@ -215,11 +215,13 @@ fn a_derived_key_does_not_depend_on_the_order_of_arrival() {
 fn only_the_keys_that_are_needed_are_derived() {
     let incarnation = incarnation();
     let both = content().derive(&facts(&incarnation), &ORDER).unwrap();
-    let derive = |need| {
-        let keyer = Keyer::new(DedupStrategy::content_fields(order_fields()), Uniqueness::WithVersion, need);
-        keyer.derive(&facts(&incarnation), &ORDER).unwrap()
-    };
+    let keyer = |need| Keyer::new(DedupStrategy::content_fields(order_fields()), Uniqueness::WithVersion, need);
+    let derive = |need| keyer(need).derive(&facts(&incarnation), &ORDER).unwrap();
     assert_eq!(derive(KeyNeed::Nothing), Keys::default());
+    assert_eq!(derive(KeyNeed::Fields), Keys::default());
+    let nothing = [FieldValue::Null; ORDER.len()];
+    assert!(keyer(KeyNeed::Nothing).derive(&facts(&incarnation), &nothing).is_ok());
+    assert!(keyer(KeyNeed::Fields).derive(&facts(&incarnation), &nothing).is_err());
     assert_eq!(derive(KeyNeed::Entity), Keys { event: None, ..both });
     assert_eq!(derive(KeyNeed::Event), Keys { entity: None, ..both });
 }

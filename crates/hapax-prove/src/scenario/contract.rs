@@ -5,9 +5,10 @@ use std::time::Duration;
 use crate::check::rows;
 use crate::child::Exit;
 use crate::feed::Pace;
+use crate::launch::last_words;
 use crate::points::Point;
 use crate::shape::Contents;
-use crate::world::{SOON, World, last_words};
+use crate::world::{SOON, World};
 
 /// A start that must be refused with code 5, without fencing anyone and without writing anything.
 pub(super) fn refused_start(world: &mut World, name: &str) -> anyhow::Result<String> {
@@ -41,7 +42,7 @@ pub fn table_recreated(world: &mut World) -> anyhow::Result<()> {
     world.feed(half)?;
     world.run_once("before")?;
     world.conclude()?;
-    world.admin()?.execute_batch("DROP TABLE orders; DROP TABLE balance;")?;
+    world.target().execute("DROP TABLE orders; DROP TABLE balance;")?;
     world.make_target()?;
     world.feed(world.count())?;
     refused_start(world, "refused")?;
@@ -50,6 +51,60 @@ pub fn table_recreated(world: &mut World) -> anyhow::Result<()> {
     world.must((exit == Exit::Code(0)).into(), format!("reset --accept ended with {exit}: {said}"));
     world.run_once("after")?;
     judge_rows_from(world, half)
+}
+
+/// A column comes and goes under load: rows are written all the time, and none is lost or refused for it.
+///
+/// # Errors
+/// If it could not be told to its end.
+pub fn column_added(world: &mut World) -> anyhow::Result<()> {
+    let reader = world.reader();
+    let pace = Pace { lines: 20, pause: Duration::from_millis(10) };
+    let feeder = world.feed_slowly(world.count(), pace);
+    let mut worker = world.follow("follows")?;
+    for (read, sql) in [
+        (400, "ALTER TABLE orders ADD COLUMN remark text DEFAULT 'none'"),
+        (900, "ALTER TABLE orders ALTER COLUMN region TYPE varchar(40)"),
+        (1400, "ALTER TABLE orders DROP COLUMN remark"),
+    ] {
+        let works = reader.wait_for(SOON, |sample| sample.progress.read >= read);
+        world.must(works.into(), format!("{read} inputs were never read"));
+        world.target().execute(sql)?;
+    }
+    feeder.finish()?;
+    let fed = world.fed as u64;
+    let delivered = reader.wait_for(SOON, |sample| sample.progress.read >= fed);
+    world.must(delivered.into(), format!("the worker did not go on: {}", last_words(&worker)));
+    world.drain(&mut worker)?;
+    reader.finish()?;
+    world.conclude()
+}
+
+/// Dropped and made again while a worker writes to it: it stops, and nothing goes into the new table until a person
+/// accepts that.
+///
+/// # Errors
+/// If it could not be told to its end.
+pub fn recreated_alive(world: &mut World) -> anyhow::Result<()> {
+    let reader = world.reader();
+    let pace = Pace { lines: 20, pause: Duration::from_millis(10) };
+    let feeder = world.feed_slowly(world.count(), pace);
+    let mut worker = world.follow("follows")?;
+    let works = reader.wait_for(SOON, |sample| sample.progress.read >= 400);
+    world.must(works.into(), "400 inputs were never read");
+    reader.finish()?;
+    let again = crate::ddl::tables(world.setting.shape, world.target().engine());
+    world.target().execute(&format!("BEGIN; DROP TABLE orders; DROP TABLE balance; {again} COMMIT"))?;
+    let exit = world.wait(&mut worker)?;
+    world.must((exit == Exit::Code(5)).into(), format!("the worker ended with {exit}: {}", last_words(&worker)));
+    feeder.finish()?;
+    let read = world.found()?.progress.map_or(0, |progress| progress.read);
+    refused_start(world, "refused")?;
+    let id = world.config.id.clone();
+    let (exit, said) = world.launch("accepts", &["reset", &id, "--accept", "--yes"]).run()?;
+    world.must((exit == Exit::Code(0)).into(), format!("reset --accept ended with {exit}: {said}"));
+    world.run_once("after")?;
+    judge_rows_from(world, usize::try_from(read)?)
 }
 
 /// Another key strategy: refused; with the old one back, work goes on.

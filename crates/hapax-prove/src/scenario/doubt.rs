@@ -1,4 +1,5 @@
-//! COMMIT that fails: every write of the process beyond a few bytes is refused for a while, as on a full disk.
+//! COMMIT that fails: every write of the process beyond a few bytes is refused for a while, as on a full disk; over a wire
+//! requests and answers are lost.
 
 use std::time::Duration;
 
@@ -9,16 +10,24 @@ use crate::check::Anomaly;
 use crate::child::{Child, Exit};
 use crate::observe::write_locked;
 use crate::points::Point;
+use crate::proxy::{Deed, Fault, Watch};
 use crate::reader::Reader;
 use crate::world::{SOON, World};
 
 /// No file may reach beyond one page: small logs can be written, databases cannot.
 const ONE_PAGE: u64 = 4096;
 /// What a worker says when a COMMIT fails.
-const FAILED: &str = "the commit did not go through";
+pub(super) const FAILED: &str = "the commit did not go through";
 
-/// Starts a worker whose COMMIT of some epoch is about to fail. Other faults may follow.
+/// Starts a worker whose COMMIT of some epoch is about to fail, and over a wire two more after it. Other faults may follow.
 fn worker_in_doubt(world: &mut World, epoch: u64, arguments: &[&str], faults: &str) -> anyhow::Result<Child> {
+    if world.setting.stack.has_server() {
+        let deeds = [Deed::LoseRequest, Deed::DropAnswer, Deed::LoseRequest];
+        for (pass, deed) in (epoch..).zip(deeds) {
+            world.wire()?.arm(Fault { watch: Watch::Epoch, pass, deed });
+        }
+        return world.launch("doubtful", arguments).faults(faults).start();
+    }
     let stop = format!("sql.before_commit:stop:{epoch}");
     let launch = world.launch("doubtful", arguments).faults(format!("{stop};{faults}")).can_run_out_of_space();
     let mut worker = launch.start()?;
@@ -90,11 +99,7 @@ pub fn kill_at(world: &mut World, random: &mut fastrand::Rng, point: &Point) -> 
 pub fn zombie(world: &mut World, random: &mut fastrand::Rng) -> anyhow::Result<()> {
     let reader = world.reader();
     world.feed(world.count() / 2)?;
-    let mut first = worker_in_doubt(world, random.u64(2..=5), &["run"], "")?;
-    let failed = first.wait_said(FAILED, SOON)?;
-    world.must(failed.into(), "the worker did not say that its COMMIT failed");
-    stop_outside_its_transaction(world, &mut first)?;
-    first.limit_file_size(None)?;
+    let mut first = stopped_in_doubt(world, random.u64(2..=5))?;
     let owner = generation(&reader);
     let mut second = world.follow("second")?;
     let claimed = reader.wait_for(SOON, |sample| sample.progress.generation > owner);
@@ -114,6 +119,23 @@ pub fn zombie(world: &mut World, random: &mut fastrand::Rng) -> anyhow::Result<(
     world.drain(&mut second)?;
     reader.finish()?;
     world.conclude()
+}
+
+/// A worker that is stopped between a COMMIT that failed and finding out what became of it.
+fn stopped_in_doubt(world: &mut World, epoch: u64) -> anyhow::Result<Child> {
+    if world.setting.stack.has_server() {
+        world.wire()?.arm(Fault { watch: Watch::Epoch, pass: epoch, deed: Deed::LoseRequest });
+        let mut worker = world.launch("doubtful", &["run"]).faults("reclaim.sent:stop:1").start()?;
+        let stopped = worker.wait_stopped(SOON)?;
+        world.must(stopped.into(), "the first worker never came to doubt");
+        return Ok(worker);
+    }
+    let mut worker = worker_in_doubt(world, epoch, &["run"], "")?;
+    let failed = worker.wait_said(FAILED, SOON)?;
+    world.must(failed.into(), "the worker did not say that its COMMIT failed");
+    stop_outside_its_transaction(world, &mut worker)?;
+    worker.limit_file_size(None)?;
+    Ok(worker)
 }
 
 /// Stops the worker where it holds no lock, so that another can claim.

@@ -6,12 +6,16 @@ pub mod doubt;
 pub mod files;
 pub mod kills;
 pub mod letters;
+pub mod locks;
 pub mod point;
 pub mod refused;
 pub mod restore;
+pub mod server;
+pub mod wire;
 pub mod workers;
 
-use crate::setting::{Guarantee, Place, Setting};
+use crate::servers::{self, Need};
+use crate::setting::{Guarantee, Place, Setting, Stack};
 use crate::shape::Shape;
 use crate::workload::Mix;
 use crate::world::World;
@@ -73,11 +77,33 @@ pub enum Scenario {
     LatestStart,
     /// Kills between the rows and a position that is kept elsewhere.
     NaiveKills,
+    /// A transaction fails just before its COMMIT, and the server says so only in a tag.
+    SpoiledCommit,
+    /// The answer to COMMIT comes after the worker has stopped waiting for it.
+    HeldAnswer,
+    /// The server is stopped at once in the middle of an epoch's rows.
+    StoppedInData,
+    /// The server is stopped at once when COMMIT has been sent.
+    StoppedAtCommit,
+    /// A foreign transaction locks two rows crosswise.
+    Deadlock,
+    /// Two workflows write the same keys at the same time.
+    Twins,
+    /// The server takes no writes for a while.
+    ReadOnly,
+    /// The server dies, its standby is read-only at first, then takes over.
+    Failover,
+    /// A column is added and dropped again under load.
+    ColumnAdded,
+    /// The table is dropped and made again under a running worker.
+    RecreatedAlive,
+    /// Others have taken every connection for a while.
+    Exhausted,
 }
 
 impl Scenario {
     /// All of them.
-    pub const ALL: [Self; 27] = [
+    pub const ALL: [Self; 38] = [
         Self::Plain,
         Self::RandomKills,
         Self::FirstEpoch,
@@ -105,6 +131,17 @@ impl Scenario {
         Self::Replaced,
         Self::LatestStart,
         Self::NaiveKills,
+        Self::SpoiledCommit,
+        Self::HeldAnswer,
+        Self::StoppedInData,
+        Self::StoppedAtCommit,
+        Self::Deadlock,
+        Self::Twins,
+        Self::ReadOnly,
+        Self::Failover,
+        Self::ColumnAdded,
+        Self::RecreatedAlive,
+        Self::Exhausted,
     ];
 
     /// Its name in cells.
@@ -138,12 +175,29 @@ impl Scenario {
             Self::Replaced => "replaced",
             Self::LatestStart => "latest-start",
             Self::NaiveKills => "naive-kills",
+            Self::SpoiledCommit => "spoiled-commit",
+            Self::HeldAnswer => "held-answer",
+            Self::StoppedInData => "server-stopped-in-data",
+            Self::StoppedAtCommit => "server-stopped-at-commit",
+            Self::Deadlock => "deadlock",
+            Self::Twins => "twins",
+            Self::ReadOnly => "read-only",
+            Self::Failover => "failover",
+            Self::ColumnAdded => "column-added",
+            Self::RecreatedAlive => "recreated-alive",
+            Self::Exhausted => "connections-exhausted",
         }
     }
 
-    /// The settings in which it is told.
+    /// The settings in which it is told, over files and over servers.
     #[must_use]
     pub fn settings(self) -> Vec<Setting> {
+        let mut all = self.over_files();
+        all.extend(self.over_servers());
+        all
+    }
+
+    fn over_files(self) -> Vec<Setting> {
         let strictest = Setting::strictest();
         let exactly = |shape| Setting::new(Guarantee::ExactlyOnce, shape, Place::Sink);
         match self {
@@ -195,6 +249,104 @@ impl Scenario {
             | Self::TruncatedAlive
             | Self::Replaced
             | Self::LatestStart => vec![strictest],
+            Self::SpoiledCommit
+            | Self::HeldAnswer
+            | Self::StoppedInData
+            | Self::StoppedAtCommit
+            | Self::Deadlock
+            | Self::Twins
+            | Self::ReadOnly
+            | Self::Failover
+            | Self::ColumnAdded
+            | Self::RecreatedAlive
+            | Self::Exhausted => Vec::new(),
+        }
+    }
+
+    fn over_servers(self) -> Vec<Setting> {
+        let strictest = Setting::strictest();
+        let (both, one) = ([Stack::Postgres, Stack::PostgresOnly], [Stack::Postgres]);
+        let on = |settings: &[Setting], stacks: &[Stack]| {
+            settings.iter().flat_map(|setting| stacks.iter().map(|stack| setting.on(*stack))).collect::<Vec<_>>()
+        };
+        let exactly = |shape| Setting::new(Guarantee::ExactlyOnce, shape, Place::Sink);
+        match self {
+            Self::RandomKills => crate::catalog::SERVER_SETTINGS.to_vec(),
+            Self::Plain => {
+                let mut all = crate::catalog::SERVER_SETTINGS.to_vec();
+                let more = [Shape::UpdateJoined, Shape::UpdateSlots, Shape::IgnoreEvent, Shape::NewerDeclared];
+                all.extend(more.map(|shape| exactly(shape).on(Stack::Postgres)));
+                let weakest = Setting::new(Guarantee::AtMostOnce, Shape::IgnoreDiffering, Place::Sink);
+                all.push(weakest.on(Stack::Postgres));
+                all
+            }
+            Self::TwoWorkers | Self::TakeOver | Self::ZombieEarly | Self::ZombieLate | Self::DoubtfulZombie => {
+                on(&[strictest], &both)
+            }
+            Self::Restored | Self::RestoredGap | Self::Renamed | Self::RenamedAlive | Self::TwoReplays => {
+                on(&[strictest], &both)
+            }
+            Self::StoppedInData | Self::StoppedAtCommit | Self::Exhausted | Self::ReadOnly => on(&[strictest], &both),
+            // What files have to say about these has nothing to do with the target.
+            Self::Rotation | Self::Truncated | Self::TruncatedAlive | Self::Replaced | Self::LatestStart => Vec::new(),
+            Self::SpoiledCommit | Self::HeldAnswer => on(&[strictest, exactly(Shape::Update)], &one),
+            Self::ColumnAdded => on(&[strictest, exactly(Shape::Newer)], &one),
+            Self::Deadlock | Self::Twins => on(&[exactly(Shape::Update)], &one),
+            Self::Failover | Self::RecreatedAlive => on(&[strictest], &one),
+            Self::FirstEpoch
+            | Self::Drain
+            | Self::FailingCommit
+            | Self::FailingLastCommit
+            | Self::Poison
+            | Self::LateReplay
+            | Self::TableRecreated
+            | Self::KeyChanged
+            | Self::DiskFull
+            | Self::NaiveKills => on(&self.over_files(), &one),
+        }
+    }
+
+    /// What it needs of a server.
+    #[must_use]
+    pub fn need(self) -> Need {
+        match self {
+            Self::StoppedInData | Self::StoppedAtCommit => Need::Own(Box::new(servers::builder())),
+            Self::DiskFull => Need::Own(Box::new(disk::server())),
+            Self::Failover => Need::Own(Box::new(server::primary())),
+            Self::Exhausted => Need::Own(Box::new(server::narrow())),
+            Self::Plain
+            | Self::RandomKills
+            | Self::FirstEpoch
+            | Self::Drain
+            | Self::TwoWorkers
+            | Self::TakeOver
+            | Self::ZombieLate
+            | Self::ZombieEarly
+            | Self::FailingCommit
+            | Self::FailingLastCommit
+            | Self::DoubtfulZombie
+            | Self::Poison
+            | Self::TwoReplays
+            | Self::LateReplay
+            | Self::TableRecreated
+            | Self::KeyChanged
+            | Self::Renamed
+            | Self::RenamedAlive
+            | Self::Restored
+            | Self::RestoredGap
+            | Self::Rotation
+            | Self::Truncated
+            | Self::TruncatedAlive
+            | Self::Replaced
+            | Self::LatestStart
+            | Self::NaiveKills
+            | Self::SpoiledCommit
+            | Self::HeldAnswer
+            | Self::Deadlock
+            | Self::Twins
+            | Self::ReadOnly
+            | Self::ColumnAdded
+            | Self::RecreatedAlive => Need::Databases,
         }
     }
 
@@ -203,7 +355,7 @@ impl Scenario {
     pub const fn mix(self) -> Mix {
         match self {
             // Byte offsets and epochs are easier to read in the logs of these without poison, and they lose nothing.
-            Self::LatestStart | Self::TableRecreated => Mix::Clean,
+            Self::LatestStart | Self::TableRecreated | Self::RecreatedAlive => Mix::Clean,
             Self::Plain
             | Self::RandomKills
             | Self::FirstEpoch
@@ -228,7 +380,17 @@ impl Scenario {
             | Self::Truncated
             | Self::TruncatedAlive
             | Self::Replaced
-            | Self::NaiveKills => Mix::Poisoned,
+            | Self::NaiveKills
+            | Self::SpoiledCommit
+            | Self::HeldAnswer
+            | Self::StoppedInData
+            | Self::StoppedAtCommit
+            | Self::Deadlock
+            | Self::Twins
+            | Self::ReadOnly
+            | Self::Failover
+            | Self::ColumnAdded
+            | Self::Exhausted => Mix::Poisoned,
         }
     }
 
@@ -265,6 +427,17 @@ impl Scenario {
             Self::TruncatedAlive => files::truncated_alive(world),
             Self::Replaced => files::replaced(world),
             Self::LatestStart => files::latest_start(world),
+            Self::SpoiledCommit => wire::spoiled(world, random),
+            Self::HeldAnswer => wire::held(world, random),
+            Self::StoppedInData => server::stopped_at(world, random, "sql.data_middle"),
+            Self::StoppedAtCommit => server::stopped_at(world, random, "sql.commit_sent"),
+            Self::ReadOnly => server::read_only(world),
+            Self::Failover => server::failover(world),
+            Self::Exhausted => server::exhausted(world),
+            Self::Deadlock => locks::deadlock(world),
+            Self::Twins => locks::twins(world),
+            Self::ColumnAdded => contract::column_added(world),
+            Self::RecreatedAlive => contract::recreated_alive(world),
         }
     }
 }

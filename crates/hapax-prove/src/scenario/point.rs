@@ -10,7 +10,7 @@ use crate::observe::write_locked;
 use crate::points::{Action, Point, Way};
 use crate::world::{LEASE, SOON, World};
 
-use super::{contract, doubt, letters};
+use super::{contract, doubt, letters, wire};
 
 /// What a fenced worker says when it claims again.
 pub(super) const BEGINS_ANEW: &str = "claiming again";
@@ -27,6 +27,7 @@ pub fn run(world: &mut World, random: &mut fastrand::Rng, point: &'static Point,
         world.nobody_doubts();
     }
     match (point.way, action) {
+        (_, Action::Drop | Action::Lose) => wire::cut_at(world, random, point, action),
         (Way::Start | Way::Epoch, Action::Kill) => kill_on_the_way(world, random, point),
         (Way::Start | Way::Epoch, Action::Stop) => stop(world, random, point),
         (Way::Second, _) => kill_after_a_second(world, point),
@@ -45,7 +46,7 @@ pub(super) fn must_have_happened(world: &mut World, child: &Child, point: &Point
 }
 
 /// At a start there may be something to come back to, or nothing yet: the seed says which.
-fn something_before(world: &mut World, random: &mut fastrand::Rng, point: &Point) -> anyhow::Result<()> {
+pub(super) fn something_before(world: &mut World, random: &mut fastrand::Rng, point: &Point) -> anyhow::Result<()> {
     if point.way == Way::Start && random.bool() {
         world.feed(world.count() / 3)?;
         let faults = format!("commit.answered:kill:{}", random.u64(1..=5));
@@ -135,7 +136,7 @@ pub(super) fn shut_out_of(world: &World) -> anyhow::Result<Option<Shut>> {
     if write_locked(&world.target())? {
         return Ok(Some(Shut::Target));
     }
-    Ok((world.state().exists() && write_locked(&world.state())?).then_some(Shut::State))
+    Ok(write_locked(&world.state())?.then_some(Shut::State))
 }
 
 /// What a worker says that finds the database locked by `holder`. A standby names the holder of the lease, too: that is

@@ -1,9 +1,11 @@
 //! The database restored to an older copy: rewind, or stop where the source has lost the range.
 
 use std::path::{Path, PathBuf};
+use std::time::Instant;
 
 use super::contract::refused_start;
-use crate::world::World;
+use crate::database::Database;
+use crate::world::{SOON, World};
 
 const PARTS: [&str; 3] = ["", "-wal", "-shm"];
 
@@ -14,24 +16,49 @@ fn part(path: &Path, suffix: &str) -> PathBuf {
 }
 
 /// Copies the target as it lies there, with no worker alive and no reader either: closing a file gives up all locks that
-/// this process has on it, those of its readers too.
-fn back_up(world: &World) -> anyhow::Result<()> {
-    let copy = world.dir.join("copy.db");
-    for suffix in PARTS.into_iter().filter(|suffix| part(&world.target(), suffix).exists()) {
-        std::fs::copy(part(&world.target(), suffix), part(&copy, suffix))?;
+/// this process has on it, those of its readers too; and a server copies no database that somebody uses.
+fn back_up(world: &mut World) -> anyhow::Result<()> {
+    match world.target() {
+        Database::File(target) => {
+            let copy = world.dir.join("copy.db");
+            for suffix in PARTS.into_iter().filter(|suffix| part(&target, suffix).exists()) {
+                std::fs::copy(part(&target, suffix), part(&copy, suffix))?;
+            }
+            Ok(())
+        }
+        Database::Server { name, .. } => {
+            let server = world.lodging()?.server.postgres();
+            let started = Instant::now();
+            loop {
+                match server.query(&format!("CREATE DATABASE {name}_copy TEMPLATE {name}")) {
+                    Ok(_) => return Ok(()),
+                    // A session that was closed just now.
+                    Err(error) if error.code() == Some("55006") && started.elapsed() < SOON => {}
+                    Err(error) => return Err(error.into()),
+                }
+            }
+        }
     }
-    Ok(())
 }
 
-fn restore(world: &World) -> anyhow::Result<()> {
-    let copy = world.dir.join("copy.db");
-    for suffix in PARTS {
-        let (from, to) = (part(&copy, suffix), part(&world.target(), suffix));
-        if to.exists() {
-            std::fs::remove_file(&to)?;
+fn restore(world: &mut World) -> anyhow::Result<()> {
+    match world.target() {
+        Database::File(target) => {
+            let copy = world.dir.join("copy.db");
+            for suffix in PARTS {
+                let (from, to) = (part(&copy, suffix), part(&target, suffix));
+                if to.exists() {
+                    std::fs::remove_file(&to)?;
+                }
+                if from.exists() {
+                    std::fs::copy(from, to)?;
+                }
+            }
         }
-        if from.exists() {
-            std::fs::copy(from, to)?;
+        Database::Server { name, .. } => {
+            let server = world.lodging()?.server.postgres();
+            server.query(&format!("DROP DATABASE {name} WITH (FORCE)"))?;
+            server.query(&format!("ALTER DATABASE {name}_copy RENAME TO {name}"))?;
         }
     }
     world.note_restored();

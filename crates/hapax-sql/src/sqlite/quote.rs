@@ -1,15 +1,6 @@
 //! The one place where a name becomes part of a statement. Values never do: they are bound.
 
-/// A name that no SQLite object can have.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum QuoteError {
-    /// SQLite would read the statement only up to here.
-    #[error("the name {0:?} contains a NUL character, which SQLite cannot hold in a name; write another name")]
-    Nul(String),
-    /// `""` is a name to SQLite, but never the one that was meant.
-    #[error("the name is empty; write the name of a table or column")]
-    Empty,
-}
+pub use crate::QuoteError;
 
 /// The name in double quotes, with its own double quotes doubled: safe inside any statement.
 ///

@@ -194,8 +194,8 @@ impl StateBooks for AnyBooks {
         each!(self, books => books.adopt_memory(old, new, sink).await)
     }
 
-    async fn pause(&mut self, workflow: &str, by: &str) -> Result<(), SinkError> {
-        each!(self, books => books.pause(workflow, by).await)
+    async fn pause(&mut self, pause: &Pause) -> Result<(), SinkError> {
+        each!(self, books => books.pause(pause).await)
     }
 
     async fn resume(&mut self, workflow: &str) -> Result<bool, SinkError> {

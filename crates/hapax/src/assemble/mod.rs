@@ -111,7 +111,7 @@ impl<'a> Part<'a> {
             Columns::Mapped(map) => map.clone(),
             Columns::ByName | Columns::Strict => Vec::new(),
         };
-        sqlite_config::SqliteSinkConfig {
+        let table = sqlite_config::TableConfig {
             mode: sqlite.on_conflict,
             key_fields: deduplication.key_fields.clone(),
             key_column: sqlite.key_column.clone(),
@@ -128,6 +128,10 @@ impl<'a> Part<'a> {
                 sqlite_config::UniqueKeys::NotPromised
             },
             progress: sqlite.progress,
+            ..sqlite_config::TableConfig::new(&sqlite.table)
+        };
+        sqlite_config::SqliteSinkConfig {
+            table,
             busy_timeout: sqlite.busy_timeout,
             claim_timeout: self.workflow.delivery.claim_timeout,
             ..sqlite_config::SqliteSinkConfig::new(&sqlite.path, &sqlite.table)

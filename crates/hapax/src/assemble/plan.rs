@@ -54,13 +54,16 @@ pub(crate) fn strategy(delivery: &Delivery) -> DedupStrategy {
     }
 }
 
-/// What the sink uses keys for. Keyed modes always derive the entity key, so that a NULL in it is noticed.
-pub(crate) fn key_need(mode: ConflictMode, progress: ProgressPlace, guarantee: Guarantee) -> KeyNeed {
+/// What the sink uses keys for. Keyed modes always look at the key fields, so that a NULL in one is noticed; they hash
+/// them where a column, or the watch over keys, wants the hash.
+pub(crate) fn key_need(mode: ConflictMode, sink: &SqliteSink, guarantee: Guarantee) -> KeyNeed {
+    let watched = watches_keys(sink.progress, guarantee);
     match mode {
-        ConflictMode::Append if watches_keys(progress, guarantee) => KeyNeed::Event,
+        ConflictMode::Append if watched => KeyNeed::Event,
         ConflictMode::Append => KeyNeed::Nothing,
         ConflictMode::Ignore => KeyNeed::Event,
-        ConflictMode::Update | ConflictMode::Newer => KeyNeed::Entity,
+        ConflictMode::Update | ConflictMode::Newer if watched || sink.key_column.is_some() => KeyNeed::Entity,
+        ConflictMode::Update | ConflictMode::Newer => KeyNeed::Fields,
     }
 }
 
@@ -73,7 +76,7 @@ pub(crate) fn watches_keys(progress: ProgressPlace, guarantee: Guarantee) -> boo
 pub(crate) fn keyer(workflow: &Workflow, sink: &SqliteSink, mode: ConflictMode) -> Keyer {
     let delivery = &workflow.delivery;
     let unique = if delivery.deduplication.unique { Uniqueness::FieldsAlone } else { Uniqueness::WithVersion };
-    Keyer::new(strategy(delivery), unique, key_need(mode, sink.progress, delivery.guarantee))
+    Keyer::new(strategy(delivery), unique, key_need(mode, sink, delivery.guarantee))
 }
 
 /// The contract, less the target's identity, which only the live target knows.

@@ -15,8 +15,11 @@ use hapax_model::delivery::{
 use hapax_model::mode::{ConflictMode, ProgressPlace};
 use hapax_model::rejects::OnReject;
 
+#[cfg(feature = "postgres")]
+use super::checked::PostgresSink;
 use super::checked::{
-    Columns, Config, FileSource, GenerateSource, Sink, Source, SqliteSink, StateUrl, Target, Workflow,
+    Columns, Config, FileSource, GenerateSource, Http, Secret, Sink, Source, SqliteSink, StateUrl, TableSink, Target,
+    Workflow,
 };
 use super::value::{Held, Value};
 
@@ -26,11 +29,28 @@ pub(crate) fn build(effective: &Value, folder: &Path) -> Option<Config> {
     Some(Config {
         state: build_state(effective.get("state")?.text()?, folder)?,
         memory: effective.get("memory")?.size()?,
+        http: match effective.get("http") {
+            Some(http) => Some(build_http(http)?),
+            None => None,
+        },
+        webhook: effective.at("alerts.webhook").and_then(secret),
         workflows: workflows.collect::<Option<_>>()?,
     })
 }
 
+fn build_http(http: &Value) -> Option<Http> {
+    Some(Http { listen: parsed(http.get("listen"))?, token: http.get("token").and_then(secret) })
+}
+
+fn secret(value: &Value) -> Option<Secret> {
+    value.text().map(|text| Secret(text.to_owned()))
+}
+
 fn build_state(url: &str, folder: &Path) -> Option<StateUrl> {
+    #[cfg(feature = "postgres")]
+    if url.starts_with("postgres") {
+        return url.parse().ok().map(StateUrl::Postgres);
+    }
     match url.strip_prefix("sqlite://") {
         Some(path) => Some(StateUrl::Sqlite(folder.join(path))),
         None => (url == "none").then_some(StateUrl::None),
@@ -78,30 +98,51 @@ fn build_source(source: &Value, folder: &Path) -> Option<Source> {
         updates: generate.get("updates")?.share()?,
         deletes: generate.get("deletes")?.share()?,
         poison: generate.get("poison")?.share()?,
+        lanes: generate.get("lanes")?.integer()?.try_into().ok()?,
     }))
 }
 
 /// The kind's name and the target.
 fn build_target(sink: &Value, folder: &Path) -> Option<(&'static str, Target)> {
+    #[cfg(feature = "postgres")]
+    if let Some(postgres) = sink.get("postgres") {
+        let duration = |name: &str| postgres.get(name)?.duration();
+        let target = PostgresSink {
+            url: parsed(postgres.get("url"))?,
+            table: build_table(postgres)?,
+            connections: postgres.get("connections")?.integer()?.try_into().ok()?,
+            statement_timeout: duration("statementTimeout")?,
+            lock_timeout: duration("lockTimeout")?,
+            idle_timeout: duration("idleTimeout")?,
+        };
+        return Some(("postgres", Target::Postgres(target)));
+    }
     let sqlite = sink.get("sqlite")?;
-    let text_of = |name: &str| sqlite.get(name).and_then(Value::text).map(str::to_owned);
-    let on_conflict = match sqlite.get("onConflict").and_then(Value::text) {
-        Some(name) => Some(conflict_mode(name)?),
-        None => None,
-    };
     let target = SqliteSink {
         path: folder.join(sqlite.get("path")?.text()?),
-        table: text_of("table")?,
-        on_conflict,
-        key_column: text_of("keyColumn"),
-        version_column: text_of("versionColumn"),
-        columns: build_columns(sqlite.get("columns"))?,
-        delete_when: parsed(sqlite.get("deleteWhen")),
-        progress: if text_of("progress")? == "state" { ProgressPlace::State } else { ProgressPlace::Sink },
-        progress_interval: sqlite.get("progressInterval")?.duration()?,
+        table: build_table(sqlite)?,
         busy_timeout: sqlite.get("busyTimeout")?.duration()?,
     };
     Some(("sqlite", Target::Sqlite(target)))
+}
+
+/// What every kind of table has.
+fn build_table(sink: &Value) -> Option<TableSink> {
+    let text_of = |name: &str| sink.get(name).and_then(Value::text).map(str::to_owned);
+    let on_conflict = match sink.get("onConflict").and_then(Value::text) {
+        Some(name) => Some(conflict_mode(name)?),
+        None => None,
+    };
+    Some(TableSink {
+        name: text_of("table")?,
+        on_conflict,
+        key_column: text_of("keyColumn"),
+        version_column: text_of("versionColumn"),
+        columns: build_columns(sink.get("columns"))?,
+        delete_when: parsed(sink.get("deleteWhen")),
+        progress: if text_of("progress")? == "state" { ProgressPlace::State } else { ProgressPlace::Sink },
+        progress_interval: sink.get("progressInterval")?.duration()?,
+    })
 }
 
 fn conflict_mode(name: &str) -> Option<ConflictMode> {

@@ -13,6 +13,7 @@ use super::nearest::nearest;
 use super::node::{Data, Entry, Node, Origin, quoted};
 use super::problem::{Problem, Problems, code};
 use super::schema::{Choice, Field, Kind, Preset, Table, TextRule, names};
+use super::show::is_secret_name;
 use super::value::{Held, Value};
 
 /// The checked form of `node`, called `name` in messages; nothing if it is not what `kind` says.
@@ -103,6 +104,9 @@ impl Subject<'_> {
 
     fn malformed(&self, why: &str) -> Problem {
         let message = match (self.node.origin, &self.node.data) {
+            (Origin::File, _) if is_secret_name(self.name.rsplit('.').next().unwrap_or_default()) => {
+                format!("the value is not right for \"{}\": {why}", self.name)
+            }
             (Origin::File, Data::Text(text) | Data::Number(text)) => {
                 format!("{} is not right for \"{}\": {why}", quoted(text), self.name)
             }

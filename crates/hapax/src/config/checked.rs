@@ -9,6 +9,8 @@ use hapax_model::delivery::Delivery;
 use hapax_model::field::FieldPath;
 use hapax_model::mode::{ConflictMode, ProgressPlace};
 use hapax_model::units::{ByteSize, Share};
+#[cfg(feature = "postgres")]
+use hapax_sql::postgres::PostgresUrl;
 
 use super::problem::Place;
 
@@ -19,8 +21,29 @@ pub(crate) struct Config {
     pub(crate) state: StateUrl,
     /// `memory`: one budget for all buffers of the process.
     pub(crate) memory: ByteSize,
+    /// `http`: metrics and health, if they are wanted.
+    pub(crate) http: Option<Http>,
+    /// `alerts.webhook`: whom to call, if anybody.
+    pub(crate) webhook: Option<Secret>,
     /// `workflows`, in the order of the files; ids are unique.
     pub(crate) workflows: Vec<Workflow>,
+}
+
+/// `http`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Http {
+    pub(crate) listen: std::net::SocketAddr,
+    pub(crate) token: Option<Secret>,
+}
+
+/// A text that never prints.
+#[derive(Clone, PartialEq, Eq)]
+pub(crate) struct Secret(pub(crate) String);
+
+impl std::fmt::Debug for Secret {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("***")
+    }
 }
 
 /// Where the process keeps what belongs to no target.
@@ -28,6 +51,9 @@ pub(crate) struct Config {
 pub(crate) enum StateUrl {
     /// A SQLite database at this path.
     Sqlite(PathBuf),
+    /// A PostgreSQL database.
+    #[cfg(feature = "postgres")]
+    Postgres(PostgresUrl),
     /// Nowhere.
     None,
 }
@@ -85,6 +111,7 @@ pub(crate) struct GenerateSource {
     pub(crate) updates: Share,
     pub(crate) deletes: Share,
     pub(crate) poison: Share,
+    pub(crate) lanes: u32,
 }
 
 /// Where events go, with the name that is part of the progress key.
@@ -98,13 +125,45 @@ pub(crate) struct Sink {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Target {
     Sqlite(SqliteSink),
+    #[cfg(feature = "postgres")]
+    Postgres(PostgresSink),
+}
+
+impl Target {
+    /// What every kind of table has.
+    pub(crate) const fn table(&self) -> &TableSink {
+        match self {
+            Self::Sqlite(sqlite) => &sqlite.table,
+            #[cfg(feature = "postgres")]
+            Self::Postgres(postgres) => &postgres.table,
+        }
+    }
 }
 
 /// `sink.sqlite`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct SqliteSink {
     pub(crate) path: PathBuf,
-    pub(crate) table: String,
+    pub(crate) table: TableSink,
+    pub(crate) busy_timeout: Duration,
+}
+
+/// `sink.postgres`.
+#[cfg(feature = "postgres")]
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct PostgresSink {
+    pub(crate) url: PostgresUrl,
+    pub(crate) table: TableSink,
+    pub(crate) connections: usize,
+    pub(crate) statement_timeout: Duration,
+    pub(crate) lock_timeout: Duration,
+    pub(crate) idle_timeout: Duration,
+}
+
+/// A table of any database.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct TableSink {
+    pub(crate) name: String,
     /// Without it: `update` where key fields or a primary key are known, else `append`.
     pub(crate) on_conflict: Option<ConflictMode>,
     pub(crate) key_column: Option<String>,
@@ -113,7 +172,6 @@ pub(crate) struct SqliteSink {
     pub(crate) delete_when: Option<Condition>,
     pub(crate) progress: ProgressPlace,
     pub(crate) progress_interval: Duration,
-    pub(crate) busy_timeout: Duration,
 }
 
 /// How columns are filled.

@@ -127,6 +127,22 @@ pub(crate) fn without_password(text: &str) -> String {
         rest = &after[authority_end..];
     }
     out.push_str(rest);
+    without_parameter(&out)
+}
+
+/// The text with `***` in place of the value of each `password=` of a URL's query.
+fn without_parameter(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(at) = rest.find("password=") {
+        let (before, after) = rest.split_at(at + "password=".len());
+        out.push_str(before);
+        let asked = matches!(out[..out.len() - "password=".len()].chars().last(), Some('?' | '&'));
+        let end = if asked { after.find(['&', '#', ' ', '"']).unwrap_or(after.len()) } else { 0 };
+        out.push_str(if asked { "***" } else { "" });
+        rest = &after[end..];
+    }
+    out.push_str(rest);
     out
 }
 
@@ -141,6 +157,11 @@ mod tests {
             ("postgres://me:pw@host/db", "postgres://me:***@host/db"),
             ("postgres://me:p@w@host/db", "postgres://me:***@host/db"),
             ("postgres://me@host/db", "postgres://me@host/db"),
+            (
+                "postgres://h/db?user=me&password=p%20w&sslmode=require",
+                "postgres://h/db?user=me&password=***&sslmode=require",
+            ),
+            ("nopassword=7", "nopassword=7"),
             ("sqlite://a/b@c.db", "sqlite://a/b@c.db"),
             ("http://a:b@c http://d:e@f", "http://a:***@c http://d:***@f"),
             ("plain", "plain"),

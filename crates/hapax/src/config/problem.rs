@@ -178,12 +178,18 @@ pub(crate) mod code {
     pub(crate) const CONTRADICTION: &str = "HX1033";
     /// Something that a later version will have.
     pub(crate) const NOT_YET: &str = "HX1040";
+    /// A kind of system that this edition was built without.
+    pub(crate) const NOT_IN_EDITION: &str = "HX1300";
+    /// `http.listen` is an address that other machines can reach, and there is no token.
+    pub(crate) const OPEN_TO_ALL: &str = "HX1350";
+    /// `alerts` in a build without outgoing HTTP.
+    pub(crate) const NO_HTTP: &str = "HX1351";
     /// A warning: a field that changes nothing.
     pub(crate) const NO_EFFECT: &str = "HX1050";
 
     /// Every code above, for the tests that compare them with their pages.
     #[cfg(test)]
-    pub(crate) const ALL: [&str; 24] = [
+    pub(crate) const ALL: [&str; 27] = [
         UNREADABLE,
         TOO_LARGE,
         SYNTAX,
@@ -207,6 +213,9 @@ pub(crate) mod code {
         SET_TWICE,
         CONTRADICTION,
         NOT_YET,
+        NOT_IN_EDITION,
+        OPEN_TO_ALL,
+        NO_HTTP,
         NO_EFFECT,
     ];
 }

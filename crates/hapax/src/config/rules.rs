@@ -15,6 +15,8 @@ use super::value::Value;
 /// Checks the whole configuration.
 pub(crate) fn check_rules(effective: &Value, problems: &mut Problems, warnings: &mut Problems) {
     check_state(effective, problems);
+    check_http(effective, problems);
+    check_alerts(effective, problems);
     let workflows = effective.get("workflows").map_or(&[][..], Value::items);
     let mut ids: HashMap<&str, &Place> = HashMap::new();
     for workflow in workflows {
@@ -58,9 +60,48 @@ fn check_unique<'a>(
 fn check_state(effective: &Value, problems: &mut Problems) {
     let Some(state) = effective.get("state") else { return };
     if state.text().is_some_and(|url| url.starts_with("postgres")) {
-        let message = "PostgreSQL as state store is planned, and not in this build";
-        let cure = "write state: \"sqlite://hapax-data/state.db\", or state: none";
-        problems.add(Problem::new(&state.place, code::NOT_YET, message, cure));
+        check_postgres_url(state, "state", problems);
+    }
+}
+
+/// Reads the URL with the connector's own words, which never quote it.
+#[cfg(feature = "postgres")]
+fn check_postgres_url(url: &Value, name: &str, problems: &mut Problems) {
+    use hapax_sql::postgres::PostgresUrl;
+    if let Some(Err(error)) = url.text().map(str::parse::<PostgresUrl>) {
+        let cure = "write postgres://user:password@host:port/database?sslmode=…, the password best as ${NAME}";
+        problems.add(Problem::new(&url.place, error.code(), format!("\"{name}\": {error}"), cure));
+    }
+}
+
+#[cfg(not(feature = "postgres"))]
+fn check_postgres_url(url: &Value, name: &str, problems: &mut Problems) {
+    problems.add(no_postgres(&url.place, name));
+}
+
+/// Built for one system or another: what is left out is said, not guessed at.
+#[cfg(not(feature = "postgres"))]
+fn no_postgres(place: &Place, name: &str) -> Problem {
+    let message = format!("\"{name}\" names PostgreSQL, and this edition has no PostgreSQL");
+    Problem::new(place, code::NOT_IN_EDITION, message, "build with --features postgres, or write another kind")
+}
+
+/// What other machines can reach is not left open to all of them.
+fn check_http(effective: &Value, problems: &mut Problems) {
+    let (Some(listen), None) = (effective.at("http.listen"), effective.at("http.token")) else { return };
+    let Some(address) = listen.text().and_then(|text| text.parse::<std::net::SocketAddr>().ok()) else { return };
+    if !address.ip().is_loopback() {
+        let message = format!("other machines can reach {address}, and there is no token");
+        let cure = "write token: \"${HAPAX_HTTP_TOKEN}\" beside it, or listen on 127.0.0.1";
+        problems.add(Problem::new(&listen.place, code::OPEN_TO_ALL, message, cure));
+    }
+}
+
+fn check_alerts(effective: &Value, problems: &mut Problems) {
+    if let Some(webhook) = effective.at("alerts.webhook").filter(|_| !cfg!(feature = "http")) {
+        let message = "this build has no outgoing HTTP, so nobody would be called";
+        let cure = "build with the feature http, or remove alerts";
+        problems.add(Problem::new(&webhook.place, code::NO_HTTP, message, cure));
     }
 }
 
@@ -76,10 +117,43 @@ fn check_sinks(workflow: &Value, effective: &Value, problems: &mut Problems, war
     for name in several.iter().filter_map(|sink| sink.get("name")) {
         check_unique(&mut names, name, code::DUPLICATE_SINK, "sink", problems);
     }
-    for sqlite in single.into_iter().chain(several).filter_map(|sink| sink.get("sqlite")) {
-        check_table(sqlite, problems);
-        check_modes(sqlite, problems);
-        check_progress(sqlite, effective, problems, warnings);
+    for sink in single.into_iter().chain(several) {
+        if let Some(sqlite) = sink.get("sqlite") {
+            check_table(sqlite, problems);
+        }
+        if let Some(postgres) = sink.get("postgres") {
+            check_postgres(postgres, problems);
+        }
+        for table in ["sqlite", "postgres"].into_iter().filter_map(|kind| sink.get(kind)) {
+            check_modes(table, problems);
+            check_progress(table, effective, problems, warnings);
+        }
+    }
+}
+
+#[cfg(not(feature = "postgres"))]
+fn check_postgres(postgres: &Value, problems: &mut Problems) {
+    problems.add(no_postgres(&postgres.place, "sink"));
+}
+
+/// The URL, and the table's name, of which our own schema has no part.
+#[cfg(feature = "postgres")]
+fn check_postgres(postgres: &Value, problems: &mut Problems) {
+    use hapax_sql::postgres::TableName;
+    if let Some(url) = postgres.get("url") {
+        check_postgres_url(url, "url", problems);
+    }
+    let Some(table) = postgres.get("table") else { return };
+    match table.text().map(str::parse::<TableName>) {
+        Some(Err(error)) => {
+            let cure = "write table or schema.table, with a name that holds a point in double quotes";
+            problems.add(Problem::new(&table.place, code::MALFORMED, format!("\"table\": {error}"), cure));
+        }
+        Some(Ok(name)) if name.schema() == Some("hapax") => {
+            let message = "the schema hapax is Hapax's own";
+            problems.add(Problem::new(&table.place, code::CONTRADICTION, message, "name a table of yours"));
+        }
+        Some(Ok(_)) | None => {}
     }
 }
 
@@ -93,8 +167,8 @@ fn check_table(sqlite: &Value, problems: &mut Problems) {
 }
 
 /// Fields of a SQL sink that only some conflict modes have a use for.
-fn check_modes(sqlite: &Value, problems: &mut Problems) {
-    let mode = sqlite.get("onConflict").and_then(Value::text);
+fn check_modes(sink: &Value, problems: &mut Problems) {
+    let mode = sink.get("onConflict").and_then(Value::text);
     let needs: [(&str, &[Option<&str>], &str); 3] = [
         ("versionColumn", &[Some("newer")], "only onConflict: newer compares versions; write that, or remove it"),
         (
@@ -109,7 +183,7 @@ fn check_modes(sqlite: &Value, problems: &mut Problems) {
         ),
     ];
     for (name, modes, cure) in needs {
-        if let Some(field) = sqlite.get(name).filter(|_| !modes.contains(&mode)) {
+        if let Some(field) = sink.get(name).filter(|_| !modes.contains(&mode)) {
             let message = match mode {
                 Some(mode) => format!("\"{name}\" has no meaning with onConflict: {mode}"),
                 None => format!("\"{name}\" has no meaning without onConflict"),
@@ -119,15 +193,15 @@ fn check_modes(sqlite: &Value, problems: &mut Problems) {
     }
 }
 
-fn check_progress(sqlite: &Value, effective: &Value, problems: &mut Problems, warnings: &mut Problems) {
-    let Some(progress) = sqlite.get("progress") else { return };
+fn check_progress(sink: &Value, effective: &Value, problems: &mut Problems, warnings: &mut Problems) {
+    let Some(progress) = sink.get("progress") else { return };
     let in_state = progress.text() == Some("state");
     if in_state && effective.get("state").and_then(Value::text) == Some("none") {
         let message = "progress: state needs a state store, and state is none";
         let cure = "write progress: sink, or state: \"sqlite://hapax-data/state.db\"";
         problems.add(Problem::new(&progress.place, code::CONTRADICTION, message, cure));
     }
-    if let Some(interval) = sqlite.get("progressInterval").filter(|interval| !in_state && written(interval)) {
+    if let Some(interval) = sink.get("progressInterval").filter(|interval| !in_state && written(interval)) {
         let message = "\"progressInterval\" has no effect: with progress: sink every commit saves the position";
         warnings.add(Problem::new(&interval.place, code::NO_EFFECT, message, "remove it"));
     }

@@ -60,3 +60,36 @@ fn fields_without_effect_are_warned_of() {
     let told: Vec<_> = loaded.warnings.iter().map(|it| (it.place.line, it.code, it.cure.as_str())).collect();
     assert_eq!(told, [(2, "HX1050", "remove it"), (7, "HX1050", "remove it")]);
 }
+
+/// Goal: metrics are never open to other machines by mistake. Method: addresses with and without a token.
+#[test]
+fn an_address_for_everybody_needs_a_token() {
+    for open in ["0.0.0.0:8077", "[::]:8077", "192.168.1.7:80"] {
+        let text = format!("http:\n  listen: \"{open}\"\n");
+        assert_problem(&text, 2, "HX1350", &["other machines can reach", "token", "127.0.0.1"]);
+        let guarded = loaded(&format!("{text}  token: 0123456789abcdef\n"));
+        assert!(!format!("{:?}", guarded.config.http).contains("0123456789"), "a token never prints");
+        assert!(!guarded.to_yaml().contains("0123456789"), "{}", guarded.to_yaml());
+    }
+    let at_home = loaded("http: {}\n").config.http.expect("http");
+    assert_eq!((at_home.listen.to_string().as_str(), at_home.token), ("127.0.0.1:8077", None));
+    assert_eq!(loaded("memory: 64MiB\n").config.http, None);
+    assert_problem("http: { listen: \"localhost:80\" }\n", 1, "HX1016", &["no address with a port"]);
+    assert_problem("http: { token: hunter2 }\n", 1, "HX1016", &["easily guessed"]);
+}
+
+/// Goal: a webhook is a URL, and a secret. Method: wrong ones, a right one, and what is printed of each.
+#[test]
+fn a_webhook_is_a_url_and_a_secret() {
+    for wrong in ["hunter2", "ftp://hunter2", "https://", "https://me:hunter2@host/", "https://host/hunter2 x"] {
+        let text = format!("alerts:\n  webhook: \"{wrong}\"\n");
+        assert_problem(&text, 2, "HX1016", &["alerts.webhook"]);
+        let problems = format!("{:?}", crate::config::tests::problems_of(&text));
+        assert!(!problems.contains("hunter2"), "{problems}");
+    }
+    if cfg!(feature = "http") {
+        let right = loaded("alerts: { webhook: \"https://host/hunter2\" }\n");
+        assert!(right.config.webhook.as_ref().is_some_and(|url| url.0.ends_with("hunter2")));
+        assert!(!format!("{:?} {} {}", right.config, right.to_yaml(), right.to_json()).contains("hunter2"));
+    }
+}

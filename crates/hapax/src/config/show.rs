@@ -10,7 +10,7 @@ use super::value::{Held, Value};
 
 const MASK: &str = "***";
 /// Under these names the whole value is a secret, wherever it came from.
-const SECRET_NAMES: [&str; 3] = ["password", "secret", "token"];
+const SECRET_NAMES: [&str; 4] = ["password", "secret", "token", "webhook"];
 
 /// The configuration as YAML.
 pub(crate) fn to_yaml(value: &Value) -> String {
@@ -60,7 +60,8 @@ fn named(value: &Value) -> Option<Box<dyn Iterator<Item = (&str, &Value)> + '_>>
     }
 }
 
-fn is_secret_name(name: &str) -> bool {
+/// Whether a field of this name holds a secret.
+pub(super) fn is_secret_name(name: &str) -> bool {
     SECRET_NAMES.contains(&name)
 }
 

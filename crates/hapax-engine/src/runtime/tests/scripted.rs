@@ -15,7 +15,9 @@ use hapax_model::progress::{Progress, Witness};
 use hapax_model::transaction::{Move, TransactionState};
 
 use crate::batch::{Batch, Inputs};
-use crate::sink::{Claim, Committed, EpochRecord, SinkError, Target, TargetIdentity, TransactionalSink, Written};
+use crate::sink::{
+    Claim, Committed, EpochRecord, SinkError, Target, TargetIdentity, TransactionalSink, Written, causes_of,
+};
 use crate::source::{Follow, Held, Polled, Room, Source, SourceError, StartAt};
 use crate::state::{DeliveryNote, Lease, StateError, StateStore, TakeOver};
 
@@ -181,7 +183,8 @@ impl MemorySink {
         world.letters.extend(batch.letters().iter().map(|(_, letter)| letter.clone()));
         world.epochs.push(record.clone());
         let dead_inputs = batch.letters().iter().map(|(input, _)| *input).collect();
-        Ok(Committed { stored: true, progress, written: Written::default(), dead_inputs })
+        let causes = causes_of(batch, &[]);
+        Ok(Committed { stored: true, progress, written: Written::default(), dead_inputs, causes })
     }
 
     fn steal(&self) {

@@ -5,6 +5,7 @@
 //! Not here: rules that look at several fields (`rules`).
 
 mod delivery;
+mod operations;
 mod root;
 mod rules_of_text;
 mod sinks;

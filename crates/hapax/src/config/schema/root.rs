@@ -1,6 +1,7 @@
 //! The file as a whole, and a workflow.
 
 use super::delivery::DELIVERY;
+use super::operations::{ALERTS, HTTP};
 use super::rules_of_text::{ID, STATE};
 use super::sinks::{NAMED_SINK, SINK};
 use super::sources::SOURCE;
@@ -15,7 +16,7 @@ pub(crate) static ROOT: Table = Table {
             "state",
             Kind::Text(&STATE),
             "Where the process keeps what belongs to no target: the witness, leases, dead letters and progress of \
-             `progress: state`. `sqlite://` and a path, or `none`.",
+             `progress: state`. `sqlite://` and a path, the URL of a PostgreSQL database, or `none`.",
         )
         .or("sqlite://hapax-data/state.db"),
         Field::new(
@@ -30,8 +31,9 @@ pub(crate) static ROOT: Table = Table {
             "The default of all workflows, field by field. A mechanism is inherited only together with its guarantee.",
         ),
         Field::new("workflows", WORKFLOWS, "What is delivered from where to where.").or("[]"),
+        Field::new("http", Kind::Object(&HTTP), "Metrics and health over HTTP, while `run` runs. Off if it is absent."),
+        Field::new("alerts", Kind::Object(&ALERTS), "Where to call when something needs a person."),
         Field::planned("broker", "The broker."),
-        Field::planned("alerts", "Where to call when something needs a person."),
         Field::planned("tests", "Inputs and expected outputs of workflows."),
     ],
     exactly_one_of: &[],

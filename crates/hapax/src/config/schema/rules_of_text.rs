@@ -76,11 +76,70 @@ pub(super) static STATE: TextRule = TextRule {
         None => Err("it has no ://".into()),
         Some(("sqlite", "")) => Err("the path is missing".into()),
         Some(("sqlite", path)) => some_text(path),
-        // Known, and refused with its own code by the rules.
-        Some(("postgres" | "postgresql", _)) => Ok(()),
+        // The rules read the rest, and know whether this edition has PostgreSQL.
+        Some(("postgres" | "postgresql", _)) => some_text(text),
         Some((scheme, _)) => Err(format!("{scheme:?} is no state store")),
     },
-    pattern: "^(none$|sqlite://.+)",
+    pattern: "^(none$|sqlite://.+|postgres(ql)?://.+)",
+};
+
+/// Only the scheme: the rules read the rest with the connector's own words, and never quote it.
+pub(super) static POSTGRES_URL: TextRule = TextRule {
+    what: "the URL of a PostgreSQL database",
+    example: "\"postgres://user@localhost/shop\"",
+    check: some_text,
+    pattern: "^postgres(ql)?://.+",
+};
+
+pub(super) static POSTGRES_TABLE: TextRule = TextRule {
+    what: "the name of a table, with or without its schema",
+    example: "orders",
+    check: some_text,
+    pattern: "",
+};
+
+pub(super) static LISTEN: TextRule = TextRule {
+    what: "an IP address and a port",
+    example: "\"127.0.0.1:8077\"",
+    check: |text| match text.parse::<std::net::SocketAddr>() {
+        Ok(_) => Ok(()),
+        Err(_) if !text.contains(':') => Err("the port is missing".into()),
+        Err(_) => Err("it is no address with a port; names are not looked up".into()),
+    },
+    pattern: ":[0-9]{1,5}$",
+};
+
+const SHORTEST_TOKEN: usize = 16;
+
+pub(super) static TOKEN: TextRule = TextRule {
+    what: "a secret of 16 to 4096 visible ASCII characters",
+    example: "\"${HAPAX_HTTP_TOKEN}\"",
+    check: |text| match text.chars().find(|c| !c.is_ascii_graphic()) {
+        Some(_) => Err("it holds a character that a header cannot carry".into()),
+        None if text.len() < SHORTEST_TOKEN => Err(format!("it has {} characters, and is easily guessed", text.len())),
+        None => some_text(text),
+    },
+    pattern: "^[!-~]{16,4096}$",
+};
+
+pub(super) static WEBHOOK: TextRule = TextRule {
+    what: "a URL that begins with https:// or http://",
+    example: "\"https://chat.example.org/hooks/${HOOK}\"",
+    check: |text| {
+        let rest = text.strip_prefix("https://").or_else(|| text.strip_prefix("http://"));
+        let Some(rest) = rest else { return Err("it begins neither with https:// nor with http://".into()) };
+        match rest.split(['/', '?', '#']).next() {
+            None | Some("") => Err("the host is missing".into()),
+            Some(authority) if authority.contains('@') => {
+                Err("it holds a user or a password, which are not sent; put a secret into the path".into())
+            }
+            Some(_) if text.chars().any(|c| !c.is_ascii_graphic()) => {
+                Err("it holds a space or another character that must be written with %".into())
+            }
+            Some(_) => some_text(text),
+        }
+    },
+    pattern: "^https?://[^/@]+",
 };
 
 fn some_text(text: &str) -> Result<(), String> {

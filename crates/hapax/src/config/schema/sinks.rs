@@ -1,10 +1,10 @@
 //! Where events go.
 
-use super::rules_of_text::{COLUMN_NAME, CONDITION, FIELD_PATH, ID, PATH, TABLE_NAME};
+use super::rules_of_text::{COLUMN_NAME, CONDITION, FIELD_PATH, ID, PATH, POSTGRES_TABLE, POSTGRES_URL, TABLE_NAME};
 use super::{Choice, Field, Kind, Table};
 
 const SQLITE_FIELD: Field = Field::new("sqlite", Kind::Object(&SQLITE), "A table of a SQLite database.");
-const POSTGRES_FIELD: Field = Field::planned("postgres", "A table of a PostgreSQL database.");
+const POSTGRES_FIELD: Field = Field::new("postgres", Kind::Object(&POSTGRES), "A table of a PostgreSQL database.");
 const MYSQL_FIELD: Field = Field::planned("mysql", "A table of a MySQL or MariaDB database.");
 const KAFKA_FIELD: Field = Field::planned("kafka", "A topic of a Kafka cluster.");
 const HTTP_FIELD: Field = Field::planned("http", "An HTTP endpoint.");
@@ -52,6 +52,44 @@ static STRICT: [Choice; 1] =
 
 static PATH_OF_COLUMN: Kind = Kind::Text(&FIELD_PATH);
 
+// What every table has, whatever its database.
+const ON_CONFLICT_FIELD: Field = Field::new(
+    "onConflict",
+    Kind::Choice(&ON_CONFLICT),
+    "What happens when a row's key exists. Without it: `update` where `keyFields` or a primary key are known, \
+     else `append`; `hapax check` prints which.",
+);
+const KEY_COLUMN_FIELD: Field = Field::new(
+    "keyColumn",
+    Kind::Text(&COLUMN_NAME),
+    "A column for the key: the entity key with `update` and `newer`, the event key with `ignore`. Without it the \
+     unique index over `keyFields` is used.",
+);
+const VERSION_COLUMN_FIELD: Field = Field::new(
+    "versionColumn",
+    Kind::Text(&COLUMN_NAME),
+    "The column that `newer` compares. Without it `hapax_version`, which the sink fills itself.",
+);
+const COLUMNS_FIELD: Field = Field::new(
+    "columns",
+    Kind::Map { of: &PATH_OF_COLUMN, or: &STRICT },
+    "Only what differs from the event's names: column and path, such as `{ id: .order.id }`. Fields of an event \
+     without a column are counted and named once.",
+);
+const DELETE_WHEN_FIELD: Field = Field::new(
+    "deleteWhen",
+    Kind::Text(&CONDITION),
+    "An event that matches deletes its row (`update`) or marks it as deleted (`newer`).",
+);
+const PROGRESS_FIELD: Field =
+    Field::new("progress", Kind::Choice(&PROGRESS), "Where the delivery's progress is kept.").or("sink");
+const PROGRESS_INTERVAL_FIELD: Field = Field::new(
+    "progressInterval",
+    Kind::Duration { least: 1, most: 3_600_000 },
+    "How often the position is saved with `progress: state`.",
+)
+.or("1s");
+
 static SQLITE: Table = Table {
     name: "sink.sqlite",
     doc: "A table of a SQLite database. Columns are filled by name, with the types of the live table.",
@@ -63,47 +101,73 @@ static SQLITE: Table = Table {
         )
         .required(),
         Field::new("table", Kind::Text(&TABLE_NAME), "The table; always quoted.").required(),
-        Field::new(
-            "onConflict",
-            Kind::Choice(&ON_CONFLICT),
-            "What happens when a row's key exists. Without it: `update` where `keyFields` or a primary key are known, \
-             else `append`; `hapax check` prints which.",
-        ),
-        Field::new(
-            "keyColumn",
-            Kind::Text(&COLUMN_NAME),
-            "A column for the key: the entity key with `update` and `newer`, the event key with `ignore`. Without it the \
-             unique index over `keyFields` is used.",
-        ),
-        Field::new(
-            "versionColumn",
-            Kind::Text(&COLUMN_NAME),
-            "The column that `newer` compares. Without it `hapax_version`, which the sink fills itself.",
-        ),
-        Field::new(
-            "columns",
-            Kind::Map { of: &PATH_OF_COLUMN, or: &STRICT },
-            "Only what differs from the event's names: column and path, such as `{ id: .order.id }`. Fields of an event \
-             without a column are counted and named once.",
-        ),
-        Field::new(
-            "deleteWhen",
-            Kind::Text(&CONDITION),
-            "An event that matches deletes its row (`update`) or marks it as deleted (`newer`).",
-        ),
-        Field::new("progress", Kind::Choice(&PROGRESS), "Where the delivery's progress is kept.").or("sink"),
-        Field::new(
-            "progressInterval",
-            Kind::Duration { least: 1, most: 3_600_000 },
-            "How often the position is saved with `progress: state`.",
-        )
-        .or("1s"),
+        ON_CONFLICT_FIELD,
+        KEY_COLUMN_FIELD,
+        VERSION_COLUMN_FIELD,
+        COLUMNS_FIELD,
+        DELETE_WHEN_FIELD,
+        PROGRESS_FIELD,
+        PROGRESS_INTERVAL_FIELD,
         Field::new(
             "busyTimeout",
             Kind::Duration { least: 0, most: 3_600_000 },
             "How long to wait for another writer of the database.",
         )
         .or("5s"),
+    ],
+    exactly_one_of: &[],
+};
+
+static POSTGRES: Table = Table {
+    name: "sink.postgres",
+    doc: "A table of a PostgreSQL database. Columns are filled by name, with the types of the live table.",
+    fields: &[
+        Field::new(
+            "url",
+            Kind::Text(&POSTGRES_URL),
+            "The database, as libpq writes it: user, password, hosts, database, `sslmode`, `sslrootcert`, `sslcert`, \
+             `sslkey`. The password is best kept in a variable.",
+        )
+        .required(),
+        Field::new(
+            "table",
+            Kind::Text(&POSTGRES_TABLE),
+            "The table, with its schema if it is not found by the search path; always quoted, so upper case counts.",
+        )
+        .required(),
+        ON_CONFLICT_FIELD,
+        KEY_COLUMN_FIELD,
+        VERSION_COLUMN_FIELD,
+        COLUMNS_FIELD,
+        DELETE_WHEN_FIELD,
+        PROGRESS_FIELD,
+        PROGRESS_INTERVAL_FIELD,
+        Field::new(
+            "connections",
+            Kind::Integer { least: 1, most: 1000 },
+            "How many sessions all lanes and workflows of this process share with this database. Where several \
+             workflows name one `url`, the largest number counts.",
+        )
+        .or("8"),
+        Field::new(
+            "statementTimeout",
+            Kind::Duration { least: 100, most: 3_600_000 },
+            "How long one statement may run before the server ends it.",
+        )
+        .or("60s"),
+        Field::new(
+            "lockTimeout",
+            Kind::Duration { least: 10, most: 3_600_000 },
+            "How long one statement may wait for a lock.",
+        )
+        .or("5s"),
+        Field::new(
+            "idleTimeout",
+            Kind::Duration { least: 1_000, most: 3_600_000 },
+            "How long an open transaction may wait for its worker before the server ends the session: what frees the \
+             locks of a worker that hangs.",
+        )
+        .or("10s"),
     ],
     exactly_one_of: &[],
 };

@@ -63,6 +63,13 @@ static GENERATE: Table = Table {
         Field::new("updates", Kind::Share, "How many of the events change an order that exists.").or("0%"),
         Field::new("deletes", Kind::Share, "How many of the events delete an order.").or("0%"),
         Field::new("poison", Kind::Share, "How many of the events cannot be delivered.").or("0%"),
+        Field::new(
+            "lanes",
+            Kind::Integer { least: 1, most: 64 },
+            "In how many lanes the stream is delivered side by side. All events of one order are in one lane; each \
+             lane is a delivery of its own.",
+        )
+        .or("1"),
     ],
     exactly_one_of: &[],
 };

@@ -1,4 +1,4 @@
-//! Reads the target and the state store as any user could: the only place that knows the names of Hapax's tables.
+//! Looking at SQLite files.
 //!
 //! Reads: `hapax_progress`, `hapax_epochs`, `hapax_dead_letters`, `hapax_witness`, the user's table. Writes: nothing,
 //! and closing one of these connections never checkpoints, so that a crash stays as the crash left it.
@@ -10,7 +10,10 @@ use anyhow::Context;
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension, Transaction, TransactionBehavior};
 
+use super::{Blind, Subject};
 use crate::check::history::{BalanceRow, BalanceSeen, EpochRow, Found, LetterRow, ProgressRow, Sample};
+use crate::database::Engine;
+use crate::ddl;
 use crate::shape::{Row, Shape};
 use crate::truth::Digest;
 
@@ -18,7 +21,7 @@ use crate::truth::Digest;
 ///
 /// # Errors
 /// If it is no database.
-pub fn open(path: &Path, patience: Duration) -> anyhow::Result<Connection> {
+pub(super) fn open(path: &Path, patience: Duration) -> anyhow::Result<Connection> {
     let connection = Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_WRITE)
         .with_context(|| format!("cannot open {}", path.display()))?;
     connection.busy_timeout(patience)?;
@@ -31,7 +34,7 @@ pub fn open(path: &Path, patience: Duration) -> anyhow::Result<Connection> {
 ///
 /// # Errors
 /// If it is no database.
-pub fn write_locked(path: &Path) -> anyhow::Result<bool> {
+pub(super) fn write_locked(path: &Path) -> anyhow::Result<bool> {
     let mut connection = Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
     connection.busy_timeout(Duration::ZERO)?;
@@ -45,20 +48,26 @@ pub fn write_locked(path: &Path) -> anyhow::Result<bool> {
     }
 }
 
-/// Which delivery is looked at, and in what kind of table it ends.
-#[derive(Debug, Clone)]
-pub struct Subject {
-    /// The workflow's id.
-    pub workflow: String,
-    /// The kind of table.
-    pub shape: Shape,
+/// Busy passes; anything else does not.
+pub(super) fn blind(error: rusqlite::Error) -> Blind {
+    use rusqlite::ErrorCode::{DatabaseBusy, DatabaseLocked, SchemaChanged};
+    match error.sqlite_error_code() {
+        // A writer that is just committing a rollback journal shuts everyone out for a moment.
+        Some(DatabaseBusy | DatabaseLocked | SchemaChanged) => Blind::Now(error.into()),
+        _ => Blind::Ever(error.into()),
+    }
+}
+
+/// How many rows the table has.
+pub(super) fn count_rows(connection: &Connection) -> rusqlite::Result<u64> {
+    connection.query_row("SELECT count(*) FROM orders", [], |row| count(row, 0))
 }
 
 /// One consistent look at a target that keeps its own progress; none before the first claim.
 ///
 /// # Errors
 /// What the database says; busy is one of the things it may say.
-pub fn sample(connection: &mut Connection, subject: &Subject) -> rusqlite::Result<Option<Sample>> {
+pub(super) fn sample(connection: &mut Connection, subject: &Subject) -> rusqlite::Result<Option<Sample>> {
     let transaction = connection.transaction()?;
     let Some(progress) = progress(&transaction, &subject.workflow)? else { return Ok(None) };
     let rows = rows(&transaction, subject.shape)?;
@@ -76,7 +85,7 @@ pub fn sample(connection: &mut Connection, subject: &Subject) -> rusqlite::Resul
 ///
 /// # Errors
 /// What the database says.
-pub fn found(connection: &mut Connection, subject: &Subject) -> rusqlite::Result<Found> {
+pub(super) fn found(connection: &mut Connection, subject: &Subject) -> rusqlite::Result<Found> {
     let transaction = connection.transaction()?;
     let found = Found {
         rows: rows(&transaction, subject.shape)?,
@@ -149,8 +158,9 @@ fn rows(transaction: &Transaction<'_>, shape: Shape) -> rusqlite::Result<Vec<Row
         return Ok(Vec::new());
     }
     let sql = format!(
-        "SELECT n, order_id, region, reference, account, amount, op, slot, version FROM orders WHERE {} ORDER BY rowid",
-        shape.alive()
+        "SELECT n, order_id, region, reference, account, amount, op, slot, version FROM orders WHERE {} ORDER BY {}",
+        ddl::alive(shape),
+        ddl::arrival(Engine::Sqlite)
     );
     let mut statement = transaction.prepare(&sql)?;
     statement
@@ -184,7 +194,7 @@ fn balances(transaction: &Transaction<'_>, shape: Shape) -> rusqlite::Result<Vec
 ///
 /// # Errors
 /// What the database says.
-pub fn witness_epoch(path: &Path, workflow: &str) -> anyhow::Result<u64> {
+pub(super) fn witness_epoch(path: &Path, workflow: &str) -> anyhow::Result<u64> {
     if !path.exists() {
         return Ok(0);
     }
@@ -201,7 +211,7 @@ pub fn witness_epoch(path: &Path, workflow: &str) -> anyhow::Result<u64> {
 ///
 /// # Errors
 /// What the database says.
-pub fn letters_in(path: &Path) -> anyhow::Result<Vec<LetterRow>> {
+pub(super) fn letters_in(path: &Path) -> anyhow::Result<Vec<LetterRow>> {
     if !path.exists() {
         return Ok(Vec::new());
     }

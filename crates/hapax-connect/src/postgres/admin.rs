@@ -1,0 +1,274 @@
+//! What a person does to deliveries: list, reset, adopt, forget. Each function is one transaction.
+//!
+//! Reads and writes our tables, in a target or in a state store. Invariant: whatever moves a delivery also fences the
+//! worker that has it. Not here: questions, dry runs and the lease check, which are the command line's.
+
+use hapax_engine::books::{ADOPT_CLASH, Forgotten, LoggedEpoch, NO_DELIVERY, StoredDelivery};
+use hapax_engine::sink::SinkError;
+use hapax_model::contract::Contract;
+use hapax_model::epoch::{Epoch, Generation};
+use hapax_model::fault::point;
+use hapax_model::position::{Bookmark, DeliveryId, NoPosition};
+use hapax_model::progress::Progress;
+use hapax_sql::postgres::Session;
+use hapax_sql::process::session_name;
+use tokio_postgres::Row;
+
+use super::ask;
+use super::error::{During, target_name};
+use super::progress::{self, bookmark};
+use super::tables::{damaged, has_table};
+use super::{now_ms, stored};
+
+/// All deliveries of the database.
+///
+/// # Errors
+/// If the database cannot be read.
+pub async fn deliveries(session: &Session) -> Result<Vec<StoredDelivery>, SinkError> {
+    let all = progress::all(session).await?;
+    Ok(all.into_iter().map(|(id, progress, updated_at_ms)| StoredDelivery { id, progress, updated_at_ms }).collect())
+}
+
+/// Moves a delivery to another place in its source, and fences the worker that has it, which then goes on from there.
+///
+/// `contract` replaces the stored one (a person accepts what changed); with it, a delivery without progress is made.
+///
+/// # Errors
+/// `HX4192` if there is no such delivery and no contract to make it with; else what the database said.
+pub async fn reset(
+    session: &Session,
+    id: &DeliveryId,
+    to: &Bookmark,
+    contract: Option<&Contract>,
+) -> Result<Progress, SinkError> {
+    if !has_table(session, "progress").await? {
+        return Err(no_delivery(session, id));
+    }
+    ask::begin(session, During::Look).await?;
+    let moved = move_to(session, id, to, contract).await;
+    ask::end(session, During::Look, moved).await
+}
+
+async fn move_to(
+    session: &Session,
+    id: &DeliveryId,
+    to: &Bookmark,
+    contract: Option<&Contract>,
+) -> Result<Progress, SinkError> {
+    let update = "UPDATE hapax.progress SET generation = generation + 1, position = $4, incarnation = $5, \
+                  session = $6, updated_at_ms = $7 WHERE workflow = $1 AND sink = $2 AND lane = $3";
+    // One statement, so that a claim at the same time is waited for instead of being a clash.
+    let upsert = "INSERT INTO hapax.progress (workflow, sink, lane, generation, epoch, position, incarnation, \
+                  session, read, delivered, filtered, dead, rows, updated_at_ms, contract) \
+                  VALUES ($1, $2, $3, 1, 0, $4, $5, $6, 0, 0, 0, 0, 0, $7, $8) \
+                  ON CONFLICT (workflow, sink, lane) DO UPDATE SET generation = progress.generation + 1, \
+                  position = excluded.position, incarnation = excluded.incarnation, session = excluded.session, \
+                  updated_at_ms = excluded.updated_at_ms, contract = excluded.contract";
+    let (position, incarnation) = (to.position.to_string(), to.incarnation.to_string());
+    let (by, now) = (format!("reset by {}", session_name()), stored(now_ms()));
+    let changed = match contract.map(Contract::to_text) {
+        None => {
+            let values: ask::Values<'_> = &[&id.workflow, &id.sink, &id.lane, &position, &incarnation, &by, &now];
+            ask::execute(session, During::Look, update, values).await?
+        }
+        Some(contract) => {
+            let values: ask::Values<'_> =
+                &[&id.workflow, &id.sink, &id.lane, &position, &incarnation, &by, &now, &contract];
+            ask::execute(session, During::Look, upsert, values).await?
+        }
+    };
+    point("reset.middle");
+    if changed == 0 {
+        return Err(no_delivery(session, id));
+    }
+    // What no longer holds: that it was adopted away, and what was about to be sent.
+    for table in ["adopted", "intents"] {
+        delete(session, table, id).await?;
+    }
+    progress::look(session, id).await?.ok_or_else(|| no_delivery(session, id))
+}
+
+/// Removes the row or rows of one delivery from one of our tables, if that table is here.
+pub(super) async fn delete(session: &Session, table: &'static str, id: &DeliveryId) -> Result<u64, SinkError> {
+    if !has_table(session, table).await? {
+        return Ok(0);
+    }
+    let sql = format!("DELETE FROM hapax.{table} WHERE workflow = $1 AND sink = $2 AND lane = $3");
+    ask::execute(session, During::Look, &sql, &[&id.workflow, &id.sink, &id.lane]).await
+}
+
+/// Gives all lanes of a sink of a renamed workflow to its new name, and fences the old one for good: its workers find
+/// no progress, and a new claim under the old name is refused. Returns how many lanes moved.
+///
+/// # Errors
+/// `HX4191` if the new name already has progress on one of these lanes, `HX4192` if the old one has none.
+pub async fn adopt(session: &Session, old: &str, new: &str, sink: &str) -> Result<u64, SinkError> {
+    if !has_table(session, "progress").await? {
+        return Err(nothing_to_adopt(session, old, sink));
+    }
+    ask::begin(session, During::Look).await?;
+    let moved = move_name(session, old, new, sink).await;
+    match ask::end(session, During::Look, moved).await {
+        Ok(lanes) => Ok(lanes),
+        Err(error) => {
+            // Perhaps a first claim under the new name committed between the look and the move: then that is the reason.
+            refuse_clash(session, old, new, sink).await?;
+            Err(error)
+        }
+    }
+}
+
+async fn move_name(session: &Session, old: &str, new: &str, sink: &str) -> Result<u64, SinkError> {
+    refuse_clash(session, old, new, sink).await?;
+    let now = stored(now_ms());
+    let remember = "INSERT INTO hapax.adopted (workflow, sink, lane, by_workflow, adopted_at_ms) \
+                    SELECT workflow, sink, lane, $2, $4 FROM hapax.progress WHERE workflow = $1 AND sink = $3 \
+                    ON CONFLICT (workflow, sink, lane) DO UPDATE SET by_workflow = excluded.by_workflow";
+    ask::execute(session, During::Look, remember, &[&old, &new, &sink, &now]).await?;
+    let welcome = "DELETE FROM hapax.adopted WHERE workflow = $1 AND sink = $2";
+    ask::execute(session, During::Look, welcome, &[&new, &sink]).await?;
+    let progress = "UPDATE hapax.progress SET workflow = $2, generation = generation + 1, session = $4, \
+                    updated_at_ms = $5 WHERE workflow = $1 AND sink = $3";
+    let by = format!("adopted by {}", session_name());
+    let moved = ask::execute(session, During::Look, progress, &[&old, &new, &sink, &by, &now]).await?;
+    point("reset.middle");
+    for table in ["epochs", "dead_letters"] {
+        rename(session, table, old, new, sink).await?;
+    }
+    move_memory(session, old, new, sink).await?;
+    match moved {
+        0 => Err(nothing_to_adopt(session, old, sink)),
+        lanes => Ok(lanes),
+    }
+}
+
+async fn refuse_clash(session: &Session, old: &str, new: &str, sink: &str) -> Result<(), SinkError> {
+    let sql = "SELECT n.workflow, n.sink, n.lane FROM hapax.progress n JOIN hapax.progress o USING (sink, lane) \
+               WHERE n.workflow = $2 AND o.workflow = $1 AND sink = $3 ORDER BY lane LIMIT 1";
+    let Some(row) = ask::optional(session, During::Look, sql, &[&old, &new, &sink]).await? else { return Ok(()) };
+    let id = ask::delivery(session, &row)?;
+    Err(SinkError::Unfit {
+        code: ADOPT_CLASH,
+        target: target_name(session),
+        message: format!("{id} already has progress of its own; forget one of the two before adopting"),
+    })
+}
+
+/// Gives a state store's memory of a renamed workflow to its new name: witness and intent. For a state store that is
+/// another database than the one that holds progress, after [`adopt`] there.
+///
+/// # Errors
+/// If the state store cannot be written.
+pub async fn adopt_memory(session: &Session, old: &str, new: &str, sink: &str) -> Result<(), SinkError> {
+    ask::begin_perhaps_empty(session).await?;
+    let moved = move_memory(session, old, new, sink).await;
+    ask::end(session, During::Look, moved).await
+}
+
+async fn move_memory(session: &Session, old: &str, new: &str, sink: &str) -> Result<(), SinkError> {
+    for table in ["witness", "intents"] {
+        if has_table(session, table).await? {
+            // What the new name may remember of these lanes is from before it was given their progress.
+            let sql = format!(
+                "DELETE FROM hapax.{table} WHERE workflow = $2 AND sink = $3 \
+                 AND lane IN (SELECT lane FROM hapax.{table} WHERE workflow = $1 AND sink = $3)"
+            );
+            ask::execute(session, During::Look, &sql, &[&old, &new, &sink]).await?;
+        }
+        rename(session, table, old, new, sink).await?;
+    }
+    Ok(())
+}
+
+async fn rename(session: &Session, table: &'static str, old: &str, new: &str, sink: &str) -> Result<(), SinkError> {
+    if !has_table(session, table).await? {
+        return Ok(());
+    }
+    let sql = format!("UPDATE hapax.{table} SET workflow = $2 WHERE workflow = $1 AND sink = $3");
+    ask::execute(session, During::Look, &sql, &[&old, &new, &sink]).await?;
+    Ok(())
+}
+
+/// Removes all that is known of one delivery: progress, epoch log, dead letters, witness, intent, note. Returns
+/// whether there was progress. The user's rows stay. A worker that still has it finds itself fenced.
+///
+/// # Errors
+/// If the database cannot be written.
+pub async fn forget(session: &Session, id: &DeliveryId) -> Result<Forgotten, SinkError> {
+    ask::begin_perhaps_empty(session).await?;
+    let forgotten = delete_all(session, id).await;
+    ask::end(session, During::Look, forgotten).await
+}
+
+async fn delete_all(session: &Session, id: &DeliveryId) -> Result<Forgotten, SinkError> {
+    let progress = delete(session, "progress", id).await?;
+    for table in ["epochs", "dead_letters", "adopted", "witness", "intents", "notes", "leases"] {
+        delete(session, table, id).await?;
+    }
+    Ok(if progress == 0 { Forgotten::Nothing } else { Forgotten::Progress })
+}
+
+/// Which rows of a delivery's epoch log are wanted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Stretch {
+    /// Committed at this time or later, in milliseconds since 1970.
+    pub from_ms: u64,
+    /// Committed at this time or earlier.
+    pub to_ms: u64,
+    /// At most so many, the newest.
+    pub limit: usize,
+}
+
+/// The epochs of a delivery, the newest first.
+///
+/// # Errors
+/// If the database cannot be read.
+pub async fn epochs(session: &Session, id: &DeliveryId, stretch: Stretch) -> Result<Vec<LoggedEpoch>, SinkError> {
+    if !has_table(session, "epochs").await? {
+        return Ok(Vec::new());
+    }
+    let sql = "SELECT epoch, generation, from_position, to_position, incarnation, read, delivered, filtered, dead, \
+               rows, opened_at_ms, closed_at_ms, committed_at_ms FROM hapax.epochs \
+               WHERE workflow = $1 AND sink = $2 AND lane = $3 AND committed_at_ms BETWEEN $4 AND $5 \
+               ORDER BY epoch DESC, generation DESC LIMIT $6";
+    let (from, to) = (stored(stretch.from_ms), stored(stretch.to_ms));
+    let limit = i64::try_from(stretch.limit).unwrap_or(i64::MAX);
+    let rows = ask::rows(session, During::Look, sql, &[&id.workflow, &id.sink, &id.lane, &from, &to, &limit]).await?;
+    rows.iter().map(|row| read_epoch(session, id, row)).collect()
+}
+
+fn read_epoch(session: &Session, id: &DeliveryId, row: &Row) -> Result<LoggedEpoch, SinkError> {
+    let broken = |what: String| damaged(session, &format!("the epoch log of {id} is damaged: {what}"));
+    let texts: [String; 3] = [ask::get(session, row, 2)?, ask::get(session, row, 3)?, ask::get(session, row, 4)?];
+    let [from, to, incarnation] = texts;
+    Ok(LoggedEpoch {
+        epoch: Epoch(ask::unsigned(session, row, 0)?),
+        generation: Generation(ask::unsigned(session, row, 1)?),
+        from: from.parse().map_err(|error: NoPosition| broken(error.to_string()))?,
+        to: bookmark(&to, &incarnation).map_err(broken)?,
+        counts: ask::totals(session, row, 5)?,
+        opened_at_ms: ask::unsigned(session, row, 10)?,
+        closed_at_ms: ask::unsigned(session, row, 11)?,
+        committed_at_ms: ask::unsigned(session, row, 12)?,
+    })
+}
+
+fn no_delivery(session: &Session, id: &DeliveryId) -> SinkError {
+    SinkError::Unfit {
+        code: NO_DELIVERY,
+        target: target_name(session),
+        message: format!("there is no progress of {id} here; see hapax status for those that there are"),
+    }
+}
+
+fn nothing_to_adopt(session: &Session, old: &str, sink: &str) -> SinkError {
+    SinkError::Unfit {
+        code: NO_DELIVERY,
+        target: target_name(session),
+        message: format!("workflow \"{old}\" has no progress for sink \"{sink}\" here; see hapax status"),
+    }
+}
+
+#[cfg(test)]
+#[path = "admin_tests.rs"]
+mod tests;

@@ -1,0 +1,183 @@
+//! The books of a PostgreSQL database: what `status`, `dlq`, `reset` and their like ask of it, with no worker alive.
+//!
+//! A database may be a target, a state store, or both. Reads and writes our tables; makes them only for `hapax setup`.
+//! Not here: the statements (`admin`, `letters`, `progress`, `lease`, `memory`).
+
+use hapax_engine::books::{
+    Books, Forgotten, LetterCounts, LetterGroup, LoggedEpoch, NotedDelivery, Pause, StateBooks, StoredDelivery,
+    StoredLease, around,
+};
+use hapax_engine::letters::{LetterChoice, LetterStore, StoredLetter};
+use hapax_engine::sink::SinkError;
+use hapax_model::contract::Contract;
+use hapax_model::position::{Bookmark, DeliveryId, Position};
+use hapax_model::progress::{Progress, Witness};
+use hapax_sql::postgres::{Limits, Pool, PostgresUrl, Taken};
+
+use super::admin::{self, Stretch};
+use super::error::{During, connect_error};
+use super::tables::{self, Made, Role};
+use super::{ask, lease, letters, memory};
+
+/// The books of one PostgreSQL database.
+#[derive(Debug)]
+pub struct PostgresBooks {
+    pool: Pool,
+    patience: std::time::Duration,
+}
+
+impl PostgresBooks {
+    /// Connects to the database.
+    ///
+    /// # Errors
+    /// If the server cannot be reached or refuses us.
+    pub async fn open(url: &PostgresUrl, limits: Limits) -> Result<Self, SinkError> {
+        let patience = limits.connect;
+        let books = Self { pool: Pool::new(url.clone(), limits, 1), patience };
+        books.session().await?;
+        Ok(books)
+    }
+
+    /// Makes our tables where they are missing, and brings older ones to this program's version.
+    ///
+    /// # Errors
+    /// If the rights do not suffice, or the tables are newer than this program, or damaged.
+    pub async fn make_tables(&mut self, role: Role) -> Result<Made, SinkError> {
+        tables::ensure(&*self.session().await?, role).await
+    }
+
+    /// What [`make_tables`](Self::make_tables) would run in this database; empty if nothing.
+    ///
+    /// # Errors
+    /// If the tables are newer than this program, or damaged.
+    pub async fn pending_tables(&mut self, role: Role) -> Result<String, SinkError> {
+        tables::pending(&*self.session().await?, role).await
+    }
+
+    /// Checks that our tables are here, whole, in this program's version, and may be used.
+    ///
+    /// # Errors
+    /// With what is wrong and the cure.
+    pub async fn check_tables(&mut self, role: Role) -> Result<(), SinkError> {
+        tables::check(&*self.session().await?, role).await.map(|_| ())
+    }
+
+    /// Drops all our tables.
+    ///
+    /// # Errors
+    /// If this role does not own them.
+    pub async fn drop_tables(&mut self) -> Result<(), SinkError> {
+        tables::drop_all(&*self.session().await?).await
+    }
+
+    async fn session(&self) -> Result<Taken, SinkError> {
+        self.pool.take(self.patience).await.map_err(|error| connect_error(&self.pool.url().target(), &error))
+    }
+}
+
+impl LetterStore for PostgresBooks {
+    async fn list(&mut self, choice: &LetterChoice, after: i64, limit: usize) -> Result<Vec<StoredLetter>, SinkError> {
+        letters::list(&*self.session().await?, choice, after, limit).await
+    }
+
+    async fn discard(&mut self, ids: &[i64]) -> Result<u64, SinkError> {
+        letters::discard(&*self.session().await?, ids).await
+    }
+}
+
+impl Books for PostgresBooks {
+    async fn deliveries(&mut self) -> Result<Vec<StoredDelivery>, SinkError> {
+        admin::deliveries(&*self.session().await?).await
+    }
+
+    async fn recent_epochs(&mut self, id: &DeliveryId, limit: usize) -> Result<Vec<LoggedEpoch>, SinkError> {
+        admin::epochs(&*self.session().await?, id, Stretch { from_ms: 0, to_ms: u64::MAX, limit }).await
+    }
+
+    async fn epochs_around(&mut self, id: &DeliveryId, position: Position) -> Result<Vec<LoggedEpoch>, SinkError> {
+        Ok(around(self.recent_epochs(id, usize::MAX).await?, position))
+    }
+
+    async fn epochs_between(
+        &mut self,
+        id: &DeliveryId,
+        from_ms: u64,
+        to_ms: u64,
+        limit: usize,
+    ) -> Result<Vec<LoggedEpoch>, SinkError> {
+        admin::epochs(&*self.session().await?, id, Stretch { from_ms, to_ms, limit }).await
+    }
+
+    async fn letter_counts(&mut self, id: &DeliveryId) -> Result<LetterCounts, SinkError> {
+        letters::counts(&*self.session().await?, id).await
+    }
+
+    async fn causes(&mut self, choice: &LetterChoice, after: i64) -> Result<Vec<LetterGroup>, SinkError> {
+        letters::causes(&*self.session().await?, choice, after).await
+    }
+
+    async fn mark_replayed(&mut self, ids: &[i64]) -> Result<u64, SinkError> {
+        let session = self.session().await?;
+        ask::begin_perhaps_empty(&session).await?;
+        let marked = match letters::still_dead(&session, ids).await {
+            Ok(dead) => letters::mark_replayed(&session, &dead).await,
+            Err(error) => Err(error),
+        };
+        ask::end(&session, During::Look, marked).await
+    }
+
+    async fn reset(
+        &mut self,
+        id: &DeliveryId,
+        to: &Bookmark,
+        contract: Option<&Contract>,
+    ) -> Result<Progress, SinkError> {
+        admin::reset(&*self.session().await?, id, to, contract).await
+    }
+
+    async fn adopt(&mut self, old: &str, new: &str, sink: &str) -> Result<u64, SinkError> {
+        admin::adopt(&*self.session().await?, old, new, sink).await
+    }
+
+    async fn forget(&mut self, id: &DeliveryId) -> Result<Forgotten, SinkError> {
+        admin::forget(&*self.session().await?, id).await
+    }
+}
+
+impl StateBooks for PostgresBooks {
+    async fn notes(&mut self) -> Result<Vec<NotedDelivery>, SinkError> {
+        memory::notes(&*self.session().await?).await
+    }
+
+    async fn leases(&mut self) -> Result<Vec<StoredLease>, SinkError> {
+        lease::leases(&*self.session().await?).await
+    }
+
+    async fn witnesses(&mut self) -> Result<Vec<(DeliveryId, Witness)>, SinkError> {
+        memory::witnesses(&*self.session().await?).await
+    }
+
+    async fn reset_witness(&mut self, id: &DeliveryId) -> Result<(), SinkError> {
+        admin::delete(&*self.session().await?, "witness", id).await.map(|_| ())
+    }
+
+    async fn adopt_memory(&mut self, old: &str, new: &str, sink: &str) -> Result<(), SinkError> {
+        admin::adopt_memory(&*self.session().await?, old, new, sink).await
+    }
+
+    async fn pause(&mut self, pause: &Pause) -> Result<(), SinkError> {
+        memory::pause(&*self.session().await?, pause).await
+    }
+
+    async fn resume(&mut self, workflow: &str) -> Result<bool, SinkError> {
+        memory::resume(&*self.session().await?, workflow).await
+    }
+
+    async fn pauses(&mut self) -> Result<Vec<Pause>, SinkError> {
+        memory::pauses(&*self.session().await?).await
+    }
+}
+
+#[cfg(test)]
+#[path = "books_tests.rs"]
+mod tests;

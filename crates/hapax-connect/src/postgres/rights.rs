@@ -1,0 +1,173 @@
+//! Which rights on which tables a role needs, checked against the live catalogue and printed as GRANT statements.
+//!
+//! Reads: the catalogue, which everybody may. Writes: nothing. Invariant: what [`check`] asks for is in [`grants`].
+
+use std::fmt::Write as _;
+
+use hapax_engine::sink::SinkError;
+use hapax_model::mode::ConflictMode;
+use hapax_sql::postgres::{Session, TableName, quote_identifier};
+
+use super::ask;
+use super::error::{During, target_name};
+use super::tables::Role;
+
+/// What `hapax run` needs on each of our tables, and what `reset`, `adopt`, `forget`, `dlq` and `pause` need besides.
+struct Need {
+    table: &'static str,
+    run: &'static [&'static str],
+    person: &'static [&'static str],
+}
+
+const TARGET_NEEDS: [Need; 5] = [
+    Need { table: "meta", run: &["SELECT"], person: &[] },
+    Need { table: "progress", run: &["SELECT", "INSERT", "UPDATE"], person: &["DELETE"] },
+    Need { table: "epochs", run: &["SELECT", "INSERT", "DELETE"], person: &["UPDATE"] },
+    Need { table: "dead_letters", run: &["SELECT", "INSERT"], person: &["UPDATE", "DELETE"] },
+    Need { table: "adopted", run: &["SELECT"], person: &["INSERT", "UPDATE", "DELETE"] },
+];
+
+const STATE_NEEDS: [Need; 5] = [
+    Need { table: "leases", run: &["SELECT", "INSERT", "UPDATE", "DELETE"], person: &[] },
+    Need { table: "witness", run: &["SELECT", "INSERT", "UPDATE"], person: &["DELETE"] },
+    Need { table: "notes", run: &["SELECT", "INSERT", "UPDATE"], person: &["DELETE"] },
+    Need { table: "intents", run: &["SELECT", "INSERT", "UPDATE"], person: &["DELETE"] },
+    Need { table: "pauses", run: &["SELECT"], person: &["INSERT", "UPDATE", "DELETE"] },
+];
+
+fn needs(role: Role) -> impl Iterator<Item = &'static Need> {
+    let state: &[Need] = match role {
+        Role::Target => &[],
+        Role::State => &STATE_NEEDS,
+    };
+    TARGET_NEEDS.iter().chain(state)
+}
+
+/// A table of the user's that a workflow writes to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TargetRights {
+    /// Which; with its schema, if that is known.
+    pub table: TableName,
+    /// What is done about a key that is there already.
+    pub mode: ConflictMode,
+    /// Whether events may remove rows.
+    pub deletes: Deletes,
+}
+
+/// Whether a workflow's events may remove rows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Deletes {
+    /// `deleteWhen` is set.
+    Wanted,
+    /// It is not.
+    Never,
+}
+
+/// The statements that give `user` all that `hapax` needs in this database, as `hapax setup` prints them.
+///
+/// # Errors
+/// If `user` is no name that PostgreSQL could have.
+pub fn grants(role: Role, user: &str, targets: &[TargetRights]) -> Result<String, hapax_sql::QuoteError> {
+    let user = quote_identifier(user)?;
+    let mut text = String::from("-- Our own tables.\n");
+    line(&mut text, &grant_schema("hapax", &user));
+    for need in needs(role) {
+        let all: Vec<&str> = need.run.iter().chain(need.person).copied().collect();
+        line(&mut text, &grant_table(&all, &format!("hapax.{}", need.table), &user));
+    }
+    if !targets.is_empty() {
+        text.push_str("-- Your tables.\n");
+    }
+    for target in targets {
+        if let Some(schema) = target.table.schema() {
+            line(&mut text, &grant_schema(&quote_identifier(schema)?, &user));
+        }
+        line(&mut text, &grant_table(&target_rights(target), &target.table.quoted(), &user));
+    }
+    text.push_str(
+        "-- The number of a new dead letter comes from an identity column, which needs no right on its sequence.\n\
+         -- A claim ends sessions of this same role that block it (pg_terminate_backend), which needs no right either.\n\
+         -- The target is recognised by the server's own number; every role may read it unless that was revoked:\n",
+    );
+    line(&mut text, &format!("GRANT EXECUTE ON FUNCTION pg_catalog.pg_control_system() TO {user};"));
+    Ok(text)
+}
+
+fn target_rights(target: &TargetRights) -> Vec<&'static str> {
+    // SELECT is needed where a conflict is looked for, and by `trace` and `reconcile` everywhere.
+    let mut rights = vec!["SELECT", "INSERT"];
+    match (target.mode, target.deletes) {
+        (ConflictMode::Append | ConflictMode::Ignore, _) => {}
+        (ConflictMode::Update, Deletes::Wanted) => rights.extend(["UPDATE", "DELETE"]),
+        (ConflictMode::Update | ConflictMode::Newer, _) => rights.push("UPDATE"),
+    }
+    rights
+}
+
+fn grant_schema(schema: &str, user: &str) -> String {
+    format!("GRANT USAGE ON SCHEMA {schema} TO {user};")
+}
+
+fn grant_table(rights: &[&str], table: &str, user: &str) -> String {
+    format!("GRANT {} ON TABLE {table} TO {user};", rights.join(", "))
+}
+
+fn line(text: &mut String, statement: &str) {
+    writeln!(text, "{statement}").expect("writing to a String never fails");
+}
+
+/// Refuses a role that may not do to our tables what `hapax run` does, with the GRANT that is missing.
+///
+/// # Errors
+/// [`SinkError::Denied`] with what is missing; else what the database said.
+pub async fn check(session: &Session, role: Role) -> Result<(), SinkError> {
+    let needed = needs(role).flat_map(|need| need.run.iter().map(|right| (need.table, *right)));
+    refuse_missing(session, &needed.collect::<Vec<_>>()).await
+}
+
+/// The same, for what must be readable before anything else is known.
+pub(super) async fn check_meta(session: &Session) -> Result<(), SinkError> {
+    refuse_missing(session, &[("meta", "SELECT")]).await
+}
+
+async fn refuse_missing(session: &Session, needed: &[(&'static str, &'static str)]) -> Result<(), SinkError> {
+    let sql = "SELECT current_user::text, \
+               (SELECT has_schema_privilege(n.oid, 'USAGE') FROM pg_catalog.pg_namespace n WHERE n.nspname = 'hapax'), \
+               ARRAY(SELECT l.nth FROM unnest($1::text[], $2::text[]) WITH ORDINALITY AS l (name, privilege, nth) \
+               JOIN pg_catalog.pg_class c ON c.relname = l.name \
+               JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace AND n.nspname = 'hapax' \
+               WHERE NOT has_table_privilege(c.oid, l.privilege) ORDER BY l.nth)";
+    let (tables, rights): (Vec<&str>, Vec<&str>) = needed.iter().copied().unzip();
+    let row = ask::one(session, During::Look, sql, &[&tables, &rights]).await?;
+    let user: String = ask::get(session, &row, 0)?;
+    let usage: Option<bool> = ask::get(session, &row, 1)?;
+    let missing: Vec<i64> = ask::get(session, &row, 2)?;
+    let missing: Vec<(&str, &str)> =
+        missing.iter().filter_map(|nth| needed.get(usize::try_from(nth - 1).ok()?)).copied().collect();
+    if usage != Some(false) && missing.is_empty() {
+        return Ok(());
+    }
+    let message = missing_text(&user, usage, &missing);
+    Err(SinkError::Denied { target: target_name(session), message })
+}
+
+fn missing_text(user: &str, usage: Option<bool>, missing: &[(&str, &str)]) -> String {
+    // A name that cannot be quoted cannot be the name of a role.
+    let user = quote_identifier(user).unwrap_or_else(|_| user.to_owned());
+    let mut cures: Vec<String> = Vec::new();
+    if usage == Some(false) {
+        cures.push(grant_schema("hapax", &user));
+    }
+    let mut rest = missing;
+    while let Some((table, _)) = rest.first() {
+        let end = rest.iter().take_while(|(other, _)| other == table).count();
+        let rights: Vec<&str> = rest[..end].iter().map(|(_, right)| *right).collect();
+        cures.push(grant_table(&rights, &format!("hapax.{table}"), &user));
+        rest = &rest[end..];
+    }
+    format!("the role {user} may not use our tables; let their owner run: {}", cures.join(" "))
+}
+
+#[cfg(test)]
+#[path = "rights_tests.rs"]
+mod tests;

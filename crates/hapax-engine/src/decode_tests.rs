@@ -1,0 +1,172 @@
+use super::*;
+
+fn decoder(paths: &[&str]) -> Decoder {
+    let paths: Vec<FieldPath> = paths.iter().map(|p| p.parse().expect("a path")).collect();
+    Decoder::new(&paths, UnknownFields::Counted)
+}
+
+fn decode(decoder: &mut Decoder, bytes: &[u8]) -> Result<Vec<(usize, FieldSpan)>, Cause> {
+    let mut found = Vec::new();
+    decoder.decode(bytes, &mut found).map(|()| found)
+}
+
+/// Goal: each kind of value is found with its exact text. Method: one object with all of them, out of order.
+#[test]
+fn wanted_fields_are_found_whatever_their_order() {
+    let mut decoder = decoder(&["a", ".b.c", "d", "e", "f", "g", "b"]);
+    let text = r#"{"x":[1,{"a":2}], "g":null,"f":true,"e":"q\"\u00e9","d":"plain","b":{"z":1,"c":-1.50e3},"a":12345678901234567890}"#;
+    let found: std::collections::BTreeMap<usize, FieldSpan> =
+        decode(&mut decoder, text.as_bytes()).expect("decodes").into_iter().collect();
+    let spelled = |slot: usize| match &found[&slot] {
+        FieldSpan::Number(r) | FieldSpan::Text(r) | FieldSpan::Json(r) => text[r.clone()].to_owned(),
+        other @ (FieldSpan::Null | FieldSpan::Bool(_) | FieldSpan::Unescaped(_)) => format!("{other:?}"),
+    };
+    assert_eq!(spelled(0), "12345678901234567890");
+    assert_eq!(spelled(1), "-1.50e3");
+    assert_eq!(spelled(2), "plain");
+    assert_eq!(spelled(3), "Unescaped(\"q\\\"é\")");
+    assert_eq!(spelled(4), "Bool(true)");
+    assert_eq!(spelled(5), "Null");
+    assert_eq!(spelled(6), r#"{"z":1,"c":-1.50e3}"#);
+    assert_eq!(decoder.unknown(), [("x".to_owned(), 1)]);
+}
+
+/// Goal: bytes that are no event are told apart, and none panics. Method: each kind of damage.
+#[test]
+fn what_is_no_event_says_why() {
+    let mut decoder = decoder(&["a"]);
+    let cases: [(&[u8], &str); 9] = [
+        (b"", "HX2001"),
+        (b"{\"a\":1", "HX2001"),
+        (b"{\"a\":1} x", "HX2001"),
+        (b"{\"a\":01}", "HX2001"),
+        (b"{\"a\":\"\\ud800\"}", "HX2001"),
+        (b"[1]", "HX2005"),
+        (b"7", "HX2005"),
+        (b"{\"a\":\"\xff\"}", "HX2002"),
+        (b"nul", "HX2001"),
+    ];
+    for (bytes, code) in cases {
+        let cause = decode(&mut decoder, bytes).expect_err("no event");
+        assert_eq!(cause.code, code, "{}: {}", String::from_utf8_lossy(bytes), cause.message);
+    }
+}
+
+/// Goal: the quick reader and the careful one agree, on soundness, fields and counts. Method: objects of all kinds of
+/// values, spaced and damaged in all kinds of ways, read by both.
+#[test]
+fn the_quick_reader_reads_what_the_careful_one_does() {
+    let values = [
+        "1",
+        "-0",
+        "0",
+        "01",
+        "-",
+        "1.",
+        "1.50",
+        "1e5",
+        "1E-7",
+        "1e",
+        ".5",
+        "true",
+        "tru",
+        "null",
+        "nullx",
+        "\"\"",
+        "\"x\"",
+        "\"é\"",
+        "\"a\\n\"",
+        "\"\u{1}\"",
+        "\"open",
+        "[1]",
+        "{\"c\":2}",
+        "{",
+        "",
+        "NaN",
+        "+1",
+        "1 2",
+    ];
+    let frames = [
+        "{\"a\":V,\"z\":V}",
+        " { \"a\" : V , \"b\" : V } ",
+        "{\"a\":V,}",
+        "{\"a\" V}",
+        "{\"a\":V",
+        "{\"a\":V} x",
+        "{}",
+        "{\"\\u0061\":V}",
+        "{V}",
+        "[V]",
+        "{\"z\":V,\"z\":V,\"a\":V,\"a\":1}",
+        "\u{feff}{\"a\":V}",
+        "{\"b\":{\"c\":V},\"y\":V}",
+    ];
+    // One that reads each text first, and one that has read all texts before it.
+    let mut seasoned = decoder(&["a", ".b.c", "b"]);
+    for text in frames.iter().flat_map(|frame| values.map(|value| frame.replace('V', value))) {
+        let (mut fresh, mut careful) = (decoder(&["a", ".b.c", "b"]), decoder(&["a", ".b.c", "b"]));
+        let mut found = Vec::new();
+        let slow = careful.read_carefully(text.as_bytes(), &mut found).map(|()| found);
+        careful.unknown.count();
+        assert_eq!(decode(&mut fresh, text.as_bytes()), slow, "{text}");
+        assert_eq!(decode(&mut fresh, text.as_bytes()), slow, "{text}, again");
+        assert_eq!(decode(&mut seasoned, text.as_bytes()), slow, "{text}, after others");
+        if slow.is_ok() {
+            let twice: Vec<_> = careful.unknown().iter().map(|(name, count)| (name.clone(), count * 2)).collect();
+            assert_eq!(fresh.unknown(), twice, "{text}");
+        }
+    }
+}
+
+/// Goal: an input that is not UTF-8 is refused wherever the damage is, however familiar the rest of it looks.
+/// Method: a good event, then the same one with each of its bytes replaced.
+#[test]
+fn a_byte_that_fits_no_character_is_found_anywhere() {
+    let good = r#"{"a":"abcdefghijklmnopq","ü":12,"b":"é and more","c":"x"}"#.as_bytes();
+    let mut decoder = decoder(&["a", "c"]);
+    for at in 0..good.len() {
+        decode(&mut decoder, good).expect("decodes");
+        let mut bad = good.to_vec();
+        bad[at] = 0xff;
+        let cause = decode(&mut decoder, &bad).expect_err("not UTF-8");
+        assert_eq!(cause.code, "HX2002", "byte {at}");
+    }
+}
+
+/// Goal: fields that move, vanish and come back are found all the same. Method: events of several shapes in turn,
+/// each read as by a decoder that has seen no other.
+#[test]
+fn events_of_several_shapes_take_turns() {
+    let shapes = [
+        r#"{"a":1,"x":2,"b":"three"}"#,
+        r#"{"x":2,"a":1,"b":"three"}"#,
+        r#"{"a":1,"b":"three"}"#,
+        r#"{ "a" : 1, "x" : 2, "b" : "three" }"#,
+        r#"{"a":1,"x":2,"b":"three","a":4}"#,
+        r#"{"a":1,"x":2}"#,
+        "{}",
+    ];
+    let mut seasoned = decoder(&["a", "b"]);
+    for text in (0..40).map(|n| shapes[n * n % shapes.len()]) {
+        let alone = decode(&mut decoder(&["a", "b"]), text.as_bytes()).expect("decodes");
+        assert_eq!(decode(&mut seasoned, text.as_bytes()).expect("decodes"), alone, "{text}");
+    }
+}
+
+/// Goal: the last of two fields with one name counts, as every JSON reader has it.
+#[test]
+fn a_repeated_field_takes_its_last_value() {
+    let mut decoder = decoder(&["a"]);
+    let found = decode(&mut decoder, br#"{"a":1,"a":22}"#).expect("decodes");
+    assert_eq!(found.last(), Some(&(0, FieldSpan::Number(11..13))));
+}
+
+/// Goal: `columns: strict` rejects what has no column.
+#[test]
+fn strict_rejects_an_unknown_field() {
+    let mut strict = Decoder::new(&[FieldPath::of_name("a")], UnknownFields::Rejected);
+    assert!(decode(&mut strict, br#"{"a":1}"#).is_ok());
+    let cause = decode(&mut strict, br#"{"a":1,"b":2}"#).expect_err("strict");
+    assert_eq!(cause.code, "HX2004");
+    assert!(cause.message.contains("\"b\""));
+}

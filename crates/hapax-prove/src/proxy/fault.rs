@@ -1,0 +1,117 @@
+//! What a proxy can do to a transaction, and by which of its statements it knows it.
+
+/// The transactions that are watched, told by a statement that only they send.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Watch {
+    /// An epoch where progress is in the target: the one that writes the epoch log.
+    Epoch,
+    /// An epoch where progress is elsewhere: the one that writes the user's table.
+    Rows,
+    /// The claim at a start.
+    Claim,
+    /// The claim after doubt.
+    Reclaim,
+    /// A replay of dead letters.
+    Replay,
+}
+
+impl Watch {
+    /// All of them.
+    pub const ALL: [Self; 5] = [Self::Epoch, Self::Rows, Self::Claim, Self::Reclaim, Self::Replay];
+
+    /// Its name in the log.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Epoch => "epoch",
+            Self::Rows => "rows",
+            Self::Claim => "claim",
+            Self::Reclaim => "reclaim",
+            Self::Replay => "replay",
+        }
+    }
+
+    /// Whether a transaction that sends `statement`, which is [`normal`], is one of these.
+    pub(super) fn knows(self, statement: &str) -> bool {
+        let raises = statement.contains("generation + 1");
+        match self {
+            Self::Epoch => statement.starts_with("insert into hapax.epochs"),
+            Self::Rows => ["insert into orders", "insert into public.orders", "copy orders", "copy public.orders"]
+                .iter()
+                .any(|start| statement.starts_with(start)),
+            Self::Claim => statement.starts_with("insert into hapax.progress") && raises,
+            Self::Reclaim => statement.starts_with("update hapax.progress") && raises,
+            Self::Replay => statement.starts_with("update hapax.dead_letters"),
+        }
+    }
+}
+
+/// What is done when the COMMIT of a watched transaction passes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Deed {
+    /// The server never gets the COMMIT, and the connection is cut.
+    LoseRequest,
+    /// The server commits; its answer is dropped and the connection is cut.
+    DropAnswer,
+    /// The server commits; its answer is held back until it is released.
+    HoldAnswer,
+    /// The transaction fails just before its COMMIT, and nobody says so: a server answers the COMMIT of a failed
+    /// transaction with the tag ROLLBACK and without an error.
+    Spoil,
+}
+
+impl Deed {
+    /// Its name in the log.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::LoseRequest => "lost the request of",
+            Self::DropAnswer => "dropped the answer to",
+            Self::HoldAnswer => "held the answer to",
+            Self::Spoil => "spoiled",
+        }
+    }
+}
+
+/// Something that shall go wrong once.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Fault {
+    /// In which kind of transaction.
+    pub watch: Watch,
+    /// The first, second, third… of them: counted from 1.
+    pub pass: u64,
+    /// What.
+    pub deed: Deed,
+}
+
+/// A statement without quotes around names, in lower case, with single spaces: as [`Watch::knows`] wants it.
+pub(super) fn normal(statement: &str) -> String {
+    let lower = statement.replace('"', "").to_lowercase();
+    lower.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Goal: each transaction is known by its own statement and no other. Method: one of each, as drivers send them.
+    #[test]
+    fn each_transaction_is_known_by_its_statement() {
+        let statements = [
+            (
+                Some(Watch::Claim),
+                "INSERT INTO hapax.progress (workflow) VALUES ($1)\n ON CONFLICT (workflow) DO UPDATE SET generation = progress.generation + 1",
+            ),
+            (Some(Watch::Reclaim), "UPDATE hapax.progress SET generation = generation + 1 WHERE generation = $6"),
+            (None, "UPDATE hapax.progress SET epoch = $4 WHERE generation = $13"),
+            (Some(Watch::Epoch), "INSERT INTO \"hapax\".\"epochs\" (epoch) VALUES ($1)"),
+            (Some(Watch::Rows), "COPY \"public\".\"orders\" (n) FROM STDIN BINARY"),
+            (Some(Watch::Replay), "update hapax.dead_letters set state = 'replayed'"),
+            (None, "SELECT 1"),
+        ];
+        for (watch, text) in statements {
+            let known: Vec<Watch> = Watch::ALL.into_iter().filter(|watch| watch.knows(&normal(text))).collect();
+            assert_eq!(known, watch.into_iter().collect::<Vec<_>>(), "{text}");
+        }
+    }
+}

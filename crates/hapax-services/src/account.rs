@@ -1,0 +1,49 @@
+//! Who runs the server: we ourselves, or as root an account without rights, since PostgreSQL refuses root.
+
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::Command;
+
+use crate::error::{Doing, ServiceError};
+
+/// An account to change to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Account {
+    user: u32,
+    group: u32,
+}
+
+impl Account {
+    /// The account for servers: none unless we are root.
+    pub(crate) fn for_servers() -> Result<Option<Self>, ServiceError> {
+        if !are_root() {
+            return Ok(None);
+        }
+        let found = ["postgres", "nobody"].into_iter().find_map(|name| {
+            let (user, group) = (id("-u", Some(name))?, id("-g", Some(name))?);
+            (user != 0).then_some(Self { user, group })
+        });
+        found.map(Some).ok_or(ServiceError::NoAccount)
+    }
+
+    /// Makes `command` run as this account, without any further group.
+    pub(crate) fn run(&self, command: &mut Command) {
+        command.uid(self.user).gid(self.group);
+    }
+
+    /// Gives a file or folder to this account.
+    pub(crate) fn own(&self, path: &Path) -> Result<(), ServiceError> {
+        let given = std::os::unix::fs::chown(path, Some(self.user), Some(self.group));
+        given.doing(|| format!("give {} to the server's account", path.display()))
+    }
+}
+
+/// Whether this process is root's.
+pub(crate) fn are_root() -> bool {
+    id("-u", None) == Some(0)
+}
+
+fn id(option: &str, name: Option<&str>) -> Option<u32> {
+    let output = Command::new("id").arg(option).args(name).output().ok()?;
+    String::from_utf8(output.stdout).ok()?.trim().parse().ok()
+}

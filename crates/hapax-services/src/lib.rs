@@ -1,0 +1,22 @@
+//! Servers for tests and for the prover: found, started on a free port, stopped, never left behind.
+//!
+//! Reads: the PATH, the usual directories, the server's own log. Writes: one scratch directory per server.
+//! Invariant: a server ends when its holder does, however that ends.
+//! Not here: anything of the product; this crate knows nothing of Hapax.
+
+#![deny(missing_docs)]
+
+mod account;
+mod client;
+mod error;
+mod find;
+mod holder;
+mod install;
+mod postgres;
+mod scratch;
+
+pub use client::{Answer, Client};
+pub use error::ServiceError;
+pub use find::{Programs, find_postgres};
+pub use holder::Stop;
+pub use postgres::{Builder, Postgres};

@@ -1,0 +1,75 @@
+//! `cargo xtask services -- COMMAND…`: runs a command with the servers that the tests ask for.
+
+use std::process::ExitCode;
+
+use anyhow::{Context as _, Result, bail};
+use hapax_services::Postgres;
+
+use crate::{Usage, child};
+
+/// The variable that tells tests where PostgreSQL is: the URL of a superuser.
+pub(crate) const POSTGRES: &str = "HAPAX_TEST_POSTGRES";
+
+/// The servers, running until this is dropped.
+#[derive(Debug)]
+pub(crate) struct Services {
+    postgres: Postgres,
+}
+
+impl Services {
+    /// Starts them all. Without one of them nothing is tested: a test that is skipped looks like one that passed.
+    pub(crate) fn start() -> Result<Self> {
+        let postgres = Postgres::builder()
+            .setting("fsync", "off")
+            .setting("max_connections", "300")
+            .start()
+            .context("the tests need PostgreSQL")?;
+        println!("PostgreSQL of {} on port {}", postgres.programs().directory().display(), postgres.port());
+        Ok(Self { postgres })
+    }
+
+    /// What a command has to know of them.
+    pub(crate) fn environment(&self) -> [(&'static str, String); 1] {
+        [(POSTGRES, self.postgres.url("postgres"))]
+    }
+}
+
+/// Runs one command with the servers.
+pub(crate) fn run(words: &[&str]) -> Result<ExitCode> {
+    let Some((program, arguments)) = command_of(words) else {
+        bail!(Usage("services needs a command: `cargo xtask services -- cargo test -p hapax-connect`".to_owned()));
+    };
+    let services = Services::start()?;
+    // Where the caller stands, not in the root: the command is his.
+    let mut command = std::process::Command::new(program);
+    command.args(arguments).envs(services.environment());
+    println!("$ {}", child::line(&command));
+    let status = command.status().with_context(|| format!("could not start `{program}`"))?;
+    Ok(status.code().and_then(|code| u8::try_from(code).ok()).map_or(ExitCode::FAILURE, ExitCode::from))
+}
+
+fn command_of<'a, 'w>(words: &'w [&'a str]) -> Option<(&'a str, &'w [&'a str])> {
+    let words = words.strip_prefix(&["--"]).unwrap_or(words);
+    words.split_first().map(|(program, arguments)| (*program, arguments))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Goal: the command is what the caller typed. Method: with and without the dashes, and none.
+    #[test]
+    fn the_command_follows_the_dashes() {
+        assert_eq!(command_of(&["--", "cargo", "test"]), Some(("cargo", &["test"][..])));
+        assert_eq!(command_of(&["env", "--", "x"]), Some(("env", &["--", "x"][..])));
+        assert_eq!(command_of(&["--"]), None);
+    }
+
+    /// Goal: a command finds the server, and its end is told on. Method: shells that look at the variable.
+    #[test]
+    fn a_command_is_told_where_the_server_is() {
+        let script = "case \"$HAPAX_TEST_POSTGRES\" in postgres://postgres@127.0.0.1:*/postgres) exit 7;; esac";
+        let code = run(&["--", "sh", "-c", script]).map_err(|error| format!("{error:#}"));
+        assert_eq!(code.map(|code| format!("{code:?}")), Ok(format!("{:?}", ExitCode::from(7))));
+    }
+}
