@@ -175,3 +175,50 @@ fn books_in_the_state_store_add_up() {
     world.sql("DELETE FROM orders WHERE id = 20");
     world.hapax(&["reconcile", "--deep"]).exits(1).says(&["expected a row, found no row"]);
 }
+
+/// Goal: a rotated file is read again where it lies now, and positions of both files are told apart. Method: rotate between
+/// two runs; then lose a row of each file.
+#[test]
+fn a_rotated_file_is_read_again() {
+    let world = World::shop("onConflict: update", KEYED);
+    world.write("orders.jsonl", orders(1..=5));
+    world.hapax(&["run", "--once"]).exits(0);
+    world.append("orders.jsonl", orders(6..=8));
+    crate::world::rename(&world.path("orders.jsonl"), &world.path("orders.jsonl.1"));
+    world.write("orders.jsonl", orders(11..=15));
+    world.hapax(&["run", "--once"]).exits(0);
+    assert_eq!(world.rows(), 13);
+    world.hapax(&["reconcile", "--deep"]).exits(0).says(&["13 keys of 13 inputs from epoch 1", "verdict  adds up"]);
+    for id in [7, 12] {
+        world.sql(&format!("DELETE FROM orders WHERE id = {id}"));
+        let input = reconciled(&world, 1)["firstDifference"]["input"].to_string();
+        assert!(input.contains(&format!("\\\"id\\\":{id},")), "{input}");
+        world.sql(&format!("INSERT INTO orders (id) VALUES ({id})"));
+    }
+    world.hapax(&["trace", "id=7", "--search"]).exits(0).says(&["verdict      delivered", "1 in the source"]);
+}
+
+/// Goal: a worker that deletes and writes meanwhile is no difference. Method: a generator at full speed, looked at again and
+/// again while it runs.
+#[test]
+fn a_worker_at_work_is_no_difference() {
+    let world = World::empty();
+    world.sql("CREATE TABLE orders (order_id INTEGER PRIMARY KEY, customer TEXT, cents INTEGER)");
+    world.write(
+        "hapax.yaml",
+        "workflows:
+  - id: made
+    source: { generate: { seed: 3, rate: 3000/s, keys: 50, updates: 30%, deletes: 30% } }
+    sink: { sqlite: { path: shop.db, table: orders, onConflict: update, deleteWhen: .op == \"d\" } }
+    delivery: { guarantee: exactly-once, epoch: { interval: 20ms }, deduplication: { keyFields: [order_id] } }
+",
+    );
+    let worker = world.start("worker.log", &["run"]);
+    crate::world::until("rows are there", || world.rows() > 100);
+    for _ in 0..5 {
+        world.hapax(&["reconcile", "--deep"]).exits(0).says(&["verdict  adds up"]);
+    }
+    worker.terminate();
+    worker.ends().exits(0);
+    world.hapax(&["reconcile", "--deep"]).exits(0).says(&["verdict  adds up"]).keeps_silent_about(&["not compared"]);
+}

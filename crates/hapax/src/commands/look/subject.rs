@@ -6,8 +6,10 @@ use hapax_engine::books::{
 use hapax_engine::pipeline::{Origin, Pipeline};
 use hapax_engine::rows::TableShape;
 use hapax_engine::source::{Follow, Source as _};
+use hapax_model::contract::Contract;
 use hapax_model::field::FieldPath;
-use hapax_model::key::{KeyNeed, Keyer, Uniqueness};
+use hapax_model::key::{DedupStrategy, KeyNeed, Keyer, Uniqueness};
+use hapax_model::mode::{ConflictMode, ProgressPlace};
 use hapax_model::position::DeliveryId;
 
 use super::super::known_workflow;
@@ -98,13 +100,29 @@ impl Subject<'_> {
         let mode = shape.map_or_else(|| plan::mode_without_table(sink, &workflow.delivery), |shape| shape.mode);
         let keyer = match keys {
             KeysWanted::AsDelivered => plan::keyer(workflow, sink, mode),
-            KeysWanted::Shown => Keyer::new(plan::strategy(&workflow.delivery), unique, KeyNeed::EntityAndEvent),
-            KeysWanted::Nothing => Keyer::new(plan::strategy(&workflow.delivery), unique, KeyNeed::Nothing),
+            KeysWanted::Shown => Keyer::new(self.strategy(), unique, KeyNeed::EntityAndEvent),
+            KeysWanted::Nothing => Keyer::new(self.strategy(), unique, KeyNeed::Nothing),
         };
         let source = self.source();
         let origin = Origin { source: source.identity(), lane: source.lane().to_owned() };
         let fields: &[FieldPath] = shape.map_or(&[], |shape| &shape.fields);
         Pipeline::new(fields, keyer, sink.delete_when.clone(), plan::unknown_fields(sink), origin)
+    }
+
+    /// How its keys are made.
+    pub(super) fn strategy(&self) -> DedupStrategy {
+        plan::strategy(&self.part.workflow.delivery)
+    }
+
+    /// What must not have changed since it delivered, less the target's identity.
+    pub(super) fn contract(&self, mode: ConflictMode) -> Contract {
+        let keyer = plan::keyer(self.part.workflow, self.part.sqlite(), mode);
+        plan::contract(&self.source().identity(), &keyer, mode)
+    }
+
+    /// Where its progress is kept.
+    pub(super) fn progress_place(&self) -> ProgressPlace {
+        self.part.sqlite().progress
     }
 
     /// Progress as it stands.

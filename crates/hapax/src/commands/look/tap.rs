@@ -99,6 +99,8 @@ struct Lens {
     delivered: hapax_engine::pipeline::Pipeline,
     shown: hapax_engine::pipeline::Pipeline,
     rows: Option<AnyRows>,
+    /// Which epoch an input will be in is not known yet, so keys that contain it are left out.
+    with_epoch: bool,
 }
 
 /// One input as the workflow sees it.
@@ -118,11 +120,11 @@ impl Lens {
             delivered: subject.pipeline(shape, KeysWanted::AsDelivered),
             shown: subject.pipeline(None, KeysWanted::Shown),
             rows,
+            with_epoch: subject.strategy().contains_epoch(),
         }
     }
 
     fn look<S: hapax_engine::source::Source>(&mut self, reader: &mut Reader<S>, at: &Bookmark) -> Seen {
-        // Which epoch it will be in is not known yet; keys that contain one are left out.
         let epoch = Epoch(0);
         let mut batch = self.delivered.batch();
         reader.take(&mut batch.inputs);
@@ -136,17 +138,18 @@ impl Lens {
         let misfit = || self.rows.as_ref().and_then(|rows| rows.misfits(&batch).into_iter().next()).map(|(_, c)| c);
         let letter = died.or_else(misfit);
         let operation = if batch.is_empty() { Operation::Upsert } else { batch.event(0).operation() };
-        Seen { at: at.clone(), operation, keys: keys(&keyed), letter, bytes, length }
+        Seen { at: at.clone(), operation, keys: self.keys(&keyed), letter, bytes, length }
     }
-}
 
-/// Entity key and event key of a batch of one event.
-fn keys(batch: &Batch) -> (Option<String>, Option<String>) {
-    if batch.is_empty() {
-        return (None, None);
+    /// Entity key and event key of a batch of one event.
+    fn keys(&self, batch: &Batch) -> (Option<String>, Option<String>) {
+        if batch.is_empty() {
+            return (None, None);
+        }
+        let event = batch.event(0);
+        let event_key = event.event_key().filter(|_| !self.with_epoch);
+        (event.entity_key().map(|key| key.to_string()), event_key.map(|key| key.to_string()))
     }
-    let event = batch.event(0);
-    (event.entity_key().map(|key| key.to_string()), event.event_key().map(|key| key.to_string()))
 }
 
 impl Seen {

@@ -7,7 +7,7 @@ use hapax_engine::batch::{Batch, Inputs};
 use hapax_engine::letters::{LetterChoice, LetterStore as _};
 use hapax_engine::pipeline::Pipeline;
 use hapax_engine::rows::{RowReader as _, RowState};
-use hapax_engine::source::{Follow, Source as _};
+use hapax_engine::source::Follow;
 use hapax_model::contract::{Contract, TARGET};
 use hapax_model::epoch::Epoch;
 use hapax_model::mode::ProgressPlace;
@@ -19,7 +19,7 @@ use super::super::reader::{Next, Reader, holds, unreadable};
 use super::super::subject::{KeysWanted, Subject};
 use super::chain::Check;
 use super::doubts::{Difference, Doubts, TooMany, misses};
-use crate::assemble::{AnyBooks, AnyRows, AnySource, plan};
+use crate::assemble::{AnyBooks, AnyRows, AnySource};
 use crate::cli::Shared;
 use crate::exit::Failure;
 
@@ -100,13 +100,10 @@ pub(super) async fn compare(
 
 /// Why keys derived now would not be those of the delivery, if so.
 fn changed(subject: &Subject<'_>, rows: &AnyRows, was: &Contract) -> Option<String> {
-    let keyer = plan::keyer(subject.part.workflow, subject.part.sqlite(), rows.shape().mode);
-    let strategy = plan::strategy(&subject.part.workflow.delivery);
-    if strategy.contains_epoch() && subject.progress_place() == ProgressPlace::State {
+    if subject.strategy().contains_epoch() && subject.progress_place() == ProgressPlace::State {
         return Some("its keys contain the epoch, and its log puts several epochs into one row".into());
     }
-    let now = plan::contract(&subject.source().identity(), &keyer, rows.shape().mode);
-    let differences = was.differences(&now);
+    let differences = was.differences(&subject.contract(rows.shape().mode));
     let difference = differences.iter().find(|difference| difference.name != TARGET)?;
     Some(format!("the configuration is not the one that delivered it: {difference}"))
 }

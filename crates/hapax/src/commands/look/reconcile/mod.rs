@@ -9,7 +9,7 @@ use std::fmt;
 
 use hapax_engine::books::Books as _;
 use hapax_engine::rows::RowReader as _;
-use hapax_model::mode::{ConflictMode, ProgressPlace};
+use hapax_model::mode::ConflictMode;
 use hapax_model::position::DeliveryId;
 use serde_json::{Value, json};
 
@@ -153,12 +153,5 @@ impl fmt::Display for Report {
             Some(check) => writeln!(f, "  verdict  does not add up; the first difference is in the {}", check.name),
             None => writeln!(f, "  verdict  adds up"),
         }
-    }
-}
-
-impl Subject<'_> {
-    /// Where its progress is kept.
-    fn progress_place(&self) -> ProgressPlace {
-        self.part.sqlite().progress
     }
 }

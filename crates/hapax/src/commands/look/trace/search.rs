@@ -14,7 +14,6 @@ use hapax_model::position::{Bookmark, Incarnation};
 use super::super::history::Range;
 use super::super::reader::{Next, Reader, holds, unreadable};
 use super::super::subject::{KeysWanted, Subject};
-use crate::assemble::plan;
 use crate::exit::Failure;
 
 /// The key that is looked for.
@@ -122,7 +121,7 @@ pub(super) fn keys_of(batch: &Batch, subject: &Subject<'_>) -> Vec<(&'static str
         return Vec::new();
     }
     let event = batch.event(0);
-    let with_epoch = plan::strategy(&subject.part.workflow.delivery).contains_epoch();
+    let with_epoch = subject.strategy().contains_epoch();
     let named = [("entity key", event.entity_key()), ("event key", event.event_key().filter(|_| !with_epoch))];
     named.into_iter().filter_map(|(name, key)| Some((name, key?.to_string()))).collect()
 }
