@@ -50,7 +50,7 @@ fn each_thing_that_waits_has_its_line() {
     let letters = World::shop("onConflict: update", KEYED);
     letters.write("orders.jsonl", format!("{}not an event\n", order(1, 10)));
     letters.hapax(&["run", "--once"]).exits(0);
-    letters.hapax(&["stuck"]).exits(1).says(&["1 dead letters wait", "hapax dlq list --workflow orders"]);
+    letters.hapax(&["stuck"]).exits(1).says(&["1 dead letter waits", "hapax dlq list --workflow orders"]);
 
     let changed = World::shop("onConflict: update", KEYED);
     changed.write("orders.jsonl", orders(1..=3));

@@ -40,7 +40,7 @@ fn the_input_at_a_position_has_its_story() {
         "row          id=1",
         "verdict      delivered",
     ]);
-    first.says(&["entity key   h1_", "event key    h1_", "which is behind it"]);
+    first.says(&["entity key   h1_", "event key    h1_", "past this input"]);
     let dead = world.hapax(&["trace", &line(2)]);
     dead.exits(0).says(&[
         "dead letter  number 1, dead: HX2032",
@@ -49,7 +49,12 @@ fn the_input_at_a_position_has_its_story() {
         "verdict      dead letter",
     ]);
     let unread = world.hapax(&["trace", &line(4)]);
-    unread.exits(0).says(&["which is not there yet", "\"amount\":40", "no such row", "verdict      not yet read"]);
+    unread.exits(0).says(&[
+        "which has not reached this input",
+        "\"amount\":40",
+        "no such row",
+        "verdict      not yet read",
+    ]);
     let nowhere = traced(&world, &["5"]);
     assert_eq!(nowhere["verdict"], "delivered", "byte 5 is inside the first line, which was delivered: {nowhere:#}");
     assert_eq!(nowhere["notes"][0], "position 5 is inside the input that begins at 0");

@@ -20,6 +20,9 @@ use crate::exit::Failure;
 /// How long a lock is watched before it is called one that others wait for: every commit holds it for a moment.
 const WATCHED: Duration = Duration::from_millis(700);
 
+/// A transaction that holds others up for so long is told although deliveries go on.
+const LONG_HOLD_MS: u64 = 10_000;
+
 /// One thing that waits.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Wait {
@@ -107,7 +110,12 @@ fn judge(look: &Look, state: &StateSide, older_than: Duration) -> Vec<Wait> {
     waits.extend(going_on(look, state, older_than).map(|(since, why, turn)| wait(since, why, turn)));
     if look.letters.0 > 0 {
         let turn = format!("a person: hapax dlq list --workflow {}", id.workflow);
-        waits.push(wait(look.letters.1, format!("{} dead letters wait", look.letters.0), turn));
+        let why = if look.letters.0 == 1 {
+            "1 dead letter waits".into()
+        } else {
+            format!("{} dead letters wait", look.letters.0)
+        };
+        waits.push(wait(look.letters.1, why, turn));
     }
     if look.stored.as_ref().is_some_and(|stored| !stored.progress.totals.adds_up()) {
         let why = "the ledger does not add up".to_owned();
@@ -199,14 +207,13 @@ async fn held(subject: &Subject<'_>, before: Option<&StoredDelivery>) -> Vec<Wai
         return Vec::new();
     }
     tokio::time::sleep(WATCHED).await;
-    let still: Vec<Hold> = holds(&mut rows).await.into_iter().filter(|hold| first.contains(hold)).collect();
+    let still: Vec<Hold> = holds(&mut rows).await.into_iter().filter(|hold| first.iter().any(|before| before.who == hold.who)).collect();
     let moved = match subject.books().await {
         Ok(Some(mut books)) => subject.progress(&mut books).await.ok().flatten().as_ref() != before,
         Ok(None) | Err(_) => false,
     };
-    if moved {
-        return Vec::new();
-    }
+    // A short hold while the delivery goes on is how commits work; a long one is somebody's open transaction.
+    let long = |hold: &Hold| hold.since_ms.is_some_and(|since| now_ms().saturating_sub(since) > LONG_HOLD_MS);
     let name = rows.shape().name.clone();
     let wait = |hold: Hold| Wait {
         what: name.clone(),
@@ -214,7 +221,7 @@ async fn held(subject: &Subject<'_>, before: Option<&StoredDelivery>) -> Vec<Wai
         why: format!("{} {}", hold.who, hold.what),
         turn: format!("{}: {}", hold.who.split([' ', ',']).take(2).collect::<Vec<_>>().join(" "), hold.cure),
     };
-    still.into_iter().map(wait).collect()
+    still.into_iter().filter(|hold| !moved || long(hold)).map(wait).collect()
 }
 
 async fn holds(rows: &mut AnyRows) -> Vec<Hold> {

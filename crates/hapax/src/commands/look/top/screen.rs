@@ -33,11 +33,9 @@ impl Screen {
 
     /// Draws `picture` over what is there: line by line, so that nothing flickers.
     pub(super) fn draw(&self, picture: &str) {
-        let size =
-            tcgetwinsize(std::io::stdout()).unwrap_or(Winsize { ws_row: 24, ws_col: 80, ws_xpixel: 0, ws_ypixel: 0 });
-        let (rows, columns) = (usize::from(size.ws_row.max(2)) - 1, usize::from(size.ws_col.max(1)));
-        let lines = picture.lines().take(rows).map(|line| line.chars().take(columns).collect::<String>());
-        let drawn: String = lines.map(|line| format!("{line}\x1b[K\r\n")).collect();
+        let (rows, columns) = size();
+        let lines = picture.lines().take(rows - 1).map(|line| line.chars().take(columns).collect::<String>());
+        let drawn: String = lines.map(|line| format!("{line}\x1b[K\n")).collect();
         print!("\x1b[H{drawn}\x1b[J");
         std::io::stdout().flush().ok();
     }
@@ -50,6 +48,14 @@ impl Screen {
             }
         }
         std::future::pending().await
+    }
+}
+
+/// Rows and columns; at least two of each, whatever the terminal says.
+fn size() -> (usize, usize) {
+    match tcgetwinsize(std::io::stdout()) {
+        Ok(Winsize { ws_row: rows @ 2.., ws_col: columns @ 2.., .. }) => (rows.into(), columns.into()),
+        Ok(_) | Err(_) => (24, 80),
     }
 }
 

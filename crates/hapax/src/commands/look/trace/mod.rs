@@ -7,7 +7,7 @@ mod what;
 
 use std::sync::Arc;
 
-use hapax_engine::batch::{Batch, Inputs};
+use hapax_engine::batch::{Batch, Inputs, Operation};
 use hapax_engine::books::StoredDelivery;
 use hapax_engine::letters::{LetterChoice, LetterStore as _, StoredLetter};
 use hapax_engine::rows::{ByHash, RowChoice, RowReader as _};
@@ -120,7 +120,8 @@ impl<'a> Tracer<'a> {
             story.keys = search::keys_of(&keyed, self.subject);
             story.row = self.row_of(&bytes, position, incarnation.as_ref()).await;
         }
-        sighting.decide(self.verdict_facts(), &story.row);
+        let operation = self.operation_of(sighting.input.as_deref());
+        sighting.decide(self.verdict_facts(), Some(&story.row), operation);
         story.sightings.push(sighting);
         Ok(story.close())
     }
@@ -187,10 +188,11 @@ impl<'a> Tracer<'a> {
             (None, None) => Row::Unasked("neither the key nor its fields name a row".into()),
         };
         story.keys = wanted.keys();
-        for place in found.iter().rev().take(SIGHTINGS) {
+        for (nth, place) in found.iter().rev().take(SIGHTINGS).enumerate() {
             let mut sighting = self.sight(place.at.position, Some(&place.at.incarnation)).await?;
             sighting.input = Some(place.bytes.clone());
-            sighting.decide(self.verdict_facts(), &Row::Unasked(String::new()));
+            let operation = self.operation_of(sighting.input.as_deref());
+            sighting.decide(self.verdict_facts(), Some(&story.row).filter(|_| nth == 0), operation);
             story.sightings.insert(0, sighting);
         }
         Ok(story.close())
@@ -258,6 +260,13 @@ impl<'a> Tracer<'a> {
             }
             Ok(rows) => Row::of(rows.find(RowChoice::Hash(key)).await),
         }
+    }
+
+    /// What an input asks of its row.
+    fn operation_of(&self, input: Option<&[u8]>) -> Operation {
+        let Some(bytes) = input else { return Operation::Upsert };
+        let batch = self.batch_of(|inputs| inputs.push(Position::default(), bytes), None, KeysWanted::Nothing);
+        batch.events().next().map_or(Operation::Upsert, |event| event.operation())
     }
 
     fn batch_of(&self, push: impl FnOnce(&mut Inputs), incarnation: Option<&Incarnation>, keys: KeysWanted) -> Batch {

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use hapax_engine::batch::Operation;
 use hapax_engine::books::StoredDelivery;
 use hapax_engine::letters::StoredLetter;
 use hapax_engine::rows::{FoundRow, RowState};
@@ -86,8 +87,8 @@ impl Sighting {
         }
     }
 
-    /// Decides what became of it.
-    pub(super) fn decide(&mut self, facts: Facts<'_>, row: &Row) {
+    /// Decides what became of it. `row` is what its key holds now, if it is the last event of its key.
+    pub(super) fn decide(&mut self, facts: Facts<'_>, row: Option<&Row>, operation: Operation) {
         let input = Input {
             position: self.position,
             incarnation: self.incarnation.as_ref(),
@@ -97,9 +98,13 @@ impl Sighting {
         };
         self.verdict = decide(facts, input);
         let arrived = matches!(self.verdict, Verdict::Delivered | Verdict::Replayed);
-        if arrived && matches!(row, Row::Missing) {
-            self.aside = Some("but its row is not there now: a later event or somebody else removed it");
-        }
+        self.aside = match (arrived, operation, row) {
+            (true, Operation::Delete, Some(Row::Missing)) => Some("and its row is gone, as it asked"),
+            (true, Operation::Upsert, Some(Row::Missing)) => {
+                Some("but its row is not there now: a later event or somebody else removed it")
+            }
+            (_, _, _) => None,
+        };
     }
 
     fn write(&self, f: &mut fmt::Formatter<'_>, progress: Option<&StoredDelivery>) -> fmt::Result {
@@ -231,8 +236,8 @@ impl Story {
 
     fn place(&self, position: Position) -> &'static str {
         match &self.progress {
-            Some(stored) if position < stored.progress.bookmark.position => ", which is behind it",
-            Some(_) => ", which is not there yet",
+            Some(stored) if position < stored.progress.bookmark.position => ", past this input",
+            Some(_) => ", which has not reached this input",
             None => "",
         }
     }
