@@ -31,6 +31,7 @@ mod sample;
 pub mod schema;
 pub mod sink;
 mod slow;
+pub mod snapshots;
 pub mod state;
 pub mod statement;
 pub mod tables;
