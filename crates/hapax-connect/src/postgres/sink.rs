@@ -119,7 +119,13 @@ impl PostgresSink {
         let done = Box::pin(commit(&session, &job)).await?;
         self.metrics.committed(events, &done.written, begun.elapsed());
         self.inspected = Some(done.inspected);
-        Ok(Committed { stored: true, progress: done.progress, written: done.written, dead_inputs: done.dead_inputs })
+        Ok(Committed {
+            stored: true,
+            progress: done.progress,
+            written: done.written,
+            dead_inputs: done.dead_inputs,
+            causes: done.causes,
+        })
     }
 }
 
