@@ -207,7 +207,8 @@ async fn held(subject: &Subject<'_>, before: Option<&StoredDelivery>) -> Vec<Wai
         return Vec::new();
     }
     tokio::time::sleep(WATCHED).await;
-    let still: Vec<Hold> = holds(&mut rows).await.into_iter().filter(|hold| first.iter().any(|before| before.who == hold.who)).collect();
+    let still: Vec<Hold> =
+        holds(&mut rows).await.into_iter().filter(|hold| first.iter().any(|before| before.who == hold.who)).collect();
     let moved = match subject.books().await {
         Ok(Some(mut books)) => subject.progress(&mut books).await.ok().flatten().as_ref() != before,
         Ok(None) | Err(_) => false,
