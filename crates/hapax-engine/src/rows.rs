@@ -105,9 +105,9 @@ pub trait RowReader: Send {
     /// asking it.
     fn misfits(&self, batch: &Batch) -> Vec<(usize, Cause)>;
 
-    /// Bytes that are equal exactly for events which the table takes for one row; none for an event without a key that
-    /// it can hold.
-    fn row_key(&self, batch: &Batch, event: usize) -> Option<Vec<u8>>;
+    /// For each event, bytes that are equal exactly for events which the table takes for one row; none for an event
+    /// without a key that it can hold.
+    fn row_keys(&self, batch: &Batch) -> Vec<Option<Vec<u8>>>;
 
     /// The row, if it is there. Always none in `append`, where no event has a row of its own.
     fn find(&mut self, choice: RowChoice) -> impl Future<Output = Result<Option<FoundRow>, SinkError>> + Send;

@@ -164,8 +164,8 @@ impl RowReader for PostgresRows {
         read::misfits(&self.inspected.mapping, batch)
     }
 
-    fn row_key(&self, batch: &Batch, event: usize) -> Option<Vec<u8>> {
-        read::row_key(&self.inspected.mapping, batch, event)
+    fn row_keys(&self, batch: &Batch) -> Vec<Option<Vec<u8>>> {
+        read::row_keys(&self.inspected.mapping, batch)
     }
 
     async fn find(&mut self, choice: RowChoice) -> Result<Option<FoundRow>, SinkError> {
@@ -190,8 +190,11 @@ impl RowReader for PostgresRows {
     }
 
     async fn states(&mut self, batch: Arc<Batch>, events: Vec<usize>) -> Result<Vec<RowState>, SinkError> {
-        let (keyed, places): (Vec<usize>, Vec<usize>) =
-            (0..events.len()).filter(|at| self.has_key(&batch, events[*at])).map(|at| (events[at], at)).unzip();
+        let (keyed, places): (Vec<usize>, Vec<usize>) = {
+            let rows = read::rows(&self.inspected.mapping, &batch);
+            let has_key = |(_, event): &(usize, &usize)| read::key_values(&rows, &batch.event(**event)).is_some();
+            events.iter().enumerate().filter(has_key).map(|(at, event)| (*event, at)).unzip()
+        };
         let mut states = vec![RowState::NoKey; events.len()];
         if !keyed.is_empty() {
             let known = self.known_states(&batch, &keyed).await?;

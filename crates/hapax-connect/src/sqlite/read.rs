@@ -131,8 +131,8 @@ impl RowReader for SqliteRows {
         read::misfits(&self.mapping, batch)
     }
 
-    fn row_key(&self, batch: &Batch, event: usize) -> Option<Vec<u8>> {
-        read::row_key(&self.mapping, batch, event)
+    fn row_keys(&self, batch: &Batch) -> Vec<Option<Vec<u8>>> {
+        read::row_keys(&self.mapping, batch)
     }
 
     async fn find(&mut self, choice: RowChoice) -> Result<Option<FoundRow>, SinkError> {
@@ -199,7 +199,7 @@ fn find(
 ) -> Result<Option<FoundRow>, Unanswered> {
     let sql = format!("SELECT {} IS TRUE, * {} LIMIT 1", deleted(mapping)?, key_is(mapping)?);
     let mut statement = connection.prepare_cached(&sql)?;
-    let names: Vec<String> = statement.column_names().into_iter().skip(1).map(str::to_owned).collect();
+    let names: Vec<String> = statement.column_names().skip(1).map(str::to_owned).collect();
     let mut rows = statement.query(params_from_iter(values.iter().map(|value| value as &dyn ToSql)))?;
     let Some(row) = rows.next()? else { return Ok(None) };
     let columns = names.into_iter().enumerate().map(|(at, name)| Ok((name, text(row.get_ref(at + 1)?))));

@@ -64,13 +64,16 @@ pub fn hash_value<C: LiveColumn>(mapping: &Mapping<C>, key: KeyHash) -> Option<C
     Some(column.live.key(key))
 }
 
-/// Bytes that are equal exactly for events which the table takes for one row.
+/// For each event, bytes that are equal exactly for events which the table takes for one row.
 #[must_use]
-pub fn row_key<C: LiveColumn>(mapping: &Mapping<C>, batch: &Batch, event: usize) -> Option<Vec<u8>> {
-    let values = key_values(&rows(mapping, batch), &batch.event(event))?;
-    let mut bytes = Vec::with_capacity(24);
-    values.iter().for_each(|value| value.append_key(&mut bytes));
-    Some(bytes)
+pub fn row_keys<C: LiveColumn>(mapping: &Mapping<C>, batch: &Batch) -> Vec<Option<Vec<u8>>> {
+    let rows = rows(mapping, batch);
+    let key = |event: OutputEvent<'_>| {
+        let mut bytes = Vec::with_capacity(24);
+        key_values(&rows, &event)?.iter().for_each(|value| value.append_key(&mut bytes));
+        Some(bytes)
+    };
+    batch.events().map(key).collect()
 }
 
 /// The column that marks a removed row.

@@ -41,8 +41,8 @@ impl RowReader for AnyRows {
         each!(self, rows => rows.misfits(batch))
     }
 
-    fn row_key(&self, batch: &Batch, event: usize) -> Option<Vec<u8>> {
-        each!(self, rows => rows.row_key(batch, event))
+    fn row_keys(&self, batch: &Batch) -> Vec<Option<Vec<u8>>> {
+        each!(self, rows => rows.row_keys(batch))
     }
 
     async fn find(&mut self, choice: RowChoice) -> Result<Option<FoundRow>, SinkError> {

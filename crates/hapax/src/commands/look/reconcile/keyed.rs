@@ -274,8 +274,8 @@ impl Walk<'_> {
             }
         }
         let mut last: HashMap<Vec<u8>, usize> = HashMap::new();
-        for event in batch.events() {
-            let key = self.rows.row_key(&batch, event.index()).filter(|key| doubts.concerns(key));
+        for (event, key) in batch.events().zip(self.rows.row_keys(&batch)) {
+            let key = key.filter(|key| doubts.concerns(key));
             if let Some(key) = key.filter(|_| !self.is_dead(from, event.position())) {
                 last.insert(key, event.index());
             }
