@@ -82,7 +82,7 @@ impl<'a> Tracer<'a> {
             What::Position(position) => self.tell_position(*position).await,
             What::Key(key) => self.tell_key(Wanted::of_hash(*key), None, args).await,
             What::Fields(event) => {
-                let bytes = serde_json::to_vec(event).expect("a JSON value is always text");
+                let bytes = event.clone().into_bytes();
                 let asked = self.batch_of(|inputs| inputs.push(Position::default(), &bytes), None, KeysWanted::Shown);
                 let unique = self.subject.part.workflow.delivery.deduplication.unique;
                 let wanted = Wanted::of_fields(&asked, unique);

@@ -1,20 +1,22 @@
 //! What `hapax trace` was asked about.
 
+use std::collections::BTreeMap;
+
 use hapax_model::field::FieldPath;
 use hapax_model::key::KeyHash;
 use hapax_model::position::Position;
-use serde_json::{Map, Value};
+use serde_json::value::RawValue;
 
 use super::super::unclear;
 use crate::exit::Failure;
 
 /// A place, or a name.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum What {
     Position(Position),
     Key(KeyHash),
-    /// An event that has the key fields and nothing else.
-    Fields(Value),
+    /// An event that has the key fields and nothing else, as JSON; numbers keep their digits.
+    Fields(String),
 }
 
 impl What {
@@ -38,8 +40,8 @@ impl What {
     }
 }
 
-fn fields(arguments: &[String]) -> Result<Value, Failure> {
-    let mut event = Map::new();
+fn fields(arguments: &[String]) -> Result<String, Failure> {
+    let mut event = BTreeMap::new();
     for pair in arguments.iter().flat_map(|argument| pairs(argument)) {
         let (name, value) =
             pair.split_once('=').ok_or_else(|| unclear(format!("\"{pair}\" is no key field: write name=value")))?;
@@ -47,7 +49,30 @@ fn fields(arguments: &[String]) -> Result<Value, Failure> {
         insert(&mut event, path.names(), scalar(value))
             .ok_or_else(|| unclear(format!("{path} lies inside another field that has a value of its own")))?;
     }
-    Ok(Value::Object(event))
+    Ok(Node::Inner(event).json())
+}
+
+/// A field, or fields inside one.
+enum Node {
+    Leaf(String),
+    Inner(BTreeMap<String, Node>),
+}
+
+impl Node {
+    fn json(&self) -> String {
+        match self {
+            Self::Leaf(json) => json.clone(),
+            Self::Inner(fields) => {
+                let fields: Vec<String> =
+                    fields.iter().map(|(name, node)| format!("{}:{}", quoted(name), node.json())).collect();
+                format!("{{{}}}", fields.join(","))
+            }
+        }
+    }
+}
+
+fn quoted(text: &str) -> String {
+    serde_json::to_string(text).expect("a text is always JSON")
 }
 
 /// `a=1,b=x` as its pairs; a comma that no `name=` follows belongs to the value before it.
@@ -65,28 +90,26 @@ fn pairs(argument: &str) -> Vec<String> {
     pairs
 }
 
-/// A number, true, false or a quoted text as JSON reads it; anything else is a text.
-fn scalar(text: &str) -> Value {
-    match serde_json::from_str(text) {
-        Ok(value @ (Value::Number(_) | Value::Bool(_) | Value::String(_))) => value,
-        Ok(Value::Null | Value::Array(_) | Value::Object(_)) | Err(_) => Value::String(text.to_owned()),
-    }
+/// A number, true, false or a quoted text as it stands; anything else is a text.
+fn scalar(text: &str) -> Node {
+    let is_json = serde_json::from_str::<&RawValue>(text).is_ok() && !text.starts_with(['n', '[', '{', ' ']);
+    Node::Leaf(if is_json { text.to_owned() } else { quoted(text) })
 }
 
-fn insert(event: &mut Map<String, Value>, names: &[String], value: Value) -> Option<()> {
+fn insert(event: &mut BTreeMap<String, Node>, names: &[String], value: Node) -> Option<()> {
     let (name, inner) = names.split_first()?;
     if inner.is_empty() {
         event.insert(name.clone(), value);
         return Some(());
     }
-    let slot = event.entry(name.clone()).or_insert_with(|| Value::Object(Map::new()));
-    insert(slot.as_object_mut()?, inner, value)
+    match event.entry(name.clone()).or_insert_with(|| Node::Inner(BTreeMap::new())) {
+        Node::Inner(fields) => insert(fields, inner, value),
+        Node::Leaf(_) => None,
+    }
 }
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
 
     fn parsed(arguments: &[&str]) -> Option<What> {
@@ -111,10 +134,12 @@ mod tests {
             Some(What::Fields(event)) => Some(event),
             Some(What::Position(_) | What::Key(_)) | None => None,
         };
-        assert_eq!(fields(&["id=7,name=ann"]), Some(json!({"id": 7, "name": "ann"})));
-        assert_eq!(fields(&["id=\"7\"", "ok=true"]), Some(json!({"id": "7", "ok": true})));
-        assert_eq!(fields(&[".order.id=7,order.line=a, b"]), Some(json!({"order": {"id": 7, "line": "a, b"}})));
-        assert_eq!(fields(&["a=x=y"]), Some(json!({"a": "x=y"})));
+        assert_eq!(fields(&["id=7,name=ann"]), Some(r#"{"id":7,"name":"ann"}"#.to_owned()));
+        assert_eq!(fields(&["id=\"7\"", "ok=true"]), Some(r#"{"id":"7","ok":true}"#.to_owned()));
+        assert_eq!(fields(&[".order.id=7,order.line=a, b"]), Some(r#"{"order":{"id":7,"line":"a, b"}}"#.to_owned()));
+        assert_eq!(fields(&["a=x=y"]), Some(r#"{"a":"x=y"}"#.to_owned()));
+        assert_eq!(fields(&["a=12345678901234567890.10"]), Some(r#"{"a":12345678901234567890.10}"#.to_owned()));
+        assert_eq!(fields(&["a=null,b="]), Some(r#"{"a":"null","b":""}"#.to_owned()));
         assert_eq!(fields(&["a=1,.a.b=2"]), None);
         assert_eq!(fields(&["x", "a=1"]), None);
     }
