@@ -137,6 +137,11 @@ impl<'a, C: LiveColumn> Rows<'a, C> {
         dedup_key(self.mapping.mode, event)
     }
 
+    #[inline]
+    fn plain_integer(&self, event: &OutputEvent<'_>, at: usize) -> Option<i64> {
+        self.mapping.columns[at].live.plain_integer(event.field_bytes(self.slots[at]?))
+    }
+
     fn no_key(&self) -> Cause {
         let message =
             "the event has no key for the key column; name its fields under deduplication.keyFields".to_owned();
@@ -150,6 +155,10 @@ impl<'a, C: LiveColumn> Rows<'a, C> {
             let mut failed = None;
             keys.push(|bytes| {
                 for at in &self.mapping.key {
+                    if let Some(value) = self.plain_integer(&event, *at) {
+                        column::append_integer(bytes, value);
+                        continue;
+                    }
                     match self.value(&event, *at) {
                         Ok(value) => value.append_key(bytes),
                         Err(cause) => failed = Some(cause),
