@@ -27,6 +27,9 @@ impl Place {
     }
 }
 
+/// Starts servers, and knows nothing of ours: the tests of every crate may use it.
+const FOR_ALL_TESTS: &str = "hapax-services";
+
 /// The whole list. Dependencies point up.
 pub(super) const ALLOWED: [Place; 8] = [
     Place { name: "hapax-services", on: &[], kind: Kind::Library },
@@ -57,7 +60,8 @@ pub(super) fn edges(tree: &Tree) -> Vec<Finding> {
         for edge in place.on.iter().filter(|edge| !real.contains(edge)) {
             findings.push(Finding::new(path, format!("the edge to {edge} is gone: take it off the list")));
         }
-        for edge in named("dev-dependencies").iter().filter(|edge| !place.on.contains(edge) && **edge != name) {
+        let known = |edge: &&&str| place.on.contains(*edge) || [name, FOR_ALL_TESTS].contains(*edge);
+        for edge in named("dev-dependencies").iter().filter(|edge| !known(edge)) {
             findings.push(Finding::new(path, format!("not even the tests of {name} may depend on {edge}")));
         }
     }
@@ -83,6 +87,8 @@ mod tests {
         assert_eq!(found(engine, "[dependencies]\n"), ["the edge to hapax-model is gone: take it off the list"]);
         let in_tests = format!("{good}[dev-dependencies]\nhapax-connect.workspace = true\n");
         assert_eq!(found(engine, &in_tests), ["not even the tests of hapax-engine may depend on hapax-connect"]);
+        let with_servers = format!("{good}[dev-dependencies]\nhapax-services.workspace = true\n");
+        assert!(found(engine, &with_servers).is_empty());
         assert_eq!(found("crates/hapax-new/Cargo.toml", "").len(), 1);
     }
 

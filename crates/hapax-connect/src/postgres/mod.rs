@@ -14,6 +14,7 @@ pub mod progress;
 pub mod rights;
 #[cfg(test)]
 mod sample;
+pub mod snapshots;
 pub mod state;
 pub mod tables;
 

@@ -71,12 +71,12 @@ pub enum ConnectError {
         cure: &'static str,
     },
     /// A file of the TLS settings.
-    #[error("{target}: {source}")]
+    #[error("{target}: {problem}")]
     TlsFiles {
         /// The address without its password.
         target: String,
         /// Which file, and what is wrong with it.
-        source: TlsError,
+        problem: TlsError,
     },
     /// 53300.
     #[error("{target} has no connection left: {message}; lower `connections`, or raise max_connections in the server")]

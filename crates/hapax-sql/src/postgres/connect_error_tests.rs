@@ -81,3 +81,23 @@ async fn the_next_host_is_tried() {
     database.on_server(&format!("ALTER DATABASE {name} SET default_transaction_read_only = on"));
     assert_eq!(refused(&text).await.code(), "HX4212");
 }
+
+/// Goal: a standby is passed over where writes are asked for, and told by the first write where they are not.
+/// Method: a primary and its standby, the standby first.
+#[tokio::test]
+async fn a_standby_is_passed_over() {
+    let primary = Postgres::builder().start().unwrap();
+    let standby = Postgres::builder().start_standby(&primary).unwrap();
+    primary.query("CREATE TABLE t (id int)").unwrap();
+    let both = format!("postgres://postgres@127.0.0.1:{},127.0.0.1:{}/postgres", standby.port(), primary.port());
+    let session = Session::connect(&PostgresUrl::parse(&both).unwrap(), &quick()).await.unwrap();
+    session.begin().await.unwrap();
+    session.client().batch_execute("INSERT INTO t VALUES (1)").await.unwrap();
+    let alone = PostgresUrl::parse(&standby.url("postgres")).unwrap();
+    let session = Session::connect(&alone, &quick()).await.unwrap();
+    session.begin().await.unwrap();
+    let error = session.client().batch_execute("CREATE TABLE u (id int)").await.unwrap_err();
+    assert_eq!(session.fault(&error).class, FaultClass::ReadOnly);
+    let asked = format!("{}?target_session_attrs=primary", standby.url("postgres"));
+    assert_eq!(refused(&asked).await.code(), "HX4212");
+}

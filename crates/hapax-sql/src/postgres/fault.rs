@@ -32,6 +32,8 @@ pub enum FaultClass {
 pub struct SqlFault {
     /// What to do about it.
     pub class: FaultClass,
+    /// Its page in docs/errors, where it has one of its own; else the page is that of what was being done.
+    pub code: Option<&'static str>,
     /// The five characters, if the server spoke; none if the connection failed.
     pub sqlstate: Option<String>,
     /// The server's words, or the driver's.
@@ -70,6 +72,7 @@ impl SqlFault {
         let own = |text: Option<&str>| text.map(str::to_owned);
         Self {
             class: class_of(error.code().code()),
+            code: None,
             sqlstate: Some(error.code().code().to_owned()),
             message: error.message().to_owned(),
             detail: own(error.detail()),
@@ -95,10 +98,10 @@ impl SqlFault {
         Self::plain(FaultClass::Again, message.into())
     }
 
-    /// Something that only a person can change, in our own words.
+    /// Something that only a person can change, in our own words, with its own page.
     #[must_use]
-    pub fn denied(message: impl Into<String>) -> Self {
-        Self::plain(FaultClass::Denied, message.into())
+    pub fn denied(code: &'static str, message: impl Into<String>) -> Self {
+        Self { code: Some(code), ..Self::plain(FaultClass::Denied, message.into()) }
     }
 
     fn of_driver(error: &Error) -> Self {
@@ -117,6 +120,7 @@ impl SqlFault {
     fn plain(class: FaultClass, message: String) -> Self {
         Self {
             class,
+            code: None,
             sqlstate: None,
             message,
             detail: None,

@@ -1,3 +1,5 @@
+use std::task::Poll;
+
 use super::super::test_database::{TestDatabase, quick};
 use super::super::{CommitEnd, checked_commit};
 use super::*;
@@ -100,4 +102,63 @@ async fn one_who_gives_up_leaves_nothing_behind() {
     pool.take(SOON).await.unwrap();
     pool.close_free();
     assert_eq!(pool.taken(), 0);
+}
+
+/// Writes one row in a transaction of its own; says how it ended.
+async fn write(pool: &Pool, id: i32) -> CommitEnd {
+    let taken = pool.take(SOON).await.unwrap();
+    let inside: Option<i64> = taken.client().query_one("SELECT txid_current_if_assigned()", &[]).await.unwrap().get(0);
+    assert_eq!(inside, None, "a session with an open transaction came out of the pool");
+    taken.begin().await.unwrap();
+    taken.client().execute("INSERT INTO t VALUES ($1)", &[&id]).await.unwrap();
+    checked_commit(&taken).await
+}
+
+/// What `work` answers, or none if it has to wait more than `steps` times: it is dropped there.
+async fn cut_off_after<T>(steps: i32, work: impl Future<Output = T>) -> Option<T> {
+    let (mut work, mut left) = (std::pin::pin!(work), steps);
+    std::future::poll_fn(|context| match work.as_mut().poll(context) {
+        Poll::Ready(answer) => Poll::Ready(Some(answer)),
+        Poll::Pending if left == 0 => Poll::Ready(None),
+        Poll::Pending => {
+            left -= 1;
+            Poll::Pending
+        }
+    })
+    .await
+}
+
+/// Goal: work that is given up at any moment never leaves its transaction to the next one, and never undoes or makes up
+/// a commit. Method: many writers on few sessions, cut off after another number of steps each; count the rows.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn work_that_is_cut_off_leaves_no_transaction_behind() {
+    let database = TestDatabase::new();
+    let watcher = database.session().await;
+    watcher.client().batch_execute("CREATE TABLE t (id int PRIMARY KEY)").await.unwrap();
+    let pool = pool(&database, 3);
+    let mut writers = tokio::task::JoinSet::new();
+    for writer in 0..6 {
+        let pool = pool.clone();
+        writers.spawn(async move {
+            let mut known = Vec::new();
+            for round in 0..30 {
+                let id = writer * 100 + round;
+                // Every other one is cut off, from its very beginning to about its end; the others find what it left.
+                let patience = if round % 2 == 0 { round / 2 } else { i32::MAX };
+                if let Some(end) = cut_off_after(patience, write(&pool, id)).await {
+                    known.push((id, end));
+                }
+            }
+            known
+        });
+    }
+    let known: Vec<(i32, CommitEnd)> = writers.join_all().await.into_iter().flatten().collect();
+    assert!((90..180).contains(&known.len()), "{} of 180 were not cut off", known.len());
+    let rows = watcher.client().query("SELECT id FROM t", &[]).await.unwrap();
+    let there: Vec<i32> = rows.iter().map(|row| row.get(0)).collect();
+    for (id, end) in known {
+        assert_eq!(end, CommitEnd::Committed);
+        assert!(there.contains(&id), "{id} was committed and is not there");
+    }
+    assert_eq!((pool.taken(), pool.waiting()), (0, 0));
 }

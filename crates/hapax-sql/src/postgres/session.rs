@@ -6,12 +6,12 @@
 
 use std::collections::HashMap;
 use std::fmt;
-use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use tokio::task::JoinHandle;
-use tokio_postgres::{AsyncMessage, Client, Connection, Error, SimpleQueryMessage, Socket, Statement};
+use tokio_postgres::{AsyncMessage, Client, Connection, Error, SimpleQueryMessage, SimpleQueryRow, Socket, Statement};
 
 use super::connect_error::ConnectError;
 use super::fault::SqlFault;
@@ -51,13 +51,6 @@ impl Default for Limits {
     }
 }
 
-/// Where a session's transaction stands, as far as this side knows.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Standing {
-    Idle = 0,
-    Open = 1,
-}
-
 /// A session: the driver's client, its prepared statements, and the task that moves its bytes.
 pub struct Session {
     client: Client,
@@ -67,7 +60,7 @@ pub struct Session {
     backend_pid: i32,
     server_version: u32,
     statements: Mutex<HashMap<String, Statement>>,
-    standing: AtomicU8,
+    open: AtomicBool,
     spoiled: AtomicBool,
     lost: Arc<Mutex<Option<SqlFault>>>,
     task: JoinHandle<()>,
@@ -115,7 +108,8 @@ impl Session {
             (client, tokio::spawn(drive(connection, Arc::clone(&lost))))
         } else {
             let settings = tls::client_config(url.tls())
-                .map_err(|source| ConnectError::TlsFiles { target: target.clone(), source })?;
+                .await
+                .map_err(|problem| ConnectError::TlsFiles { target: target.clone(), problem })?;
             let (client, connection) = config.connect(Handshakes(settings)).await.map_err(|error| failed(&error))?;
             (client, tokio::spawn(drive::<Encrypted<Socket>>(connection, Arc::clone(&lost))))
         };
@@ -128,7 +122,7 @@ impl Session {
             backend_pid: 0,
             server_version: 0,
             statements: Mutex::new(HashMap::new()),
-            standing: AtomicU8::new(Standing::Idle as u8),
+            open: AtomicBool::new(false),
             spoiled: AtomicBool::new(false),
             lost,
             task,
@@ -143,7 +137,7 @@ impl Session {
         Ok(session)
     }
 
-    /// The driver's client. For BEGIN, COMMIT and ROLLBACK use this session's own ways: they keep its standing.
+    /// The driver's client. For BEGIN, COMMIT and ROLLBACK use this session's own ways: it knows then whether one is open.
     #[must_use]
     pub fn client(&self) -> &Client {
         &self.client
@@ -188,9 +182,7 @@ impl Session {
     /// Whether somebody else may use it next: connected, no open transaction, nothing in doubt.
     #[must_use]
     pub fn is_reusable(&self) -> bool {
-        !self.is_closed()
-            && !self.spoiled.load(Ordering::Acquire)
-            && self.standing.load(Ordering::Acquire) == Standing::Idle as u8
+        !self.is_closed() && !self.spoiled.load(Ordering::Acquire) && !self.open.load(Ordering::Acquire)
     }
 
     /// Why the connection broke, if it did: what the server said last (a time limit, an administrator), which the
@@ -243,7 +235,7 @@ impl Session {
     /// If the server refuses, or is another one than at the login.
     pub async fn begin(&self) -> Result<(), SqlFault> {
         // Set before the answer: a future dropped here leaves a transaction that may be open.
-        self.standing.store(Standing::Open as u8, Ordering::Release);
+        self.open.store(true, Ordering::Release);
         let sql = "BEGIN ISOLATION LEVEL READ COMMITTED; SELECT pg_backend_pid()";
         let answer = self.client.simple_query(sql).await.map_err(|error| self.fault(&error))?;
         match first_row(&answer).and_then(|row| row.get(0)).and_then(|pid| pid.parse::<i32>().ok()) {
@@ -283,7 +275,7 @@ impl Session {
 
     /// The transaction has ended, and it is known how.
     pub(super) fn ended(&self) {
-        self.standing.store(Standing::Idle as u8, Ordering::Release);
+        self.open.store(false, Ordering::Release);
     }
 
     fn kept(&self) -> std::sync::MutexGuard<'_, HashMap<String, Statement>> {
@@ -350,11 +342,8 @@ fn settings(limits: &Limits) -> String {
     )
 }
 
-fn first_row(answer: &[SimpleQueryMessage]) -> Option<&tokio_postgres::SimpleQueryRow> {
-    answer.iter().find_map(|message| match message {
-        SimpleQueryMessage::Row(row) => Some(row),
-        _ => None,
-    })
+pub(super) fn first_row(answer: &[SimpleQueryMessage]) -> Option<&SimpleQueryRow> {
+    answer.iter().find_map(|message| if let SimpleQueryMessage::Row(row) = message { Some(row) } else { None })
 }
 
 fn welcome(answer: &[SimpleQueryMessage]) -> Option<Welcome> {
@@ -363,10 +352,11 @@ fn welcome(answer: &[SimpleQueryMessage]) -> Option<Welcome> {
 }
 
 fn pooled(target: &str, before: i32, now: i32) -> SqlFault {
-    SqlFault::denied(format!(
-        "HX4211: {target} is a pooler that changes servers within a session (process {before}, then {now}): limits and \
+    let message = format!(
+        "{target} is a pooler that changes servers within a session (process {before}, then {now}): limits and \
          prepared statements do not hold there; connect to the server itself, or set pool_mode = session"
-    ))
+    );
+    SqlFault::denied("HX4211", message)
 }
 
 /// Our name, the one of the address if any, and which process this is; cut to what a server keeps.

@@ -76,8 +76,14 @@ impl TlsError {
     }
 }
 
-/// What the handshake needs. Reads the files.
-pub(super) fn client_config(settings: &TlsSettings) -> Result<Arc<ClientConfig>, TlsError> {
+/// What the handshake needs. Reads the files each time, on a blocking thread: a renewed certificate needs no restart.
+pub(super) async fn client_config(settings: &TlsSettings) -> Result<Arc<ClientConfig>, TlsError> {
+    let settings = settings.clone();
+    let reading = tokio::task::spawn_blocking(move || read_config(&settings));
+    reading.await.map_err(|error| TlsError::Failed { message: error.to_string() })?
+}
+
+fn read_config(settings: &TlsSettings) -> Result<Arc<ClientConfig>, TlsError> {
     // Named, not the process's default: two libraries that each set one would panic.
     let provider = Arc::new(ring::default_provider());
     let verifier = verifier(settings, &provider)?;

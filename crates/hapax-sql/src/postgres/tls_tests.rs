@@ -116,7 +116,7 @@ async fn the_password_is_bound_to_the_channel() {
 }
 
 fn settings(text: &str) -> Result<Arc<ClientConfig>, TlsError> {
-    client_config(PostgresUrl::parse(&format!("postgres://h/d?{text}")).unwrap().tls())
+    read_config(PostgresUrl::parse(&format!("postgres://h/d?{text}")).unwrap().tls())
 }
 
 /// Goal: a file that is missing, empty, something else or of another key is named, with its parameter.
