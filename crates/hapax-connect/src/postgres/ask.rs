@@ -6,7 +6,7 @@
 use hapax_engine::sink::SinkError;
 use hapax_model::ledger::Totals;
 use hapax_model::position::DeliveryId;
-use hapax_sql::postgres::{Session, checked_commit};
+use hapax_sql::postgres::{FaultClass, Session, checked_commit};
 use tokio_postgres::types::{FromSql, ToSql};
 use tokio_postgres::{Row, Statement};
 
@@ -63,7 +63,15 @@ async fn prepare(session: &Session, during: During, sql: &str) -> Result<Stateme
 }
 
 fn own(session: &Session, during: During, error: &tokio_postgres::Error) -> SinkError {
-    own_error(session, during, &session.fault(error))
+    let fault = session.fault(error);
+    match fault.class {
+        // Another session may find another server, or the same one recovered.
+        FaultClass::Reconnect | FaultClass::ReadOnly => session.spoil(),
+        // A statement that was prepared before a migration must not fail for ever.
+        FaultClass::Schema => session.forget_statements(),
+        FaultClass::Row | FaultClass::Again | FaultClass::Denied => {}
+    }
+    own_error(session, during, &fault)
 }
 
 /// Opens a transaction of our own: READ COMMITTED, READ WRITE.

@@ -149,3 +149,7 @@ fn in_doubt(target: String, during: During, message: String) -> SinkError {
         During::Epoch(epoch) => SinkError::CommitInDoubt { target, epoch, message },
     }
 }
+
+#[cfg(test)]
+#[path = "error_tests.rs"]
+mod tests;

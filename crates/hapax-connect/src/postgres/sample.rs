@@ -1,1 +1,138 @@
+//! What the tests of this folder share: a database of one's own on the test server, a delivery, an epoch.
 
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use hapax_engine::books::Pause;
+use hapax_engine::sink::{Claim, EpochRecord};
+use hapax_model::contract::{Contract, SOURCE, TARGET};
+use hapax_model::ledger::Totals;
+use hapax_model::letter::{Cause, Letter, LetterBytes, Stage};
+use hapax_model::position::{Bookmark, DeliveryId, Position};
+use hapax_model::progress::Progress;
+use hapax_model::rejects::{OnReject, RejectRule};
+use hapax_sql::postgres::{Limits, PostgresUrl, Session, quote_identifier};
+
+use super::tables::{Role, ensure};
+
+static MADE: AtomicU32 = AtomicU32::new(0);
+
+/// A database of its own, dropped when this is.
+pub(super) struct Place {
+    server: PostgresUrl,
+    name: String,
+}
+
+impl Place {
+    pub(super) async fn new() -> Self {
+        Self::with("ENCODING 'UTF8'").await
+    }
+
+    /// A database made with these options.
+    pub(super) async fn with(options: &str) -> Self {
+        let server = std::env::var("HAPAX_TEST_POSTGRES")
+            .expect("run `cargo xtask test`, or `cargo xtask services -- cargo test …`");
+        let server = PostgresUrl::parse(&server).unwrap();
+        let name = format!("ledger_{}_{}", std::process::id(), MADE.fetch_add(1, Ordering::Relaxed));
+        let place = Self { server, name };
+        let make = format!("CREATE DATABASE {} TEMPLATE template0 {options}", quote_identifier(&place.name).unwrap());
+        let session = Session::connect(&place.server, &Limits::default()).await.unwrap();
+        session.client().batch_execute(&make).await.unwrap();
+        place
+    }
+
+    pub(super) fn url(&self) -> PostgresUrl {
+        self.server.with_database(&self.name)
+    }
+
+    /// The same database, as this role.
+    pub(super) fn url_of(&self, user: &str) -> PostgresUrl {
+        let text = std::env::var("HAPAX_TEST_POSTGRES").unwrap();
+        let (_, host) = text.split_once('@').expect("the URL of the test server names a user");
+        PostgresUrl::parse(&format!("postgres://{user}@{host}")).unwrap().with_database(&self.name)
+    }
+
+    /// A session without our tables.
+    pub(super) async fn bare(&self) -> Session {
+        Session::connect(&self.url(), &Limits::default()).await.unwrap()
+    }
+
+    /// A session of its own, with our tables.
+    pub(super) async fn connect(&self) -> Session {
+        let session = self.bare().await;
+        ensure(&session, Role::State).await.unwrap();
+        session
+    }
+
+    /// Two sessions, with our tables.
+    pub(super) async fn connect_two(&self) -> (Session, Session) {
+        (self.connect().await, self.bare().await)
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let (server, name) = (self.server.clone(), quote_identifier(&self.name).unwrap());
+        let drop = async move {
+            let session = Session::connect(&server, &Limits::default()).await.unwrap();
+            session.client().batch_execute(&format!("DROP DATABASE IF EXISTS {name} WITH (FORCE)")).await.unwrap();
+        };
+        // A thread of its own: the test's runtime is busy, or gone.
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        std::thread::spawn(move || runtime.block_on(drop)).join().unwrap();
+    }
+}
+
+/// Runs statements, as a person with psql would.
+pub(super) async fn run(session: &Session, sql: &str) {
+    session.client().batch_execute(sql).await.unwrap();
+}
+
+/// The one number that a question answers.
+pub(super) async fn number(session: &Session, sql: &str) -> i64 {
+    session.client().query_one(sql, &[]).await.unwrap().get(0)
+}
+
+pub(super) fn id(workflow: &str) -> DeliveryId {
+    DeliveryId { workflow: workflow.into(), sink: "table".into(), lane: "lane".into() }
+}
+
+pub(super) fn contract() -> Contract {
+    Contract::default().with(SOURCE, "file:a").with(TARGET, "t")
+}
+
+pub(super) fn take(start: u64) -> Claim {
+    Claim::Take { start: Bookmark::at("inode 7", start), contract: contract(), session: "pid 1 on here".into() }
+}
+
+/// The epoch that follows `was` and reads ten inputs.
+pub(super) fn next(was: &Progress) -> EpochRecord {
+    let mut to = was.bookmark.clone();
+    to.position = Position::at(to.position.offset + 10);
+    EpochRecord {
+        epoch: was.epoch.next(),
+        from: was.bookmark.clone(),
+        to,
+        counts: Totals { read: 10, delivered: 8, filtered: 1, dead: 1, rows: 16 },
+        opened_at_ms: 1,
+        closed_at_ms: 2,
+        rejects: RejectRule::new(OnReject::DeadLetter, 1000),
+    }
+}
+
+pub(super) fn letter(offset: u64, fingerprint: &str) -> Letter {
+    Letter {
+        position: Position::at(offset),
+        cause: Cause {
+            stage: Stage::Decode,
+            code: "HX2001",
+            message: format!("{fingerprint} at {offset}"),
+            fingerprint: fingerprint.into(),
+        },
+        bytes: LetterBytes::Whole(vec![0xff, 0, b'x']),
+        event_key: None,
+    }
+}
+
+pub(super) fn pause(workflow: &str) -> Pause {
+    Pause { workflow: workflow.into(), by: "me".into(), why: String::new(), since_ms: 1, until_ms: None }
+}

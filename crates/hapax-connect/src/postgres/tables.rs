@@ -112,7 +112,11 @@ async fn take_steps(session: &Session, role: Role, layout: Layout) -> Result<Mad
     Ok(Made { database, before: before.versions, after: after.versions })
 }
 
+/// Waits for another setup, and then for workers that are in the middle of an epoch; a step over a large table may take
+/// its time.
 async fn lock_setup(session: &Session) -> Result<(), SinkError> {
+    let limits = "SET LOCAL lock_timeout = '60s'; SET LOCAL statement_timeout = 0";
+    ask::batch(session, During::Look, limits).await?;
     ask::execute(session, During::Look, "SELECT pg_advisory_xact_lock($1)", &[&SETUP_LOCK]).await.map(|_| ())
 }
 
@@ -282,21 +286,27 @@ fn newer(found: usize, known: usize) -> String {
 
 /// Why `hapax setup` must run first, if it must.
 fn outdated(present: &Present, role: Role) -> Option<String> {
-    let mut sets = vec![("our tables", present.versions.target, LAYOUT.target)];
-    if role == Role::State {
-        sets.push(("the tables of a state store", present.versions.state, LAYOUT.state));
+    let target = behind("our tables", present.versions.target, LAYOUT.target.len());
+    match role {
+        Role::Target => target,
+        Role::State => {
+            target.or_else(|| behind("the tables of a state store", present.versions.state, LAYOUT.state.len()))
+        }
     }
-    sets.into_iter().find_map(|(what, found, steps)| match found {
+}
+
+fn behind(what: &str, found: usize, needed: usize) -> Option<String> {
+    match found {
         0 => Some(format!(
             "{what} are not in this database; run `hapax setup`, or let somebody who may create a schema run what \
              `hapax setup --sql` prints"
         )),
-        older if older < steps.len() => Some(format!(
-            "{what} are of version {older} and this program needs version {}; run `hapax setup`, which migrates them",
-            steps.len()
+        older if older < needed => Some(format!(
+            "{what} are of version {older} and this program needs version {needed}; run `hapax setup`, which migrates \
+             them"
         )),
         _ => None,
-    })
+    }
 }
 
 /// Pure: what leads from what is present to the newest version of `layout`; empty if nothing does.

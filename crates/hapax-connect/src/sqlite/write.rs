@@ -184,11 +184,7 @@ impl<'c, 'r> Writer<'c, 'r> {
         let written = if full { self.execute(&run) } else { run.chunks(1).try_for_each(|one| self.execute(one)) };
         self.run = run;
         self.run.clear();
-        written.map_err(|fault| match fault {
-            Fault::Row(_) => Trouble::Refused,
-            Fault::Schema(message) => Trouble::Schema(message),
-            Fault::Target(error) => Trouble::Stop(error),
-        })
+        written.map_err(Trouble::from)
     }
 
     /// Writes one input's rows in a savepoint; returns the event that was refused, if one was.
@@ -215,8 +211,7 @@ impl<'c, 'r> Writer<'c, 'r> {
                     self.counter.set(before.2);
                     return Ok(Some((*event, cause)));
                 }
-                Err(Fault::Schema(message)) => return Err(Trouble::Schema(message)),
-                Err(Fault::Target(error)) => return Err(Trouble::Stop(error)),
+                Err(fault @ (Fault::Schema(_) | Fault::Again(_) | Fault::Target(_))) => return Err(fault.into()),
             }
         }
         self.savepoint("RELEASE hapax_input")?;

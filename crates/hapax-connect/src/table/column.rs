@@ -55,6 +55,11 @@ pub trait LiveColumn: Debug + Clone + PartialEq + Send + Sync + 'static {
         None
     }
 
+    /// Why it cannot say which of two rows is newer, if it cannot: we must know which of two values is greater.
+    fn version_flaw(&self) -> Option<String> {
+        None
+    }
+
     /// Whether `name` names this column.
     fn is_named(&self, name: &str) -> bool;
     /// Whether two names name one column.

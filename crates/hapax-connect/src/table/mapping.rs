@@ -205,7 +205,8 @@ impl<C: LiveColumn> Mapping<C> {
             // Whether it is there was checked with the other names.
             let found = self.position(name).filter(|at| !self.key.contains(at));
             let message = format!("versionColumn \"{name}\" is part of the key and never changes; name another");
-            return found.ok_or_else(|| unfit(NO_VERSION, message));
+            let at = found.ok_or_else(|| unfit(NO_VERSION, message))?;
+            return self.columns[at].live.version_flaw().map_or(Ok(at), |flaw| Err(unfit(NO_VERSION, flaw)));
         }
         if config.progress == ProgressPlace::State {
             let message = "onConflict is newer and progress is in the state store, where a row's version must come from \

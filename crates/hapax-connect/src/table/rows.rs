@@ -177,6 +177,60 @@ impl<'a, C: LiveColumn> Rows<'a, C> {
         Ok(Some(reduce(mode, &keys, self)))
     }
 
+    /// As [`reduced`](Self::reduced), and the places in that order where a key is the one before again: a database
+    /// that takes no key twice in one statement must cut there.
+    ///
+    /// # Errors
+    /// [`SinkError::DedupKeyCollision`].
+    pub fn reduced_with_cuts(&self, unique: UniqueKeys) -> Result<Option<(Vec<usize>, Vec<usize>)>, SinkError> {
+        let mode = self.mapping.mode;
+        if mode == ConflictMode::Append {
+            return Ok(Some(((0..self.batch.len()).collect(), Vec::new())));
+        }
+        let Ok(keys) = self.keys() else { return Ok(None) };
+        if mode == ConflictMode::Ignore && unique == UniqueKeys::Promised {
+            self.refuse_collision(&keys)?;
+        }
+        let order = reduce(mode, &keys, self);
+        let repeats = |at: &usize| keys.key(order[*at]) == keys.key(order[*at - 1]);
+        let cuts = (1..order.len()).filter(repeats).collect();
+        Ok(Some((order, cuts)))
+    }
+
+    /// Some events, reduced, in the order in which they were given.
+    ///
+    /// # Errors
+    /// Why an event has no key.
+    pub fn reduced_in_order(&self, events: &[usize]) -> Result<Vec<usize>, Cause> {
+        if self.mapping.mode == ConflictMode::Append {
+            return Ok(events.to_vec());
+        }
+        let mut keys = RowKeys::with_capacity(events.len());
+        for event in events {
+            let key = self.key_bytes(*event)?.unwrap_or_default();
+            keys.push(|bytes| bytes.extend_from_slice(&key));
+        }
+        let mut kept = reduce(self.mapping.mode, &keys, &Chosen { rows: self, events });
+        kept.sort_unstable();
+        Ok(kept.into_iter().map(|at| events[at]).collect())
+    }
+
+    /// The key of one event, as the table compares it; none in `append`.
+    ///
+    /// # Errors
+    /// Why it has none.
+    pub fn key_bytes(&self, event: usize) -> Result<Option<Vec<u8>>, Cause> {
+        if self.mapping.key.is_empty() {
+            return Ok(None);
+        }
+        let event = self.batch.event(event);
+        let mut bytes = Vec::new();
+        for at in &self.mapping.key {
+            self.value(&event, *at)?.append_key(&mut bytes);
+        }
+        Ok(Some(bytes))
+    }
+
     /// All events by key: only for the planted bug that tries the rows of a rejected epoch in this order.
     #[must_use]
     pub fn sorted_by_key(&self) -> Vec<usize> {
@@ -206,6 +260,22 @@ pub fn dedup_key(mode: ConflictMode, event: &OutputEvent<'_>) -> Option<hapax_mo
     match mode {
         ConflictMode::Update | ConflictMode::Newer => event.entity_key(),
         ConflictMode::Ignore | ConflictMode::Append => event.event_key(),
+    }
+}
+
+/// Facts about some events, by their index among them.
+struct Chosen<'a, C> {
+    rows: &'a Rows<'a, C>,
+    events: &'a [usize],
+}
+
+impl<C: LiveColumn> RowFacts for Chosen<'_, C> {
+    fn cover(&self, event: usize) -> Cover {
+        self.rows.cover(self.events[event])
+    }
+
+    fn replaces(&self, earlier: usize, later: usize) -> bool {
+        self.rows.replaces(self.events[earlier], self.events[later])
     }
 }
 

@@ -9,6 +9,8 @@ use hapax_model::letter::{Cause, Stage};
 pub const SWALLOWED: &str = "HX2023";
 /// How often one commit reads the schema again before it gives up.
 const SCHEMA_READS: u32 = 2;
+/// How often one commit goes again after a deadlock before the engine hears of it.
+const AGAINS: u32 = 3;
 
 /// How an epoch's rows are tried.
 #[derive(Debug, Clone)]
@@ -50,6 +52,8 @@ pub enum Trouble {
     Without(usize, Cause),
     /// The statements do not fit the table: read the schema again.
     Schema(String),
+    /// Nobody is to blame, as in a deadlock: the same again, a little later.
+    Again(SinkError),
     /// Nothing that another try would cure.
     Stop(SinkError),
 }
@@ -67,8 +71,22 @@ pub enum Fault {
     Row(Cause),
     /// The statement no longer fits the table.
     Schema(String),
+    /// Nobody's, as in a deadlock.
+    Again(SinkError),
     /// The target's, or the connection's.
     Target(SinkError),
+}
+
+impl From<Fault> for Trouble {
+    /// In a first try, where it does not matter which row it was.
+    fn from(fault: Fault) -> Self {
+        match fault {
+            Fault::Row(_) => Self::Refused,
+            Fault::Schema(message) => Self::Schema(message),
+            Fault::Again(error) => Self::Again(error),
+            Fault::Target(error) => Self::Stop(error),
+        }
+    }
 }
 
 /// What became of a batch's rows.
@@ -86,6 +104,7 @@ pub struct Tries {
     /// How the next one goes.
     pub pass: Pass,
     schema_reads: u32,
+    agains: u32,
 }
 
 /// What must happen before the next try.
@@ -95,13 +114,15 @@ pub enum Before {
     Nothing,
     /// The live table is read again.
     ReadSchema,
+    /// A moment passes, of random length.
+    Pause,
 }
 
 impl Tries {
     /// Begins with this pass.
     #[must_use]
     pub const fn new(pass: Pass) -> Self {
-        Self { pass, schema_reads: 0 }
+        Self { pass, schema_reads: 0, agains: 0 }
     }
 
     /// Decides what follows a try that ended before its COMMIT.
@@ -112,6 +133,12 @@ impl Tries {
         let pass = std::mem::replace(&mut self.pass, Pass::Fast);
         self.pass = match trouble {
             Trouble::Stop(error) => return Err(error),
+            Trouble::Again(error) if self.agains == AGAINS => return Err(error),
+            Trouble::Again(_) => {
+                self.agains += 1;
+                self.pass = pass;
+                return Ok(Before::Pause);
+            }
             Trouble::Refused => match pass {
                 Pass::Fast => Pass::slow(),
                 // In lane order a refused row is no trouble; whatever is known stays known.

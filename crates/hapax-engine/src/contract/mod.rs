@@ -2,3 +2,4 @@
 
 pub mod sink;
 pub mod source;
+pub mod state;
