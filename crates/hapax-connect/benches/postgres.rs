@@ -2,10 +2,12 @@
 //! statements' size, same commits, as many connections. `cargo bench -p hapax-connect --bench postgres`.
 //!
 //! Ratios count: every round runs all contestants once, in turn, each into a table of its own, and the answer is the
-//! median of the rounds' ratios. `-- --events N --rounds N --only WORD` for less; `--keys`, `--statements`, `--profile`.
+//! median of the rounds' ratios. `-- --events N --rounds N --only WORD` for less; `--steps`, `--keys`, `--statements`, `--profile NAME`.
 
 #[path = "parts/bare_postgres.rs"]
 mod bare;
+#[path = "parts/by_hapax.rs"]
+mod by_hapax;
 #[path = "parts/cpu.rs"]
 mod cpu;
 #[path = "parts/keys.rs"]
@@ -16,17 +18,24 @@ mod orders;
 mod rounds;
 #[path = "parts/server.rs"]
 mod server;
+#[path = "parts/settings.rs"]
+mod settings;
+#[path = "parts/steps.rs"]
+mod steps;
 #[path = "parts/tables.rs"]
 mod tables;
 
 use std::time::Instant;
 
 use futures_util::future::join_all;
+use hapax_connect::postgres::tables::{Role, ensure};
+use hapax_sql::postgres::{Limits, PostgresUrl, Session};
 use tokio_postgres::Client;
 
 use bare::Columns;
+use by_hapax::Deliveries;
 use orders::Orders;
-use rounds::{Run, median, ratio};
+use rounds::{Ratio, Run, median, ratio};
 use server::Server;
 use tables::Table;
 
@@ -40,6 +49,10 @@ const ROWS: usize = 1_000;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum By {
     Bare,
+    /// Hapax, with progress beside the rows.
+    ExactlyOnce,
+    /// Hapax, with progress in a state store (SQLite, in a file of its own).
+    AtLeastOnce,
 }
 
 /// How rows are written.
@@ -62,12 +75,19 @@ const fn contestant(name: &'static str, by: By, table: Table, mode: Mode, connec
     Contestant { name, by, table, mode, connections }
 }
 
-const CONTESTANTS: [Contestant; 5] = [
-    contestant("bare upsert of new keys", By::Bare, Table::Keyed, Mode::Upsert, 1),
-    contestant("bare upsert of existing keys", By::Bare, Table::Filled, Mode::Upsert, 1),
-    contestant("bare append", By::Bare, Table::Plain, Mode::Append, 1),
-    contestant("bare append beside a primary key", By::Bare, Table::Keyed, Mode::Append, 1),
-    contestant("bare upsert of new keys, 4 connections", By::Bare, Table::Keyed, Mode::Upsert, 4),
+const CONTESTANTS: [Contestant; 12] = [
+    contestant("bare, new keys", By::Bare, Table::Keyed, Mode::Upsert, 1),
+    contestant("exactly-once, new keys", By::ExactlyOnce, Table::Keyed, Mode::Upsert, 1),
+    contestant("at-least-once, new keys", By::AtLeastOnce, Table::Keyed, Mode::Upsert, 1),
+    contestant("bare, existing keys", By::Bare, Table::Filled, Mode::Upsert, 1),
+    contestant("exactly-once, existing keys", By::ExactlyOnce, Table::Filled, Mode::Upsert, 1),
+    contestant("bare, append", By::Bare, Table::Plain, Mode::Append, 1),
+    contestant("exactly-once, append", By::ExactlyOnce, Table::Plain, Mode::Append, 1),
+    contestant("at-least-once, append", By::AtLeastOnce, Table::Plain, Mode::Append, 1),
+    contestant("bare, append beside an index", By::Bare, Table::Keyed, Mode::Append, 1),
+    contestant("exactly-once, append beside an index", By::ExactlyOnce, Table::Keyed, Mode::Append, 1),
+    contestant("bare, new keys, 4 connections", By::Bare, Table::Keyed, Mode::Upsert, 4),
+    contestant("exactly-once, new keys, 4 lanes", By::ExactlyOnce, Table::Keyed, Mode::Upsert, 4),
 ];
 
 /// Everything a run needs.
@@ -86,6 +106,7 @@ fn main() {
     }
     let said = |name: &str| words.iter().skip_while(|word| *word != name).nth(1);
     let number = |name: &str, or: u64| said(name).map_or(or, |word| word.parse().expect("a number"));
+    let orders = Orders::made(number("--events", EVENTS));
     let server = Server::start();
     cpu::runtime(2).block_on(async {
         let name = format!("hapax_bench_{}", std::process::id());
@@ -93,10 +114,12 @@ fn main() {
         first.batch_execute(&format!("CREATE DATABASE {name}")).await.expect("a database");
         let url = server.url(&name);
         let admin = bare::connect(&url).await;
-        let orders = Orders::made(number("--events", EVENTS));
+        set_up(&url).await;
         let bench = Bench { server, url, admin, orders, rounds: number("--rounds", ROUNDS) };
         if words.iter().any(|word| word == "--keys") {
             keys::contest(&bench).await;
+        } else if words.iter().any(|word| word == "--steps") {
+            steps::all(&bench).await;
         } else if words.iter().any(|word| word == "--statements") {
             statements(&bench).await;
         } else if let Some(only) = said("--profile") {
@@ -107,6 +130,13 @@ fn main() {
         drop(bench);
         first.batch_execute(&format!("DROP DATABASE {name} WITH (FORCE)")).await.expect("no database");
     });
+}
+
+/// Our own tables, as `hapax setup` makes them.
+async fn set_up(url: &str) {
+    let url = PostgresUrl::parse(url).expect("a URL");
+    let session = Session::connect(&url, &Limits::default()).await.expect("a session");
+    ensure(&session, Role::Target).await.expect("our tables");
 }
 
 /// All rounds of all contestants whose name has `only` in it.
@@ -132,13 +162,48 @@ async fn contest(bench: &Bench, only: &str) {
     for (one, runs) in chosen.iter().zip(&runs) {
         println!("median: {}", median(runs).told(one.name));
     }
+    ratios(&chosen, &runs, bench.orders.len());
+}
+
+/// What the issue is: how much of the bare loop's speed is left.
+fn ratios(chosen: &[Contestant], runs: &[Vec<Run>], rows: u64) {
     let of = |name: &str| chosen.iter().position(|one| one.name == name).map(|at| runs[at].as_slice());
-    let told = |what: &str, first: &str, second: &str| {
-        if let (Some(first), Some(second)) = (of(first), of(second)) {
-            println!("{what:<60} {}", ratio(first, second));
+    for (first, second) in [
+        ("bare, new keys", "exactly-once, new keys"),
+        ("bare, existing keys", "exactly-once, existing keys"),
+        ("bare, append", "exactly-once, append"),
+        ("bare, append beside an index", "exactly-once, append beside an index"),
+        ("at-least-once, new keys", "exactly-once, new keys"),
+        ("at-least-once, append", "exactly-once, append"),
+        ("bare, new keys", "bare, new keys, 4 connections"),
+        ("exactly-once, new keys", "exactly-once, new keys, 4 lanes"),
+    ] {
+        if let (Some(slow), Some(fast)) = (of(first), of(second)) {
+            println!("{:<76} {}", format!("speed of \"{second}\" against \"{first}\""), ratio(slow, fast));
         }
-    };
-    told("four bare connections against one", "bare upsert of new keys", "bare upsert of new keys, 4 connections");
+    }
+    if let [Some(one), Some(four), Some(bare_one), Some(bare_four)] =
+        ["exactly-once, new keys", "exactly-once, new keys, 4 lanes", "bare, new keys", "bare, new keys, 4 connections"]
+            .map(of)
+    {
+        println!(
+            "gain by four lanes against the gain by four bare connections {}",
+            gain(one, four, bare_one, bare_four)
+        );
+    }
+    if let (Some(without), Some(with)) = (of("at-least-once, new keys"), of("exactly-once, new keys")) {
+        let epochs = rows.div_ceil(PER_COMMIT as u64) as f64;
+        let added = |(a, b): (&Run, &Run)| (b.wall.as_secs_f64() - a.wall.as_secs_f64()) * 1000.0 / epochs;
+        println!(
+            "bench_txn_vs_nontxn: ms added per epoch {}",
+            Ratio::of(without.iter().zip(with).map(added).collect())
+        );
+    }
+}
+
+fn gain(one: &[Run], four: &[Run], bare_one: &[Run], bare_four: &[Run]) -> Ratio {
+    let gained = |at: usize, one: &[Run], four: &[Run]| one[at].wall.as_secs_f64() / four[at].wall.as_secs_f64();
+    Ratio::of((0..one.len()).map(|at| gained(at, one, four) / gained(at, bare_one, bare_four)).collect())
 }
 
 /// Runs one contestant again and again, for a profiler.
@@ -188,6 +253,11 @@ impl Bench {
         match (one.by, one.mode) {
             (By::Bare, Mode::Upsert) => self.bare_upsert(&bare::upsert_sql(table), one.connections, ROWS).await,
             (By::Bare, Mode::Append) => self.bare_append(table).await,
+            (by, mode) => {
+                let (events, lanes) = (self.orders.len(), one.connections);
+                let deliveries = Deliveries::new(&self.url, table, mode, by, events, lanes).await;
+                self.measure(deliveries.run()).await
+            }
         }
     }
 

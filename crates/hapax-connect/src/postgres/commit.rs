@@ -7,10 +7,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hapax_engine::batch::Batch;
-use hapax_engine::sink::{EpochRecord, SinkError, Written};
+use hapax_engine::sink::{EpochRecord, SinkError, Written, causes_of};
 use hapax_model::fault::{Bug, planted, point};
 use hapax_model::ledger::Totals;
-use hapax_model::letter::Letter;
+use hapax_model::letter::{CauseCount, Letter};
 use hapax_model::position::DeliveryId;
 use hapax_model::progress::Progress;
 use hapax_sql::postgres::{Session, checked_commit};
@@ -45,6 +45,7 @@ pub(super) struct Done {
     pub(super) progress: Progress,
     pub(super) written: Written,
     pub(super) dead_inputs: Vec<usize>,
+    pub(super) causes: Vec<CauseCount>,
     /// The table as it was read last: it may have changed.
     pub(super) inspected: Arc<Inspected>,
 }
@@ -199,7 +200,8 @@ async fn fill(
     }
     point("sql.before_commit");
     let progress = Progress { totals, ..after };
-    Ok(Done { progress, written: outcome.written, dead_inputs, inspected: Arc::clone(&job.inspected) })
+    let causes = causes_of(&job.batch, &outcome.refused);
+    Ok(Done { progress, written: outcome.written, dead_inputs, causes, inspected: Arc::clone(&job.inspected) })
 }
 
 async fn swap_first(session: &Session, job: &Job) -> Result<Progress, SinkError> {
