@@ -178,7 +178,8 @@ fn by_hapax(folder: &Path, mode: ConflictMode, progress: Progress) -> Run {
     bare::make_table(&path, mode);
     let key = vec![FieldPath::of_name("order_id")];
     let key_fields = if mode == ConflictMode::Append { Vec::new() } else { key.clone() };
-    let config = SqliteSinkConfig { mode: Some(mode), key_fields, ..SqliteSinkConfig::new(&path, "orders") };
+    let mut config = SqliteSinkConfig::new(&path, "orders");
+    (config.table.mode, config.table.key_fields) = (Some(mode), key_fields);
     let need = if mode == ConflictMode::Append { KeyNeed::Nothing } else { KeyNeed::Fields };
     let keyer = Keyer::new(DedupStrategy::content_fields(key), Uniqueness::WithVersion, need);
     let mut settings = Settings { keyer, ..settings::keyed_by("order_id") };

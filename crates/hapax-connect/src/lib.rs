@@ -10,3 +10,5 @@ pub mod metrics;
 pub mod postgres;
 #[cfg(feature = "sqlite")]
 pub mod sqlite;
+#[cfg(any(feature = "sqlite", feature = "postgres"))]
+pub mod table;

@@ -103,7 +103,8 @@ impl Child {
     /// If the system refuses.
     pub fn limit_file_size(&mut self, bytes: Option<u64>) -> anyhow::Result<()> {
         if self.poll()?.is_none() {
-            limit_file_size(self.process.id(), bytes)?;
+            let limit = Rlimit { current: bytes, maximum: None };
+            prlimit(Some(self.rustix_pid()?), Resource::Fsize, limit).context("cannot set the file-size limit")?;
         }
         Ok(())
     }
@@ -205,16 +206,6 @@ impl Drop for Child {
             self.kill();
         }
     }
-}
-
-/// Limits how far any file that a process writes may reach; `None` lifts the limit.
-///
-/// # Errors
-/// If the system refuses.
-pub fn limit_file_size(pid: u32, bytes: Option<u64>) -> anyhow::Result<()> {
-    let pid = i32::try_from(pid).ok().and_then(Pid::from_raw).context("a process id is positive")?;
-    let limit = Rlimit { current: bytes, maximum: None };
-    prlimit(Some(pid), Resource::Fsize, limit).map(drop).context("cannot set the file-size limit")
 }
 
 fn listen(stream: Box<dyn Read + Send>, said: &Mutex<String>, log: &Mutex<File>) {

@@ -105,6 +105,7 @@ fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
         not_started,
         cells: done,
         plants: planted,
+        postgres: environment.servers.version(),
     };
     write_report(arguments, &report)?;
     Ok(if report.holds() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
@@ -145,7 +146,7 @@ fn environment(arguments: &Arguments) -> anyhow::Result<Environment> {
     Ok(Environment { hapax, plant: arguments.plant.clone(), base, servers: Arc::default() })
 }
 
-/// All of them in a whole run; in a slice three that the seed chooses, as long as there is time.
+/// All of them in a whole run; in a slice four that the seed chooses, as long as there is time.
 fn run_plants(environment: &Environment, arguments: &Arguments, until: Option<Instant>) -> Vec<Planted> {
     let mut chosen = PLANTS.to_vec();
     if let Some(filter) = &arguments.only {
@@ -153,7 +154,7 @@ fn run_plants(environment: &Environment, arguments: &Arguments, until: Option<In
     }
     if arguments.slice {
         fastrand::Rng::with_seed(arguments.seed).shuffle(&mut chosen);
-        chosen.truncate(3);
+        chosen.truncate(4);
     }
     let mut planted = Vec::new();
     for (bug, name) in chosen {
@@ -164,7 +165,7 @@ fn run_plants(environment: &Environment, arguments: &Arguments, until: Option<In
         let result = plants::run(environment, bug, cell, arguments.seed);
         let caught = if result.caught() { "caught" } else { "ESCAPED" };
         let clean = if result.clean() { "passes without" } else { "FAILS WITHOUT" };
-        eprintln!("{caught:8} {bug} ({clean})");
+        eprintln!("{caught:8} {bug} ({clean}) {name}");
         planted.push(result);
     }
     planted

@@ -28,6 +28,16 @@ impl Servers {
     }
 }
 
+impl Servers {
+    /// The version of the server that cells have together, if one was started.
+    #[must_use]
+    pub fn version(&self) -> Option<String> {
+        let server = self.shared.lock().unwrap_or_else(PoisonError::into_inner).clone()?;
+        let answer = server.query("SHOW server_version").ok()?;
+        answer.value().map(str::to_owned)
+    }
+}
+
 /// A server as cells want it. Without fsync: a server that is killed leaves what it wrote to the system, and no cell cuts
 /// the machine's power.
 #[must_use]

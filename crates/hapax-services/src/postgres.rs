@@ -236,6 +236,12 @@ impl Postgres {
         self.account.as_ref().map_or(Ok(()), |account| account.own(path))
     }
 
+    /// A command that runs under the server's account, in its directory.
+    #[must_use]
+    pub fn command(&self, program: &str) -> Command {
+        clean(Path::new(program), self.scratch.path(), self.account.as_ref())
+    }
+
     /// Stops it and waits for its end. The directory stays.
     pub fn stop(&mut self, stop: Stop) {
         if let Some(holder) = &mut self.holder {

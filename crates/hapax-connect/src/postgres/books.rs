@@ -16,6 +16,7 @@ use hapax_sql::postgres::{Limits, Pool, PostgresUrl, Taken};
 
 use super::admin::{self, Stretch};
 use super::error::{During, connect_error};
+use super::snapshots::{OldestSnapshot, oldest_snapshot};
 use super::tables::{self, Made, Role};
 use super::{ask, lease, letters, memory};
 
@@ -60,6 +61,14 @@ impl PostgresBooks {
     /// With what is wrong and the cure.
     pub async fn check_tables(&mut self, role: Role) -> Result<(), SinkError> {
         tables::check(&*self.session().await?, role).await.map(|_| ())
+    }
+
+    /// Who keeps old versions of our rows alive, as far as this role may see.
+    ///
+    /// # Errors
+    /// If the server does not answer.
+    pub async fn oldest_snapshot(&mut self) -> Result<Option<OldestSnapshot>, SinkError> {
+        oldest_snapshot(&*self.session().await?).await
     }
 
     /// Drops all our tables.

@@ -2,7 +2,7 @@ use hapax_model::epoch::{Epoch, Generation};
 use hapax_model::position::Incarnation;
 
 use super::super::letters::insert_letters;
-use super::super::sample::{Place, id, letter};
+use super::super::sample::{Place, id, letter, pause};
 use super::*;
 
 /// Goal: a database without our tables has empty books, and later ones are seen. Method: ask everything, write beside
@@ -21,7 +21,7 @@ async fn books_are_read_with_no_worker_alive() {
     );
     assert_eq!(books.forget(&id("a")).await.unwrap(), Forgotten::Nothing);
     assert!(!books.resume("w").await.unwrap());
-    let refused = books.pause(&Pause::new("w", "me", 7)).await.unwrap_err();
+    let refused = books.pause(&pause("w")).await.unwrap_err();
     assert!(refused.code() == "HX4015" && refused.to_string().contains("hapax setup"), "{refused}");
     let refused = books.check_tables(Role::State).await.unwrap_err();
     assert_eq!(refused.code(), "HX4015");

@@ -3,21 +3,44 @@
 use std::time::{SystemTime, UNIX_EPOCH};
 
 pub mod admin;
+mod array;
 mod ask;
 pub mod books;
+mod chunk;
+pub mod column;
+mod commit;
+pub mod config;
+pub mod convert;
+pub mod ddl;
+mod encode;
 pub mod error;
+mod flight;
+pub mod idempotent;
+pub mod inspect;
 pub mod layout;
 mod lease;
 pub mod letters;
 mod memory;
+mod moment;
 pub mod progress;
+mod replay;
 pub mod rights;
+pub mod row_error;
 #[cfg(test)]
 mod sample;
+pub mod schema;
+pub mod sink;
+mod slow;
+pub mod snapshots;
 pub mod state;
+pub mod statement;
 pub mod tables;
+mod write;
 
 pub use books::PostgresBooks;
+pub use config::PostgresSinkConfig;
+pub use idempotent::PostgresIdempotentSink;
+pub use sink::PostgresSink;
 pub use state::PostgresState;
 
 /// The wall clock of this machine, in milliseconds since 1970: for people, never for safety.

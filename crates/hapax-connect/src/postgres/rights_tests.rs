@@ -10,7 +10,7 @@ use hapax_model::progress::Witness;
 use hapax_sql::postgres::Limits;
 
 use super::super::books::PostgresBooks;
-use super::super::sample::{Place, id, letter, next, run, take};
+use super::super::sample::{Place, id, letter, next, pause, run, take};
 use super::super::state::PostgresState;
 use super::super::{progress, tables};
 use super::*;
@@ -124,7 +124,7 @@ async fn the_printed_grants_suffice() {
     let intent = hapax_engine::state::Intent { from: Bookmark::at("a", 1), to: Bookmark::at("a", 2), digest: [1; 32] };
     state.save_intent(&id("w"), Epoch(1), &intent).await.unwrap();
     let mut books = PostgresBooks::open(&url, Limits::default()).await.unwrap();
-    books.pause(&hapax_engine::books::Pause::new("w", "me", 7)).await.unwrap();
+    books.pause(&pause("w")).await.unwrap();
     assert!(state.paused("w").await.unwrap() && books.resume("w").await.unwrap());
     assert_eq!(books.discard(&[1]).await.unwrap(), 1);
     assert_eq!(books.mark_replayed(&[1, 2]).await.unwrap(), 1);

@@ -2,6 +2,7 @@
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use hapax_engine::books::Pause;
 use hapax_engine::sink::{Claim, EpochRecord};
 use hapax_model::contract::{Contract, SOURCE, TARGET};
 use hapax_model::ledger::Totals;
@@ -130,4 +131,8 @@ pub(super) fn letter(offset: u64, fingerprint: &str) -> Letter {
         bytes: LetterBytes::Whole(vec![0xff, 0, b'x']),
         event_key: None,
     }
+}
+
+pub(super) fn pause(workflow: &str) -> Pause {
+    Pause { workflow: workflow.into(), by: "me".into(), why: String::new(), since_ms: 1, until_ms: None }
 }

@@ -112,7 +112,11 @@ async fn take_steps(session: &Session, role: Role, layout: Layout) -> Result<Mad
     Ok(Made { database, before: before.versions, after: after.versions })
 }
 
+/// Waits for another setup, and then for workers that are in the middle of an epoch; a step over a large table may take
+/// its time.
 async fn lock_setup(session: &Session) -> Result<(), SinkError> {
+    let limits = "SET LOCAL lock_timeout = '60s'; SET LOCAL statement_timeout = 0";
+    ask::batch(session, During::Look, limits).await?;
     ask::execute(session, During::Look, "SELECT pg_advisory_xact_lock($1)", &[&SETUP_LOCK]).await.map(|_| ())
 }
 

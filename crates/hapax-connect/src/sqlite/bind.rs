@@ -7,8 +7,8 @@ use hapax_engine::batch::{FieldBytes, OutputEvent};
 use rusqlite::types::{ToSqlOutput, ValueRef};
 use rusqlite::{Statement, ToSql};
 
-use super::convert::short_integer;
-use super::schema::{Affinity, LiveColumn};
+use super::schema::{Affinity, SqliteColumn};
+use crate::table::number::short_integer;
 
 /// How most values of a column reach their parameter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -23,7 +23,7 @@ pub(super) enum Way {
 
 impl Way {
     /// The way into `column`, which the field in `slot` feeds, if one does.
-    pub(super) const fn into(column: &LiveColumn, slot: Option<usize>) -> Self {
+    pub(super) const fn into(column: &SqliteColumn, slot: Option<usize>) -> Self {
         match (column.affinity, slot) {
             (Affinity::Integer | Affinity::Numeric, Some(slot)) => Self::Integer(slot),
             (Affinity::Text, Some(slot)) => Self::Text(slot),

@@ -3,18 +3,15 @@
 //! Reads and writes: the target, on the session's own thread. Invariant: whatever ends a try before COMMIT rolls all of
 //! it back; the batch is kept by the caller. Not here: states and claims (`sink`), how rows are written (`write`).
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use hapax_engine::batch::Batch;
 use hapax_engine::sink::{EpochRecord, SinkError, Written, causes_of};
-use hapax_model::epoch::Epoch;
 use hapax_model::fault::{Bug, planted, point};
 use hapax_model::ledger::Totals;
-use hapax_model::letter::{Cause, CauseCount, Letter};
+use hapax_model::letter::{CauseCount, Letter};
 use hapax_model::position::DeliveryId;
 use hapax_model::progress::Progress;
-use hapax_model::rejects::RejectStop;
 use hapax_sql::sqlite::checked_commit;
 use rusqlite::{Connection, Transaction, TransactionBehavior};
 
@@ -22,12 +19,11 @@ use super::config::SqliteSinkConfig;
 use super::error::{During, after_commit, path_of, sink_error};
 use super::inspect::{Inspected, inspect_again};
 use super::progress;
-use super::rows::{Incarnations, Rows};
-use super::schema;
-use super::write::{InsertCounter, Outcome, Pass, Trouble, write_fast, write_slowly};
-
-/// How often one commit reads the schema again before it gives up.
-const SCHEMA_READS: u32 = 2;
+use super::schema::{self, SqliteColumn};
+use super::write::{InsertCounter, write_fast, write_slowly};
+use crate::table::epoch::{counts, dead_inputs, expected, judge, letters, order};
+use crate::table::rows::{Incarnations, Rows};
+use crate::table::tries::{Before, Pass, Tries, Trouble};
 
 /// All that a commit needs, to be moved to the session's thread.
 pub(super) struct Job {
@@ -52,41 +48,18 @@ pub(super) struct Done {
 /// Commits the epoch, in as many tries as it takes; only the last one leaves anything behind.
 pub(super) fn commit(connection: &mut Connection, job: &Job) -> Result<Done, SinkError> {
     let mut inspected = Arc::clone(&job.inspected);
-    let mut pass = Pass::Fast;
-    let mut schema_reads = 0;
+    let mut tries = Tries::new(Pass::Fast);
     loop {
-        let trouble = match attempt(connection, job, &inspected, &pass) {
+        let trouble = match attempt(connection, job, &inspected, &tries.pass) {
             Ok(mut done) => {
                 done.inspected = inspected;
                 return Ok(done);
             }
             Err(trouble) => trouble,
         };
-        pass = match trouble {
-            Trouble::Stop(error) => return Err(error),
-            Trouble::Refused => Pass::Slow { known: BTreeMap::new() },
-            Trouble::Without(event, cause) => pass.without(event, cause),
-            Trouble::Schema(message) if schema_reads == SCHEMA_READS => {
-                return Err(SinkError::SchemaEvolution { target: job.config.target_name(), message });
-            }
-            Trouble::Schema(_) => {
-                schema_reads += 1;
-                inspected = Arc::new(inspect_again(connection, &job.config, &job.id, &inspected)?);
-                pass
-            }
-        };
-    }
-}
-
-impl Pass {
-    /// The same, but in lane order and without an event whose row ends the whole transaction.
-    pub(super) fn without(self, event: usize, cause: Cause) -> Self {
-        let mut known = match self {
-            Self::Fast => BTreeMap::new(),
-            Self::Slow { known } => known,
-        };
-        known.insert(event, cause);
-        Self::Slow { known }
+        if tries.after(trouble, &job.config.target_name())? == Before::ReadSchema {
+            inspected = Arc::new(inspect_again(connection, &job.config, &job.id, &inspected)?);
+        }
     }
 }
 
@@ -96,8 +69,8 @@ fn attempt(connection: &mut Connection, job: &Job, inspected: &Inspected, pass: 
     let fail = |error: rusqlite::Error| Trouble::Stop(sink_error(&path, during, &error));
     let incarnation = job.record.from.incarnation.number;
     let rows = Rows::new(&inspected.mapping, &job.batch, Incarnations::One(incarnation));
-    let order = order(&rows, job, pass)?;
-    let counter = InsertCounter::install(connection, &inspected.mapping).map_err(fail)?;
+    let order = order(&rows, job.config.table.unique_keys, pass)?;
+    let counter = InsertCounter::install(connection, inspected).map_err(fail)?;
     if planted(Bug::LettersOutsideTransaction) {
         write_letters(connection, job, job.batch.letters().iter().map(|(_, letter)| letter.clone()).collect())?;
     }
@@ -124,24 +97,12 @@ fn attempt(connection: &mut Connection, job: &Job, inspected: &Inspected, pass: 
     Ok(done)
 }
 
-/// The events of the first try, reduced and sorted; all of them in lane order for the slow one.
-fn order(rows: &Rows<'_>, job: &Job, pass: &Pass) -> Result<Vec<usize>, Trouble> {
-    match pass {
-        Pass::Fast => rows.reduced(job.config.unique_keys)?.ok_or_else(|| {
-            point("sql.rejected");
-            Trouble::Refused
-        }),
-        Pass::Slow { .. } if planted(Bug::SortedBisect) => Ok(rows.sorted_by_key()),
-        Pass::Slow { .. } => Ok((0..job.batch.len()).collect()),
-    }
-}
-
 /// Everything between BEGIN and COMMIT.
 fn fill(
     connection: &Connection,
     job: &Job,
     inspected: &Inspected,
-    rows: &Rows<'_>,
+    rows: &Rows<'_, SqliteColumn>,
     order: &[usize],
     pass: &Pass,
     counter: &InsertCounter,
@@ -155,7 +116,7 @@ fn fill(
         Pass::Slow { known } => write_slowly(connection, rows, order, known, counter, during)?,
     };
     let dead_inputs = dead_inputs(&job.batch, &outcome);
-    judge(job, &outcome, &dead_inputs)?;
+    judge(&job.record, &job.batch, &outcome, &dead_inputs)?;
     write_letters(connection, job, letters(&job.batch, &outcome))?;
     point("sql.dead_letters_written");
     let counts = counts(job.record.counts, &job.batch, &outcome);
@@ -177,13 +138,7 @@ fn swap_first(connection: &Connection, job: &Job) -> Result<Progress, SinkError>
         let (epoch, bookmark) = (job.record.epoch, job.record.to.clone());
         return Ok(Progress { epoch, bookmark, ..job.was.clone() });
     }
-    progress::swap(connection, &job.id, &expected(job), &job.record)
-}
-
-/// Progress as it must be for this epoch to be the next one: what the record says, not what we remember.
-fn expected(job: &Job) -> Progress {
-    let epoch = Epoch(job.record.epoch.0.saturating_sub(1));
-    Progress { epoch, bookmark: job.record.from.clone(), ..job.was.clone() }
+    progress::swap(connection, &job.id, &expected(&job.was, &job.record), &job.record)
 }
 
 /// Only with the bug planted: progress in a transaction of its own, after the data.
@@ -191,7 +146,7 @@ fn progress_afterwards(connection: &Connection, job: &Job, totals: Totals) -> Re
     let (path, during) = (path_of(connection), During::Epoch(job.record.epoch));
     let transaction = Transaction::new_unchecked(connection, TransactionBehavior::Immediate)
         .map_err(|error| sink_error(&path, during, &error))?;
-    progress::swap(&transaction, &job.id, &expected(job), &job.record)?;
+    progress::swap(&transaction, &job.id, &expected(&job.was, &job.record), &job.record)?;
     progress::correct_totals(&transaction, &job.id, job.record.epoch, totals)?;
     progress::log_epoch(&transaction, &job.id, job.was.generation, &job.record, job.record.counts)?;
     after_commit(&path, during, checked_commit(&transaction))
@@ -207,59 +162,7 @@ pub(super) fn check_schema(connection: &Connection, during: During, inspected: &
     Err(Trouble::Schema("the schema changes faster than it can be read".to_owned()))
 }
 
-/// Inputs of which a row was refused, and those that died in the fill; ascending.
-fn dead_inputs(batch: &Batch, outcome: &Outcome) -> Vec<usize> {
-    let filled = batch.letters().iter().map(|(input, _)| *input);
-    let refused = outcome.refused.iter().map(|(event, _)| batch.event(*event).input());
-    let mut dead: Vec<usize> = filled.chain(refused).collect();
-    dead.sort_unstable();
-    dead.dedup();
-    dead
-}
-
-fn judge(job: &Job, outcome: &Outcome, dead: &[usize]) -> Result<(), SinkError> {
-    let Err(stop) = job.record.rejects.judge(job.batch.inputs.len(), dead) else { return Ok(()) };
-    let guilty = match stop {
-        RejectStop::First { input } => input,
-        RejectStop::TooMany { .. } => dead.last().copied().unwrap_or_default(),
-    };
-    let in_fill = job.batch.letters().iter().find(|(input, _)| *input == guilty).map(|(_, letter)| &letter.cause);
-    let refused = outcome.refused.iter().find(|(event, _)| job.batch.event(*event).input() == guilty);
-    let cause = in_fill.or(refused.map(|(_, cause)| cause));
-    let message = cause.map(|cause| cause.message.clone()).unwrap_or_default();
-    Err(SinkError::Rejected { stop, position: job.batch.inputs.position(guilty), message })
-}
-
-/// The letters of the fill and of the refused rows, in lane order.
-fn letters(batch: &Batch, outcome: &Outcome) -> Vec<Letter> {
-    let in_fill = batch.letters().iter().filter(|_| !planted(Bug::LettersOutsideTransaction));
-    let mut all: Vec<(usize, Letter)> = in_fill.cloned().collect();
-    all.extend(outcome.refused.iter().map(|(event, cause)| {
-        let event = batch.event(*event);
-        let key = event.event_key().map(|key| key.text().to_string());
-        (event.input(), batch.letter(event.input(), cause.clone(), key))
-    }));
-    all.sort_by_key(|(input, _)| *input);
-    all.into_iter().map(|(_, letter)| letter).collect()
-}
-
 fn write_letters(connection: &Connection, job: &Job, letters: Vec<Letter>) -> Result<(), SinkError> {
     let incarnation = &job.record.from.incarnation;
     progress::insert_letters(connection, &job.id, job.was.generation, job.record.epoch, incarnation, &letters)
-}
-
-/// The epoch's counts, less what the table refused. An input whose row was refused has none of its rows written.
-fn counts(planned: Totals, batch: &Batch, outcome: &Outcome) -> Totals {
-    if outcome.refused.is_empty() {
-        return planned;
-    }
-    let refused: Vec<usize> = outcome.refused.iter().map(|(event, _)| batch.event(*event).input()).collect();
-    let inputs = refused.len() as u64;
-    let rows = batch.events().filter(|event| refused.binary_search(&event.input()).is_ok()).count() as u64;
-    Totals {
-        delivered: planned.delivered.saturating_sub(inputs),
-        dead: planned.dead + inputs,
-        rows: planned.rows.saturating_sub(rows),
-        ..planned
-    }
 }

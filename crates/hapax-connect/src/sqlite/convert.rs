@@ -7,23 +7,13 @@ use std::cmp::Ordering;
 
 use hapax_engine::batch::FieldBytes;
 use hapax_model::key::{KeyHash, KeyText};
-use hapax_model::letter::{Cause, Stage};
-use hapax_model::position::Position;
+use hapax_model::letter::Cause;
 use rusqlite::ToSql;
 use rusqlite::types::{ToSqlOutput, ValueRef};
 
-use super::schema::{Affinity, LiveColumn};
-
-/// A value does not fit its column.
-pub const MISFIT: &str = "HX2020";
-/// A column that must have a value gets none.
-pub const NULL: &str = "HX2021";
-
-/// How much of a value a message shows.
-const SHOWN_CHARACTERS: usize = 60;
-
-/// `hapax_version`: incarnation, offset, index and emit index, most significant first, so that bytes compare as they do.
-pub type VersionBytes = [u8; 18];
+use super::schema::{Affinity, SqliteColumn};
+use crate::table::column::{StoredValue, VersionBytes, append_counted, append_integer, misfit, missing};
+use crate::table::number::{double, integer, keeps_digits, short_integer};
 
 /// A value on its way into a column.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -59,9 +49,14 @@ impl Stored<'_> {
             Self::Version(version) => ValueRef::Blob(version),
         }
     }
+}
 
-    /// Appends bytes that are equal exactly for values that a unique index takes for equal.
-    pub fn append_key(&self, bytes: &mut Vec<u8>) {
+impl StoredValue for Stored<'_> {
+    fn is_null(&self) -> bool {
+        matches!(self, Self::Null)
+    }
+
+    fn append_key(&self, bytes: &mut Vec<u8>) {
         match self.as_ref() {
             ValueRef::Null => bytes.push(0),
             ValueRef::Integer(value) => append_integer(bytes, value),
@@ -78,9 +73,7 @@ impl Stored<'_> {
         }
     }
 
-    /// The order in which SQLite compares two values of one column, text by its bytes.
-    #[must_use]
-    pub fn order(&self, other: &Self) -> Ordering {
+    fn order(&self, other: &Self) -> Ordering {
         let class = |value: &ValueRef<'_>| match value {
             ValueRef::Null => 0,
             ValueRef::Integer(_) | ValueRef::Real(_) => 1,
@@ -107,28 +100,6 @@ impl ToSql for Stored<'_> {
     }
 }
 
-fn append_integer(bytes: &mut Vec<u8>, value: i64) {
-    bytes.push(1);
-    // The sign bit flipped: negative numbers sort before positive ones.
-    bytes.extend((value.cast_unsigned() ^ (1 << 63)).to_be_bytes());
-}
-
-/// With its length behind it, so that ("a", "bc") and ("ab", "c") are two keys; 0 is escaped to keep the order.
-fn append_counted(bytes: &mut Vec<u8>, tag: u8, value: &[u8]) {
-    bytes.push(tag);
-    if value.contains(&0) {
-        for byte in value {
-            bytes.push(*byte);
-            if *byte == 0 {
-                bytes.push(0xff);
-            }
-        }
-    } else {
-        bytes.extend_from_slice(value);
-    }
-    bytes.extend([0, 0]);
-}
-
 /// The whole number that a double is, if it is one that SQLite would take for equal.
 fn whole(value: f64) -> Option<i64> {
     const LIMIT: f64 = 9_223_372_036_854_775_808.0;
@@ -145,21 +116,9 @@ fn order_mixed(a: i64, b: f64) -> Ordering {
     }
 }
 
-/// The version of an event from its place in its lane.
-#[must_use]
-pub fn version(incarnation: u32, position: Position, emit: u32) -> VersionBytes {
-    let mut bytes = [0; 18];
-    bytes[..4].copy_from_slice(&incarnation.to_be_bytes());
-    bytes[4..12].copy_from_slice(&position.offset.to_be_bytes());
-    bytes[12..16].copy_from_slice(&position.index.to_be_bytes());
-    let emit = u16::try_from(emit).unwrap_or(u16::MAX);
-    bytes[16..].copy_from_slice(&emit.to_be_bytes());
-    bytes
-}
-
 /// A key as its column stores it.
 #[must_use]
-pub fn key(column: &LiveColumn, key: KeyHash) -> Stored<'static> {
+pub fn key(column: &SqliteColumn, key: KeyHash) -> Stored<'static> {
     match column.affinity {
         Affinity::Text => Stored::KeyText(key.text()),
         Affinity::Blob | Affinity::Any | Affinity::Integer | Affinity::Real | Affinity::Numeric => {
@@ -172,7 +131,7 @@ pub fn key(column: &LiveColumn, key: KeyHash) -> Stored<'static> {
 ///
 /// # Errors
 /// Why the event is rejected: the value cannot be kept exactly, or is missing where one must be.
-pub fn field<'a>(column: &LiveColumn, value: FieldBytes<'a>) -> Result<Stored<'a>, Cause> {
+pub fn field<'a>(column: &SqliteColumn, value: FieldBytes<'a>) -> Result<Stored<'a>, Cause> {
     let stored = match value {
         FieldBytes::Absent | FieldBytes::Null if column.required => return Err(missing(column, value)),
         FieldBytes::Absent | FieldBytes::Null => Some(Stored::Null),
@@ -212,25 +171,7 @@ fn number(affinity: Affinity, bytes: &[u8]) -> Option<Stored<'_>> {
     }
 }
 
-/// A whole number of at most eighteen digits, which cannot overflow.
-#[inline]
-pub(super) fn short_integer(bytes: &[u8]) -> Option<i64> {
-    let (negative, digits) = bytes.strip_prefix(b"-").map_or((false, bytes), |rest| (true, rest));
-    if digits.is_empty() || digits.len() > 18 {
-        return None;
-    }
-    let mut value = 0_i64;
-    for byte in digits {
-        let digit = byte.wrapping_sub(b'0');
-        if digit > 9 {
-            return None;
-        }
-        value = value * 10 + i64::from(digit);
-    }
-    Some(if negative { -value } else { value })
-}
-
-fn string<'a>(column: &LiveColumn, bytes: &'a [u8]) -> Option<Stored<'a>> {
+fn string<'a>(column: &SqliteColumn, bytes: &'a [u8]) -> Option<Stored<'a>> {
     match column.affinity {
         Affinity::Text | Affinity::Any => Some(Stored::Text(bytes)),
         Affinity::Blob => Some(Stored::Blob(bytes)),
@@ -246,7 +187,7 @@ fn string<'a>(column: &LiveColumn, bytes: &'a [u8]) -> Option<Stored<'a>> {
     }
 }
 
-fn json<'a>(column: &LiveColumn, bytes: &'a [u8]) -> Option<Stored<'a>> {
+fn json<'a>(column: &SqliteColumn, bytes: &'a [u8]) -> Option<Stored<'a>> {
     match column.affinity {
         Affinity::Text | Affinity::Any => Some(Stored::Text(bytes)),
         Affinity::Blob => Some(Stored::Blob(bytes)),
@@ -265,99 +206,6 @@ fn looks_like_a_number(text: &str) -> bool {
     let text = text.trim_matches([' ', '\t', '\n', '\r', '\x0b', '\x0c']);
     let spelled = text.bytes().all(|b| b.is_ascii_digit() || matches!(b, b'+' | b'-' | b'.' | b'e' | b'E'));
     spelled && text.parse::<f64>().is_ok()
-}
-
-/// The whole number that a JSON number is: `1`, `1.0`, `1e3`.
-fn integer(text: &str) -> Option<i64> {
-    text.parse().ok().or_else(|| integral_decimal(text))
-}
-
-fn integral_decimal(text: &str) -> Option<i64> {
-    let number = Decimal::parse(text)?;
-    if number.digits.is_empty() {
-        return Some(0);
-    }
-    let zeros = usize::try_from(number.exponent).ok().filter(|zeros| number.digits.len() + zeros <= 19)?;
-    format!("{}{}{}", number.sign, number.digits, "0".repeat(zeros)).parse().ok()
-}
-
-/// The double that a JSON number is. A whole number must be that double exactly; a fraction becomes the nearest.
-fn double(text: &str) -> Option<f64> {
-    let value: f64 = text.parse().ok().filter(|value: &f64| value.is_finite())?;
-    let is_whole_as_written = !text.contains(['.', 'e', 'E']);
-    match is_whole_as_written {
-        true if Decimal::parse(text)?.digits.len() > 15 => keeps_digits(text, value).then_some(value),
-        true | false => Some(value),
-    }
-}
-
-/// Whether a double still has all digits of the number as it was written.
-fn keeps_digits(text: &str, value: f64) -> bool {
-    let written = Decimal::parse(text);
-    // Fifteen digits always survive.
-    written.as_ref().is_some_and(|written| written.digits.len() <= 15 && value.is_normal())
-        || written == Decimal::parse(&format!("{value:e}"))
-}
-
-/// A decimal number as sign, digits without zeros at either end, and the power of ten of the last digit.
-#[derive(Debug, PartialEq, Eq)]
-struct Decimal {
-    sign: &'static str,
-    digits: String,
-    exponent: i64,
-}
-
-impl Decimal {
-    fn parse(text: &str) -> Option<Self> {
-        let (sign, rest) = text.strip_prefix('-').map_or(("", text), |rest| ("-", rest));
-        let (mantissa, exponent) = rest.split_once(['e', 'E']).unwrap_or((rest, "0"));
-        let (before, after) = mantissa.split_once('.').unwrap_or((mantissa, ""));
-        let all = format!("{before}{after}");
-        let digits = all.trim_end_matches('0');
-        let dropped = i64::try_from(all.len() - digits.len()).ok()?;
-        let behind_point = i64::try_from(after.len()).ok()?;
-        let exponent = exponent.parse::<i64>().ok()?.checked_sub(behind_point)?.checked_add(dropped)?;
-        let digits = digits.trim_start_matches('0').to_owned();
-        match digits.is_empty() {
-            true => Some(Self { sign: "", digits, exponent: 0 }),
-            false => Some(Self { sign, digits, exponent }),
-        }
-    }
-}
-
-fn misfit(column: &LiveColumn, value: FieldBytes<'_>) -> Cause {
-    let name = &column.name;
-    let declared = if column.declared.is_empty() { "no type" } else { &column.declared };
-    let (kind, text) = match value {
-        FieldBytes::Absent => ("nothing", String::new()),
-        FieldBytes::Null => ("null", String::new()),
-        FieldBytes::Bool(value) => ("a boolean", value.to_string()),
-        FieldBytes::Number(text) => ("a number", shown(text)),
-        FieldBytes::Text(text) => ("a string", shown(text)),
-        FieldBytes::Json(text) => ("an array or object", shown(text)),
-    };
-    Cause {
-        stage: Stage::Map,
-        code: MISFIT,
-        message: format!("column \"{name}\" ({declared}) cannot hold {kind}: {text}"),
-        fingerprint: format!("column \"{name}\" ({declared}) cannot hold {kind}"),
-    }
-}
-
-fn missing(column: &LiveColumn, value: FieldBytes<'_>) -> Cause {
-    let why = if value == FieldBytes::Absent { "has no such field" } else { "says null" };
-    let message = format!("column \"{}\" must have a value, and the event {why}", column.name);
-    Cause { stage: Stage::Map, code: NULL, fingerprint: message.clone(), message }
-}
-
-/// The beginning of a value, on one line.
-fn shown(bytes: &[u8]) -> String {
-    let text = String::from_utf8_lossy(bytes);
-    let mut out: String = text.chars().take(SHOWN_CHARACTERS).flat_map(char::escape_debug).collect();
-    if text.chars().nth(SHOWN_CHARACTERS).is_some() {
-        out.push('…');
-    }
-    out
 }
 
 #[cfg(test)]

@@ -3,9 +3,12 @@ use proptest::prelude::*;
 use rusqlite::Connection;
 
 use super::*;
+use crate::table::column::{MISFIT, NULL};
+use crate::table::number::Decimal;
+use hapax_model::letter::Stage;
 
-fn column(declared: &str, affinity: Affinity) -> LiveColumn {
-    LiveColumn { name: "c".into(), declared: declared.into(), affinity, required: false, fills_itself: false }
+fn column(declared: &str, affinity: Affinity) -> SqliteColumn {
+    SqliteColumn { name: "c".into(), declared: declared.into(), affinity, required: false, fills_itself: false }
 }
 
 fn stored<'a>(declared: &str, affinity: Affinity, value: FieldValue<'a>) -> Option<Stored<'a>> {
@@ -88,27 +91,11 @@ fn a_misfit_is_named_with_a_cut_value() {
     assert_eq!((cause.stage, cause.code), (Stage::Map, MISFIT));
     assert_eq!(cause.message, format!("column \"c\" (INTEGER) cannot hold a string: {}…", "x".repeat(60)));
     assert_eq!(cause.fingerprint, "column \"c\" (INTEGER) cannot hold a string");
-    let required = LiveColumn { required: true, ..column("", Affinity::Any) };
+    let required = SqliteColumn { required: true, ..column("", Affinity::Any) };
     let cause = field(&required, FieldBytes::Null).unwrap_err();
     assert_eq!((cause.code, cause.message.contains("says null")), (NULL, true));
     let cause = field(&required, FieldBytes::Absent).unwrap_err();
     assert_eq!((cause.code, cause.message.contains("no such field")), (NULL, true));
-}
-
-/// Goal: versions made from positions order as the lane does. Method: each part outweighs all behind it.
-#[test]
-fn versions_order_as_the_lane_does() {
-    let at = |offset, index| Position { offset, index };
-    let ascending = [
-        version(1, at(0, 0), 0),
-        version(1, at(0, 0), 1),
-        version(1, at(0, 1), 0),
-        version(1, at(255, 0), 0),
-        version(1, at(256, 0), 0),
-        version(1, at(u64::MAX, u32::MAX), 9),
-        version(2, at(0, 0), 0),
-    ];
-    assert!(ascending.is_sorted());
 }
 
 /// Goal: a key is 16 bytes or 29 characters, as the live column wants. Method: both.

@@ -3,19 +3,15 @@
 //! One transaction of its own per batch. Invariant: the file gets rows of the user's table and nothing else, no marker
 //! either. Not here: progress and letters (the state store's).
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Instant;
 
-use hapax_engine::batch::{Batch, FieldSpan, OutputEvent};
+use hapax_engine::batch::{Batch, OutputEvent};
 use hapax_engine::sink::{IdempotentSink, SinkError, TargetIdentity, Upserted, Written};
 use hapax_model::fault::point;
-use hapax_model::field::{FieldPath, FieldValue};
+use hapax_model::field::FieldPath;
 use hapax_model::key::{DedupStrategy, KeyHash};
-use hapax_model::letter::Cause;
 use hapax_model::mode::ProgressPlace;
-use hapax_model::position::Position;
-use hapax_model::rejects::RejectStop;
 use hapax_sql::sqlite::{Session, checked_commit};
 use rusqlite::{Connection, Transaction, TransactionBehavior};
 
@@ -23,14 +19,16 @@ use super::commit::check_schema;
 use super::config::SqliteSinkConfig;
 use super::error::{During, after_commit, path_of, sink_error};
 use super::inspect::{Inspected, inspect_foreign, inspect_foreign_again};
-use super::mapping::Mapping;
-use super::rows::{Incarnations, Rows, dedup_key};
+use super::schema::SqliteColumn;
 use super::sink::run;
-use super::write::{InsertCounter, Outcome, Pass, Trouble, write_fast, write_slowly};
+use super::write::{InsertCounter, write_fast, write_slowly};
 use crate::metrics::SinkMetrics;
-
-/// How often one batch reads the schema again before it gives up.
-const SCHEMA_READS: u32 = 2;
+use crate::table::alone::{alone, refused};
+use crate::table::config::TableConfig;
+use crate::table::epoch::order;
+use crate::table::mapping::Mapping;
+use crate::table::rows::{Incarnations, Rows, dedup_key};
+use crate::table::tries::{Before, Outcome, Pass, Tries, Trouble};
 
 /// Writes rows by key, with progress elsewhere.
 #[derive(Debug)]
@@ -46,7 +44,8 @@ impl SqliteIdempotentSink {
     /// A sink whose keys are made by `strategy`; nothing is opened before the first question.
     #[must_use]
     pub fn new(config: SqliteSinkConfig, strategy: DedupStrategy) -> Self {
-        let config = SqliteSinkConfig { progress: ProgressPlace::State, ..config };
+        let table = TableConfig { progress: ProgressPlace::State, ..config.table };
+        let config = SqliteSinkConfig { table, ..config };
         Self { config: Arc::new(config), strategy, session: None, inspected: None, metrics: SinkMetrics::default() }
     }
 
@@ -58,7 +57,7 @@ impl SqliteIdempotentSink {
 
     /// How the table is written, once it was inspected.
     #[must_use]
-    pub fn mapping(&self) -> Option<&Mapping> {
+    pub fn mapping(&self) -> Option<&Mapping<SqliteColumn>> {
         self.inspected.as_deref().map(|inspected| &inspected.mapping)
     }
 
@@ -97,23 +96,15 @@ fn upsert(
     mut inspected: Arc<Inspected>,
     batch: &Batch,
 ) -> Result<(Outcome, Arc<Inspected>), SinkError> {
-    let mut pass = Pass::Fast;
-    let mut schema_reads = 0;
+    let mut tries = Tries::new(Pass::Fast);
     loop {
-        pass = match attempt(connection, config, &inspected, batch, &pass) {
+        let trouble = match attempt(connection, config, &inspected, batch, &tries.pass) {
             Ok(outcome) => return Ok((outcome, inspected)),
-            Err(Trouble::Stop(error)) => return Err(error),
-            Err(Trouble::Refused) => Pass::Slow { known: BTreeMap::new() },
-            Err(Trouble::Without(event, cause)) => pass.without(event, cause),
-            Err(Trouble::Schema(message)) if schema_reads == SCHEMA_READS => {
-                return Err(SinkError::SchemaEvolution { target: config.target_name(), message });
-            }
-            Err(Trouble::Schema(_)) => {
-                schema_reads += 1;
-                inspected = Arc::new(inspect_foreign_again(connection, config)?);
-                pass
-            }
+            Err(trouble) => trouble,
         };
+        if tries.after(trouble, &config.target_name())? == Before::ReadSchema {
+            inspected = Arc::new(inspect_foreign_again(connection, config)?);
+        }
     }
 }
 
@@ -128,14 +119,8 @@ fn attempt(
     let fail = |error: rusqlite::Error| Trouble::Stop(sink_error(&path, during, &error));
     // No version is made from positions here: the mapping refuses that where progress is elsewhere.
     let rows = Rows::new(&inspected.mapping, batch, Incarnations::One(0));
-    let order = match pass {
-        Pass::Fast => rows.reduced(config.unique_keys)?.ok_or_else(|| {
-            point("sql.rejected");
-            Trouble::Refused
-        })?,
-        Pass::Slow { .. } => (0..batch.len()).collect(),
-    };
-    let counter = InsertCounter::install(connection, &inspected.mapping).map_err(fail)?;
+    let order = order(&rows, config.table.unique_keys, pass)?;
+    let counter = InsertCounter::install(connection, inspected).map_err(fail)?;
     let tried = {
         let transaction = Transaction::new_unchecked(connection, TransactionBehavior::Immediate).map_err(fail)?;
         point("sql.begun");
@@ -159,41 +144,6 @@ fn attempt(
     tried
 }
 
-/// One event as a batch of its own.
-fn alone(event: &OutputEvent<'_>) -> Batch {
-    let mut batch = Batch::new(event.layout().clone());
-    let payload = event.payload();
-    batch.inputs.push(event.position(), payload.as_bytes());
-    let emit = u16::try_from(event.emit()).unwrap_or(u16::MAX);
-    let mut copy = batch.push_event(0, emit, event.operation());
-    for slot in 0..event.layout().paths().len() {
-        if let Some(field) = span_of(payload, event.field(slot)) {
-            copy.set(slot, &field);
-        }
-    }
-    copy.set_keys(event.entity_key(), event.event_key());
-    batch
-}
-
-/// A field as a span of its event's own bytes.
-fn span_of(payload: &str, value: FieldValue<'_>) -> Option<FieldSpan> {
-    let range = |text: &str| {
-        let start = (text.as_ptr() as usize).wrapping_sub(payload.as_ptr() as usize);
-        payload.get(start..start.checked_add(text.len())?).filter(|same| *same == text)?;
-        Some(start..start + text.len())
-    };
-    match value {
-        FieldValue::Absent => None,
-        FieldValue::Null => Some(FieldSpan::Null),
-        FieldValue::Bool(value) => Some(FieldSpan::Bool(value)),
-        FieldValue::Number(text) => range(text).map(FieldSpan::Number),
-        FieldValue::Json(text) => range(text).map(FieldSpan::Json),
-        FieldValue::Text(text) => {
-            Some(range(text).map_or_else(|| FieldSpan::Unescaped(text.to_owned()), FieldSpan::Text))
-        }
-    }
-}
-
 impl IdempotentSink for SqliteIdempotentSink {
     fn fields(&self) -> &[FieldPath] {
         self.mapping().map_or(&[], |mapping| &mapping.fields)
@@ -205,7 +155,7 @@ impl IdempotentSink for SqliteIdempotentSink {
     }
 
     fn derive_dedup_key(&self, event: &OutputEvent<'_>) -> Option<KeyHash> {
-        let mode = self.mapping().map(|mapping| mapping.mode).or(self.config.mode)?;
+        let mode = self.mapping().map(|mapping| mapping.mode).or(self.config.table.mode)?;
         dedup_key(mode, event)
     }
 
@@ -225,10 +175,6 @@ impl IdempotentSink for SqliteIdempotentSink {
     fn dedup_strategy(&self) -> &DedupStrategy {
         &self.strategy
     }
-}
-
-fn refused(position: Position, cause: Cause) -> SinkError {
-    SinkError::Rejected { stop: RejectStop::First { input: 0 }, position, message: cause.message }
 }
 
 #[cfg(test)]

@@ -14,8 +14,8 @@ async fn rig(mode: ConflictMode) -> Rig {
     let ddl = "CREATE TABLE t (id INTEGER PRIMARY KEY, a TEXT, b INTEGER CHECK (b <> 13), n REAL, j)";
     bare(&place.path()).execute_batch(ddl).unwrap();
     let mut config = SqliteSinkConfig::new(place.path(), "t");
-    config.mode = Some(mode);
-    config.key_fields = vec![FieldPath::of_name("id")];
+    config.table.mode = Some(mode);
+    config.table.key_fields = vec![FieldPath::of_name("id")];
     let mut sink = SqliteIdempotentSink::new(config, DedupStrategy::SourceOffset);
     sink.inspect().await.unwrap();
     Rig { place, sink }

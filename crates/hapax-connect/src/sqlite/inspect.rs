@@ -12,16 +12,17 @@ use hapax_sql::sqlite::{checked_commit, quote_identifier};
 use rusqlite::{Connection, OpenFlags, OptionalExtension, Transaction, TransactionBehavior};
 
 use super::config::SqliteSinkConfig;
-use super::ddl::suggested_ddl;
 use super::error::{During, after_commit, open_error, path_of, sink_error};
-use super::mapping::{Mapping, NO_PLAIN_TABLE, NO_TABLE, Unfit};
-use super::schema::{self, Found};
+use super::schema::{self, Found, RowNumbers, SqliteColumn};
 use super::tables::{Role, database_id, ensure};
+use crate::table::ddl::suggested_ddl;
+use crate::table::mapping::{Mapping, NO_PLAIN_TABLE, NO_TABLE, Unfit};
 
 /// The live table as it was last read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Inspected {
-    pub(super) mapping: Mapping,
+    pub(super) mapping: Mapping<SqliteColumn>,
+    pub(super) row_numbers: RowNumbers,
     /// The schema's version at that moment.
     pub(super) version: i64,
     pub(super) identity: TargetIdentity,
@@ -31,7 +32,7 @@ pub(super) struct Inspected {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LiveCheck {
     /// How the table would be written: the mode, why it is this one, and the columns.
-    pub mapping: Mapping,
+    pub mapping: Mapping<SqliteColumn>,
     /// What the table is to the contract; none if nothing was ever delivered into it.
     pub identity: Option<TargetIdentity>,
 }
@@ -56,7 +57,7 @@ fn check(config: &SqliteSinkConfig) -> Result<LiveCheck, SinkError> {
         return Err(open_error(&hapax_sql::sqlite::OpenError::Folder { path }));
     }
     let connection = open_for_reading(&path, config).map_err(|error| sink_error(&path, During::Look, &error))?;
-    let mapping = read(&connection, config)?;
+    let (mapping, _) = read(&connection, config)?;
     let marker = find_marker(&connection, &mapping.table).map_err(|error| sink_error(&path, During::Look, &error))?;
     let identity = match (database_id(&connection)?, marker) {
         (Some(database), Some(marker)) => Some(identity(&database, &mapping.table, &marker)),
@@ -75,19 +76,19 @@ fn open_for_reading(path: &Path, config: &SqliteSinkConfig) -> rusqlite::Result<
 /// Reads and judges the live table, and makes what the contract needs: our tables and the marker.
 pub(super) fn inspect(connection: &Connection, config: &SqliteSinkConfig) -> Result<Inspected, SinkError> {
     // Judged first: a target that is refused is not written to.
-    let mapping = read(connection, config)?;
+    let (mapping, _) = read(connection, config)?;
     let database = ensure(connection, Role::Target)?;
     let marker = ensure_marker(connection, &mapping.table)?;
     let identity = identity(&database, &mapping.table, &marker);
-    let (mapping, version) = read_at_version(connection, config)?;
-    Ok(Inspected { mapping, version, identity })
+    let (mapping, row_numbers, version) = read_at_version(connection, config)?;
+    Ok(Inspected { mapping, row_numbers, version, identity })
 }
 
 /// Reads the live table where none of ours may be: its name is all there is to identify it by.
 pub(super) fn inspect_foreign(connection: &Connection, config: &SqliteSinkConfig) -> Result<Inspected, SinkError> {
-    let (mapping, version) = read_at_version(connection, config)?;
+    let (mapping, row_numbers, version) = read_at_version(connection, config)?;
     let identity = TargetIdentity(format!("sqlite:{}:{}", path_of(connection).display(), mapping.table));
-    Ok(Inspected { mapping, version, identity })
+    Ok(Inspected { mapping, row_numbers, version, identity })
 }
 
 /// Reads the table again inside the epoch's transaction, because the schema moved.
@@ -108,8 +109,8 @@ pub(super) fn inspect_again(
         let difference = Difference { name: TARGET.to_owned(), was: was.identity.0.clone(), is: now.0 };
         return Err(SinkError::ContractChanged { id: id.clone(), differences: vec![difference] });
     }
-    let (mapping, version) = read_at_version(connection, config).map_err(evolved)?;
-    Ok(Inspected { mapping, version, identity: now })
+    let (mapping, row_numbers, version) = read_at_version(connection, config).map_err(evolved)?;
+    Ok(Inspected { mapping, row_numbers, version, identity: now })
 }
 
 /// Reads a table of nobody's contract again.
@@ -133,7 +134,10 @@ fn identity(database: &str, table: &str, marker: &str) -> TargetIdentity {
 }
 
 /// The table and the schema's version, of one moment.
-fn read_at_version(connection: &Connection, config: &SqliteSinkConfig) -> Result<(Mapping, i64), SinkError> {
+fn read_at_version(
+    connection: &Connection,
+    config: &SqliteSinkConfig,
+) -> Result<(Mapping<SqliteColumn>, RowNumbers, i64), SinkError> {
     let fail = |error| sink_error(&path_of(connection), During::Look, &error);
     // Inside a transaction of the caller's it is one moment anyway.
     let snapshot = connection
@@ -142,23 +146,30 @@ fn read_at_version(connection: &Connection, config: &SqliteSinkConfig) -> Result
         .transpose()
         .map_err(fail)?;
     let version = schema::version(connection).map_err(fail)?;
-    let mapping = read(connection, config)?;
+    let (mapping, row_numbers) = read(connection, config)?;
     if let Some(snapshot) = snapshot {
         snapshot.commit().map_err(fail)?;
     }
-    Ok((mapping, version))
+    Ok((mapping, row_numbers, version))
 }
 
-fn read(connection: &Connection, config: &SqliteSinkConfig) -> Result<Mapping, SinkError> {
+fn read(connection: &Connection, config: &SqliteSinkConfig) -> Result<(Mapping<SqliteColumn>, RowNumbers), SinkError> {
     let refuse =
         |unfit: Unfit| SinkError::Unfit { code: unfit.code, target: config.target_name(), message: unfit.message };
-    quote_identifier(&config.table).map_err(|error| refuse(Unfit { code: NO_TABLE, message: error.to_string() }))?;
-    let found = schema::read(connection, &config.table)
+    quote_identifier(&config.table.name)
+        .map_err(|error| refuse(Unfit { code: NO_TABLE, message: error.to_string() }))?;
+    let found = schema::read(connection, &config.table.name)
         .map_err(|error| sink_error(&path_of(connection), During::Look, &error))?;
     match found {
-        Found::Table(live) => Mapping::resolve(config, &live).map_err(refuse),
+        Found::Table(found) => {
+            let mapping = Mapping::resolve(&config.table, &found.live).map_err(refuse)?;
+            Ok((mapping, found.row_numbers))
+        }
         Found::Nothing => {
-            let message = format!("there is no such table; create it, for example with\n{}", suggested_ddl(config));
+            let message = format!(
+                "there is no such table; create it, for example with\n{}",
+                suggested_ddl::<SqliteColumn>(&config.table)
+            );
             Err(refuse(Unfit { code: NO_TABLE, message }))
         }
         Found::Other(what) => {

@@ -1,21 +1,28 @@
+use hapax_model::mode::{ConflictMode, ProgressPlace};
+
 use super::super::schema::{Found, read};
 use super::*;
+use crate::table::config::{Columns, Deletes, TableConfig};
+use crate::table::live::LiveTable;
+use crate::table::mapping::{
+    DEFERRED_KEY, Feed, KEY_COLUMN_UNFIT, Mapping, NO_COLUMN, NO_DELETES, NO_UNIQUE_INDEX, NO_VERSION, UNFED_COLUMN,
+};
 
-fn live(sql: &str) -> LiveTable {
+fn live(sql: &str) -> LiveTable<SqliteColumn> {
     let connection = rusqlite::Connection::open_in_memory().unwrap();
     connection.execute_batch(sql).unwrap();
     match read(&connection, "t").unwrap() {
-        Found::Table(live) => live,
+        Found::Table(live) => live.live,
         other @ (Found::Nothing | Found::Other(_)) => panic!("{other:?}"),
     }
 }
 
-fn config(mode: Option<ConflictMode>, keys: &[&str]) -> SqliteSinkConfig {
+fn config(mode: Option<ConflictMode>, keys: &[&str]) -> TableConfig {
     let key_fields = keys.iter().map(|key| key.parse().unwrap()).collect();
-    SqliteSinkConfig { mode, key_fields, ..SqliteSinkConfig::new("a.db", "t") }
+    TableConfig { mode, key_fields, ..TableConfig::new("t") }
 }
 
-fn code(config: &SqliteSinkConfig, sql: &str) -> &'static str {
+fn code(config: &TableConfig, sql: &str) -> &'static str {
     Mapping::resolve(config, &live(sql)).map_or_else(|unfit| unfit.code, |_| "fit")
 }
 
@@ -35,7 +42,7 @@ fn columns_are_fed_by_name_or_by_mapping() {
 /// Goal: the mode that nobody wrote is the one that DESIGN names, with its reason. Method: each case.
 #[test]
 fn the_default_mode_follows_from_what_is_known() {
-    let resolve = |config: &SqliteSinkConfig, sql| {
+    let resolve = |config: &TableConfig, sql| {
         let mapping = Mapping::resolve(config, &live(sql)).unwrap();
         (mapping.mode, mapping.why)
     };
@@ -66,8 +73,8 @@ fn an_unfit_table_is_refused_with_its_code() {
     assert_eq!(code(&config(ignore, &[]), "CREATE TABLE t (a)"), NO_UNIQUE_INDEX);
     assert_eq!(code(&config(update, &["a"]), "CREATE TABLE t (a UNIQUE)"), KEY_COLUMN_UNFIT);
     assert_eq!(code(&config(update, &["x"]), good), NO_COLUMN);
-    let mapped = SqliteSinkConfig {
-        columns: super::super::config::Columns { map: vec![("x".into(), "a".parse().unwrap())], ..Default::default() },
+    let mapped = TableConfig {
+        columns: Columns { map: vec![("x".into(), "a".parse().unwrap())], ..Default::default() },
         ..config(append, &[])
     };
     assert_eq!(code(&mapped, good), NO_COLUMN);
@@ -86,7 +93,7 @@ fn an_unfit_table_is_refused_with_its_code() {
 /// Goal: keys and versions by name. Method: `keyColumn` and `versionColumn`, right and wrong.
 #[test]
 fn named_special_columns_are_checked() {
-    let with = |key: &str, version: Option<&str>| SqliteSinkConfig {
+    let with = |key: &str, version: Option<&str>| TableConfig {
         key_column: Some(key.into()),
         version_column: version.map(Into::into),
         ..config(Some(ConflictMode::Newer), &["id"])
@@ -97,14 +104,14 @@ fn named_special_columns_are_checked() {
     assert_eq!(code(&with("k", Some("x")), sql), NO_COLUMN);
     assert_eq!(code(&with("n", Some("seq")), sql), KEY_COLUMN_UNFIT);
     assert_eq!(code(&with("x", Some("seq")), sql), NO_COLUMN);
-    let elsewhere = SqliteSinkConfig { progress: ProgressPlace::State, ..with("k", None) };
+    let elsewhere = TableConfig { progress: ProgressPlace::State, ..with("k", None) };
     assert_eq!(code(&elsewhere, "CREATE TABLE t (k BLOB PRIMARY KEY NOT NULL, hapax_version BLOB)"), NO_VERSION);
 }
 
 /// Goal: deletes are refused where they cannot be written. Method: every mode.
 #[test]
 fn deletes_need_a_mode_that_has_them() {
-    let with = |mode| SqliteSinkConfig { deletes: Deletes::Some, ..config(Some(mode), &["a"]) };
+    let with = |mode| TableConfig { deletes: Deletes::Some, ..config(Some(mode), &["a"]) };
     let sql = "CREATE TABLE t (a NOT NULL UNIQUE, hapax_version BLOB)";
     assert_eq!(code(&with(ConflictMode::Append), sql), NO_DELETES);
     assert_eq!(code(&with(ConflictMode::Ignore), sql), NO_DELETES);

@@ -5,6 +5,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 pub mod admin;
 mod bind;
 pub mod books;
+pub mod column;
 mod commit;
 pub mod config;
 pub mod convert;
@@ -13,12 +14,10 @@ pub mod error;
 pub mod idempotent;
 pub mod inspect;
 pub mod letters;
-pub mod mapping;
 pub mod progress;
 mod replay;
 #[cfg(test)]
 mod rig;
-mod rows;
 #[cfg(test)]
 mod sample;
 pub mod schema;

@@ -3,12 +3,12 @@
 //! Reads and writes the target and `hapax_dead_letters`. Invariant: a letter is replayed once, by whoever locks it
 //! first; no position and no epoch changes. Not here: decoding the letters' bytes (the caller's).
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use hapax_engine::batch::Batch;
 use hapax_engine::letters::{LetterChoice, LetterStore, Replay, Replayed, StoredLetter};
-use hapax_engine::sink::{SinkError, Target as _, Written};
+use hapax_engine::sink::{SinkError, Target as _};
 use hapax_model::fault::point;
 use hapax_model::letter::Cause;
 use hapax_model::position::{DeliveryId, Incarnation};
@@ -20,12 +20,11 @@ use super::config::SqliteSinkConfig;
 use super::error::{During, after_commit, path_of, sink_error};
 use super::inspect::{Inspected, inspect_again};
 use super::letters;
-use super::rows::{Incarnations, Rows};
 use super::sink::SqliteSink;
-use super::write::{InsertCounter, Trouble, write_slowly};
-
-/// How often one replay reads the schema again before it gives up.
-const SCHEMA_READS: u32 = 2;
+use super::write::{InsertCounter, write_slowly};
+use crate::table::replay::Locked;
+use crate::table::rows::{Incarnations, Rows};
+use crate::table::tries::{Before, Pass, Tries, Trouble};
 
 impl LetterStore for SqliteSink {
     async fn list(&mut self, choice: &LetterChoice, after: i64, limit: usize) -> Result<Vec<StoredLetter>, SinkError> {
@@ -63,40 +62,26 @@ struct Job {
 
 fn replay(connection: &mut Connection, job: &Job) -> Result<Replayed, SinkError> {
     let mut inspected = Arc::clone(&job.inspected);
-    let mut known = BTreeMap::new();
-    let mut schema_reads = 0;
+    // Already in lane order with savepoints: there are few of them, and each is suspect.
+    let mut tries = Tries::new(Pass::slow());
     loop {
-        match attempt(connection, job, &inspected, &known) {
+        let trouble = match attempt(connection, job, &inspected, &tries.pass) {
             Ok(replayed) => return Ok(replayed),
-            Err(Trouble::Stop(error)) => return Err(error),
-            // Already in lane order with savepoints; a refused row is no trouble there.
-            Err(Trouble::Refused) => {}
-            Err(Trouble::Without(event, cause)) => {
-                known.insert(event, cause);
-            }
-            Err(Trouble::Schema(message)) if schema_reads == SCHEMA_READS => {
-                return Err(SinkError::SchemaEvolution { target: job.config.target_name(), message });
-            }
-            Err(Trouble::Schema(_)) => {
-                schema_reads += 1;
-                inspected = Arc::new(inspect_again(connection, &job.config, &job.id, &inspected)?);
-            }
+            Err(trouble) => trouble,
+        };
+        if tries.after(trouble, &job.config.target_name())? == Before::ReadSchema {
+            inspected = Arc::new(inspect_again(connection, &job.config, &job.id, &inspected)?);
         }
     }
 }
 
-fn attempt(
-    connection: &mut Connection,
-    job: &Job,
-    inspected: &Inspected,
-    known: &BTreeMap<usize, Cause>,
-) -> Result<Replayed, Trouble> {
+fn attempt(connection: &mut Connection, job: &Job, inspected: &Inspected, pass: &Pass) -> Result<Replayed, Trouble> {
     let path = path_of(connection);
     let fail = |error: rusqlite::Error| Trouble::Stop(sink_error(&path, During::Look, &error));
-    let counter = InsertCounter::install(connection, &inspected.mapping).map_err(fail)?;
+    let counter = InsertCounter::install(connection, inspected).map_err(fail)?;
     let tried = {
         let transaction = Transaction::new_unchecked(connection, TransactionBehavior::Immediate).map_err(fail)?;
-        fill(&transaction, job, inspected, known, &counter).and_then(|replayed| {
+        fill(&transaction, job, inspected, pass, &counter).and_then(|replayed| {
             let end = checked_commit(&transaction);
             point("dlq.commit_sent");
             after_commit(&path, During::Look, end)?;
@@ -113,45 +98,25 @@ fn fill(
     connection: &Connection,
     job: &Job,
     inspected: &Inspected,
-    known: &BTreeMap<usize, Cause>,
+    pass: &Pass,
     counter: &InsertCounter,
 ) -> Result<Replayed, Trouble> {
-    let dead: BTreeSet<i64> = letters::still_dead(connection, &job.letters)?.into_iter().collect();
+    let locked = Locked::new(&job.letters, &job.batch, letters::still_dead(connection, &job.letters)?);
     point("dlq.locked");
     check_schema(connection, During::Look, inspected)?;
     let numbers = incarnations(connection, &job.letters)?;
-    let mut refused: BTreeMap<usize, Cause> = in_fill(job).filter(|(input, _)| is_ours(job, &dead, *input)).collect();
     let rows = Rows::new(&inspected.mapping, &job.batch, Incarnations::PerInput(numbers));
-    let writes = |event: &usize| {
-        let input = job.batch.event(*event).input();
-        is_ours(job, &dead, input) && !refused.contains_key(&input)
+    let known = match pass {
+        Pass::Slow { known } => known,
+        Pass::Fast => &BTreeMap::new(),
     };
-    let order: Vec<usize> = (0..job.batch.len()).filter(writes).collect();
-    let outcome = write_slowly(connection, &rows, &order, known, counter, During::Look)?;
+    let outcome = write_slowly(connection, &rows, &locked.order(), known, counter, During::Look)?;
     point("dlq.output_written");
-    refused.extend(outcome.refused.into_iter().map(|(event, cause)| (job.batch.event(event).input(), cause)));
-    let refused: BTreeMap<i64, Cause> =
-        refused.into_iter().filter_map(|(input, cause)| Some((*job.letters.get(input)?, cause))).collect();
-    let good: Vec<i64> = dead.iter().copied().filter(|id| !refused.contains_key(id)).collect();
-    let replayed = letters::mark_replayed(connection, &good)?;
-    note_refused(connection, &refused)?;
+    let marks = locked.marks(&outcome);
+    let replayed = letters::mark_replayed(connection, &marks.good)?;
+    note_refused(connection, &marks.refused)?;
     point("dlq.marked");
-    Ok(Replayed {
-        replayed,
-        taken: (job.letters.len() - dead.len()) as u64,
-        refused: refused.into_iter().map(|(id, cause)| (id, cause.to_string())).collect(),
-        written: Written { failures: outcome.written.failures, ..outcome.written },
-    })
-}
-
-/// Letters that died again before they reached the table.
-fn in_fill(job: &Job) -> impl Iterator<Item = (usize, Cause)> {
-    job.batch.letters().iter().map(|(input, letter)| (*input, letter.cause.clone()))
-}
-
-/// Whether the letter of this input is still dead, and therefore locked by us.
-fn is_ours(job: &Job, dead: &BTreeSet<i64>, input: usize) -> bool {
-    job.letters.get(input).is_some_and(|id| dead.contains(id))
+    Ok(locked.done(replayed, marks, &outcome))
 }
 
 /// The number of the incarnation that each letter's position belongs to, in the order of `ids`.

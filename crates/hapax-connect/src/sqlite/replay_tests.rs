@@ -12,8 +12,8 @@ const POISONED: [&str; 4] =
 async fn rig_with_letters(mode: ConflictMode) -> Rig {
     let ddl = "CREATE TABLE t (id INTEGER NOT NULL UNIQUE, b INTEGER, hapax_version BLOB)";
     let mut rig = Rig::new(ddl, |config| {
-        config.mode = Some(mode);
-        config.key_fields = vec![FieldPath::of_name("id")];
+        config.table.mode = Some(mode);
+        config.table.key_fields = vec![FieldPath::of_name("id")];
     })
     .await;
     rig.deliver(&POISONED).await;

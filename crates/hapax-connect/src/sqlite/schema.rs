@@ -5,6 +5,8 @@
 
 use rusqlite::{Connection, OptionalExtension};
 
+use crate::table::live::{DeferredKey, LiveTable, UniqueIndex};
+
 /// What SQLite does with a value on its way into a column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Affinity {
@@ -24,7 +26,7 @@ pub enum Affinity {
 
 /// One column.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct LiveColumn {
+pub struct SqliteColumn {
     /// Its name.
     pub name: String,
     /// Its type as declared; empty if none.
@@ -35,17 +37,6 @@ pub struct LiveColumn {
     pub required: bool,
     /// Whether SQLite fills it in by itself when an INSERT leaves it out.
     pub fills_itself: bool,
-}
-
-/// A unique index that can be a conflict's arbiter, or would be if it were not for its flaw.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct UniqueIndex {
-    /// Its name; empty for an `INTEGER PRIMARY KEY`.
-    pub name: String,
-    /// Its columns; an expression is an empty name.
-    pub columns: Vec<String>,
-    /// Why it cannot be used, if it cannot.
-    pub flaw: Option<String>,
 }
 
 /// Whether rows have a number of their own.
@@ -59,28 +50,11 @@ pub enum RowNumbers {
 
 /// A table as it is now.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct LiveTable {
-    /// Its name as the file spells it.
-    pub name: String,
-    /// Its columns in their order; generated and hidden ones are left out.
-    pub columns: Vec<LiveColumn>,
-    /// The columns of its primary key; empty if it has none.
-    pub primary_key: Vec<String>,
-    /// Its unique indexes, the primary key among them.
-    pub unique: Vec<UniqueIndex>,
+pub struct SqliteTable {
+    /// What all dialects tell of a table.
+    pub live: LiveTable<SqliteColumn>,
     /// Whether rows have numbers.
     pub row_numbers: RowNumbers,
-    /// Foreign keys that are only checked at COMMIT: of this table, or of others that refer to it.
-    pub deferred: Vec<DeferredKey>,
-}
-
-/// A foreign key that is only checked at COMMIT.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum DeferredKey {
-    /// Of the table itself.
-    Own,
-    /// Of this other table, which refers to it.
-    Of(String),
 }
 
 /// Whether a table checks the types of its values.
@@ -94,19 +68,11 @@ enum Typing {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Found {
     /// An ordinary table.
-    Table(LiveTable),
+    Table(SqliteTable),
     /// Nothing.
     Nothing,
     /// Something that rows cannot be delivered into: says what.
     Other(&'static str),
-}
-
-impl LiveTable {
-    /// A column by its name, compared as SQLite does: without regard to ASCII case.
-    #[must_use]
-    pub fn column(&self, name: &str) -> Option<&LiveColumn> {
-        self.columns.iter().find(|column| column.name.eq_ignore_ascii_case(name))
-    }
 }
 
 /// The schema's own version: moves with every change of any table of the file.
@@ -146,10 +112,11 @@ pub fn read(connection: &Connection, name: &str) -> rusqlite::Result<Found> {
     }
     let row_numbers = if without_rowid { RowNumbers::None } else { RowNumbers::Rowid };
     let deferred = deferred_keys(connection, &name)?;
-    Ok(Found::Table(LiveTable { name, columns, primary_key, unique, row_numbers, deferred }))
+    let live = LiveTable { name, columns, primary_key, unique, deferred };
+    Ok(Found::Table(SqliteTable { live, row_numbers }))
 }
 
-fn columns(connection: &Connection, table: &str, typing: Typing) -> rusqlite::Result<(Vec<LiveColumn>, Vec<String>)> {
+fn columns(connection: &Connection, table: &str, typing: Typing) -> rusqlite::Result<(Vec<SqliteColumn>, Vec<String>)> {
     struct Raw {
         name: String,
         declared: String,
@@ -184,7 +151,7 @@ fn columns(connection: &Connection, table: &str, typing: Typing) -> rusqlite::Re
     let writable = raw.iter().enumerate().filter(|(_, column)| column.hidden == 0);
     let columns = writable.map(|(at, column)| {
         let numbers_itself = row_number == Some(at);
-        LiveColumn {
+        SqliteColumn {
             name: column.name.clone(),
             declared: column.declared.clone(),
             affinity: affinity(&column.declared, typing),

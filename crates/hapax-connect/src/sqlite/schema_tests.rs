@@ -1,6 +1,6 @@
 use super::*;
 
-fn table(sql: &str) -> LiveTable {
+fn table(sql: &str) -> SqliteTable {
     let connection = Connection::open_in_memory().unwrap();
     connection.execute_batch(sql).unwrap();
     match read(&connection, "T").unwrap() {
@@ -53,12 +53,12 @@ fn columns_are_read_with_their_rules() {
         "CREATE TABLE t (id INTEGER PRIMARY KEY, a TEXT NOT NULL, b TEXT NOT NULL DEFAULT 'x', c, \
          d AS (a || b), e AS (c) STORED)",
     );
-    let facts: Vec<_> = live.columns.iter().map(|c| (c.name.as_str(), c.required, c.fills_itself)).collect();
+    let facts: Vec<_> = live.live.columns.iter().map(|c| (c.name.as_str(), c.required, c.fills_itself)).collect();
     assert_eq!(facts, [("id", true, true), ("a", true, false), ("b", true, true), ("c", false, false)]);
-    assert_eq!(live.primary_key, ["id"]);
-    assert_eq!(live.unique, [UniqueIndex { name: String::new(), columns: vec!["id".into()], flaw: None }]);
+    assert_eq!(live.live.primary_key, ["id"]);
+    assert_eq!(live.live.unique, [UniqueIndex { name: String::new(), columns: vec!["id".into()], flaw: None }]);
     assert_eq!(live.row_numbers, RowNumbers::Rowid);
-    assert!(live.column("B").is_some());
+    assert!(live.live.column("B").is_some());
 }
 
 /// Goal: keys are found in every kind of table, and NULL is known where SQLite allows it. Method: one table each.
@@ -66,16 +66,16 @@ fn columns_are_read_with_their_rules() {
 fn primary_keys_are_read_from_every_kind_of_table() {
     let live = table("CREATE TABLE t (a TEXT, b INT, PRIMARY KEY (b, a)) WITHOUT ROWID");
     assert_eq!(
-        (live.primary_key.as_slice(), live.row_numbers),
+        (live.live.primary_key.as_slice(), live.row_numbers),
         (["b".to_owned(), "a".to_owned()].as_slice(), RowNumbers::None)
     );
-    assert!(live.columns.iter().all(|c| c.required));
+    assert!(live.live.columns.iter().all(|c| c.required));
     let live = table("CREATE TABLE t (a TEXT PRIMARY KEY)");
-    assert!(!live.columns[0].required, "an old oddity of SQLite: this key may be NULL");
+    assert!(!live.live.columns[0].required, "an old oddity of SQLite: this key may be NULL");
     let live = table("CREATE TABLE t (a TEXT PRIMARY KEY) STRICT");
-    assert!(live.columns[0].required);
+    assert!(live.live.columns[0].required);
     let live = table("CREATE TABLE t (a INT PRIMARY KEY)");
-    assert!(!live.columns[0].required, "only INTEGER is the row's number");
+    assert!(!live.live.columns[0].required, "only INTEGER is the row's number");
 }
 
 /// Goal: an index that cannot be an arbiter is known with the reason. Method: each flaw.
@@ -88,7 +88,7 @@ fn flawed_indexes_are_named() {
          CREATE INDEX not_unique ON t (c)",
     );
     let flaw = |name: &str| {
-        let index = live.unique.iter().find(|index| index.name == name).unwrap();
+        let index = live.live.unique.iter().find(|index| index.name == name).unwrap();
         index.flaw.clone().unwrap_or_default()
     };
     assert_eq!(flaw("plain"), "");
@@ -96,7 +96,7 @@ fn flawed_indexes_are_named() {
     assert!(flaw("expression").contains("expression"));
     assert!(flaw("cased").contains("NOCASE"));
     assert!(flaw("trimmed").contains("RTRIM"));
-    assert_eq!(live.unique.len(), 5);
+    assert_eq!(live.live.unique.len(), 5);
 }
 
 /// Goal: what is no ordinary table is not taken for one. Method: each kind.
@@ -122,7 +122,7 @@ fn deferred_foreign_keys_are_seen() {
                CREATE TABLE t (id INTEGER PRIMARY KEY, p REFERENCES parent DEFERRABLE initially\n deferred);
                CREATE TABLE child (t REFERENCES t DEFERRABLE INITIALLY DEFERRED);
                CREATE TABLE fine (t REFERENCES t DEFERRABLE INITIALLY IMMEDIATE);";
-    assert_eq!(table(sql).deferred, [DeferredKey::Own, DeferredKey::Of("child".into())]);
+    assert_eq!(table(sql).live.deferred, [DeferredKey::Own, DeferredKey::Of("child".into())]);
 }
 
 /// Goal: any change of the schema moves its version. Method: read, change, read.

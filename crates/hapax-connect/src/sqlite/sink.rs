@@ -15,7 +15,7 @@ use hapax_model::field::FieldPath;
 use hapax_model::mode::ConflictMode;
 use hapax_model::position::DeliveryId;
 use hapax_model::progress::Progress;
-use hapax_model::transaction::{IllegalMove, Move, TransactionState};
+use hapax_model::transaction::TransactionState;
 use hapax_sql::sqlite::{Open, Session};
 use rusqlite::Connection;
 
@@ -23,9 +23,11 @@ use super::commit::{Done, Job, commit};
 use super::config::SqliteSinkConfig;
 use super::error::{During, open_error, session_lost, sink_error};
 use super::inspect::{Inspected, inspect};
-use super::mapping::Mapping;
 use super::progress;
+use super::schema::SqliteColumn;
 use crate::metrics::SinkMetrics;
+use crate::table::life::Life;
+use crate::table::mapping::Mapping;
 
 /// Delivers one lane into one table, with progress in the same file.
 #[derive(Debug)]
@@ -34,9 +36,7 @@ pub struct SqliteSink {
     id: DeliveryId,
     session: Option<Session>,
     inspected: Option<Arc<Inspected>>,
-    progress: Option<Progress>,
-    state: TransactionState,
-    staged: Option<Arc<Batch>>,
+    life: Life,
     metrics: SinkMetrics,
 }
 
@@ -49,9 +49,7 @@ impl SqliteSink {
             id,
             session: None,
             inspected: None,
-            progress: None,
-            state: TransactionState::Idle,
-            staged: None,
+            life: Life::default(),
             metrics: SinkMetrics::default(),
         }
     }
@@ -64,7 +62,7 @@ impl SqliteSink {
 
     /// How the table is written, once it was inspected: the resolved mode, why it is this one, the columns.
     #[must_use]
-    pub fn mapping(&self) -> Option<&Mapping> {
+    pub fn mapping(&self) -> Option<&Mapping<SqliteColumn>> {
         self.inspected.as_deref().map(|inspected| &inspected.mapping)
     }
 
@@ -96,11 +94,6 @@ impl SqliteSink {
         run(&mut self.session, &self.config, during, work).await
     }
 
-    fn step(&mut self, step: Move) -> Result<(), SinkError> {
-        self.state = self.state.after(step)?;
-        Ok(())
-    }
-
     pub(super) async fn inspected(&mut self) -> Result<Arc<Inspected>, SinkError> {
         if let Some(inspected) = &self.inspected {
             return Ok(Arc::clone(inspected));
@@ -113,8 +106,7 @@ impl SqliteSink {
 
     async fn commit(&mut self, record: &EpochRecord) -> Result<Committed, SinkError> {
         let inspected = self.inspected().await?;
-        let was = self.progress.clone().ok_or_else(|| not_claimed(&self.config))?;
-        let batch = self.staged.clone().unwrap_or_default();
+        let (was, batch) = self.life.work(|| self.config.target_name())?;
         let events = batch.len() as u64;
         let during = During::Epoch(record.epoch);
         let config = Arc::clone(&self.config);
@@ -126,7 +118,6 @@ impl SqliteSink {
         let (done, took): (_, Duration) = self.run(during, work).await?;
         self.metrics.committed(events, &done.written, took);
         self.inspected = Some(Arc::clone(&done.inspected));
-        self.progress = Some(done.progress.clone());
         let Done { progress, written, dead_inputs, causes, .. } = done;
         Ok(Committed { stored: true, progress, written, dead_inputs, causes })
     }
@@ -156,11 +147,6 @@ where
     answer
 }
 
-fn not_claimed(config: &SqliteSinkConfig) -> SinkError {
-    let message = "the delivery was not claimed".to_owned();
-    SinkError::TransactionInitFailed { target: config.target_name(), message }
-}
-
 impl Target for SqliteSink {
     fn fields(&self) -> &[FieldPath] {
         self.known_fields()
@@ -184,7 +170,7 @@ impl Target for SqliteSink {
 
 impl TransactionalSink for SqliteSink {
     async fn init_transactions(&mut self, claim: &Claim) -> Result<Progress, SinkError> {
-        let after = self.state.after(Move::Claim)?;
+        self.life.may_claim()?;
         self.inspected().await?;
         let (id, claim) = (self.id.clone(), claim.clone());
         let (path, waits) = (self.config.path.clone(), (self.config.claim_timeout, self.config.busy_timeout));
@@ -196,55 +182,33 @@ impl TransactionalSink for SqliteSink {
             claimed
         };
         let progress = self.run(During::Claim, take).await?;
-        self.progress = Some(progress.clone());
-        self.state = after;
+        self.life.claimed(progress.clone())?;
         Ok(progress)
     }
 
     fn begin_transaction(&mut self, epoch: Epoch) -> Result<(), SinkError> {
-        let after = self.state.after(Move::Begin(epoch))?;
-        if self.progress.is_none() {
-            return Err(not_claimed(&self.config));
-        }
-        self.state = after;
-        Ok(())
+        self.life.begin(epoch, || self.config.target_name())
     }
 
     fn write(&mut self, batch: Arc<Batch>) -> Result<(), SinkError> {
-        let after = self.state.after(Move::Write)?;
-        if self.staged.is_some() {
-            return Err(IllegalMove { state: self.state, tried: Move::Write }.into());
-        }
-        self.staged = Some(batch);
-        self.state = after;
-        Ok(())
+        self.life.write(batch)
     }
 
     async fn commit_transaction(&mut self, record: &EpochRecord) -> Result<Committed, SinkError> {
-        let committing = self.state.after(Move::Commit)?;
-        // As if it had failed, until we know better: if this future is dropped, the outcome is unknown.
-        self.state = committing.after(Move::Fail)?;
-        let result = self.commit(record).await;
-        match &result {
-            Ok(_) => {
-                self.state = committing.after(Move::Committed)?;
-                self.staged = None;
-            }
-            Err(_) => self.metrics.commit_failures += 1,
-        }
-        result
+        let committing = self.life.committing()?;
+        let committed = self.commit(record).await.inspect_err(|_| self.metrics.commit_failures += 1)?;
+        self.life.committed(committing, committed.progress.clone())?;
+        Ok(committed)
     }
 
     async fn abort_transaction(&mut self) -> Result<(), SinkError> {
-        self.step(Move::Abort)?;
-        // The target knows nothing of the epoch yet: its transaction opens at the commit.
-        self.staged = None;
+        self.life.abort()?;
         self.metrics.aborts += 1;
-        self.step(Move::Aborted)
+        Ok(())
     }
 
     fn transaction_state(&self) -> TransactionState {
-        self.state
+        self.life.state()
     }
 
     async fn finish(&mut self) -> Result<(), SinkError> {

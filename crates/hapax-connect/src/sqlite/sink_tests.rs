@@ -17,15 +17,15 @@ struct Sqlite {
 impl Sqlite {
     fn config(&self) -> SqliteSinkConfig {
         let mut config = SqliteSinkConfig::new(self.place.path(), TABLE);
-        config.mode = Some(self.mode);
+        config.table.mode = Some(self.mode);
         if self.mode != ConflictMode::Append {
-            config.key_fields = vec![FieldPath::of_name("id")];
+            config.table.key_fields = vec![FieldPath::of_name("id")];
         }
         if matches!(self.mode, ConflictMode::Update | ConflictMode::Newer) {
-            config.deletes = Deletes::Some;
+            config.table.deletes = Deletes::Some;
         }
         if self.mode == ConflictMode::Newer {
-            config.version_column = Some("seq".into());
+            config.table.version_column = Some("seq".into());
         }
         config
     }
@@ -72,8 +72,8 @@ async fn sqlite_keeps_the_contract_of_a_transactional_sink() {
 
 fn keyed(mode: ConflictMode) -> impl FnOnce(&mut SqliteSinkConfig) {
     move |config| {
-        config.mode = Some(mode);
-        config.key_fields = vec![FieldPath::of_name("id")];
+        config.table.mode = Some(mode);
+        config.table.key_fields = vec![FieldPath::of_name("id")];
     }
 }
 
@@ -85,7 +85,7 @@ const PLAIN: &str = "CREATE TABLE t (id INTEGER PRIMARY KEY, a TEXT DEFAULT 'non
 async fn absent_fields_take_their_default_or_stay() {
     let mut rig = Rig::new(PLAIN, |config| {
         keyed(ConflictMode::Update)(config);
-        config.deletes = Deletes::Some;
+        config.table.deletes = Deletes::Some;
     })
     .await;
     let events = [
@@ -192,7 +192,7 @@ async fn a_trigger_that_rolls_back_kills_only_its_row() {
     let ddl = format!(
         "{PLAIN}; CREATE TRIGGER no BEFORE INSERT ON t WHEN new.b = 13 BEGIN SELECT RAISE(ROLLBACK, 'unlucky'); END"
     );
-    let mut rig = Rig::new(&ddl, |config| config.mode = Some(ConflictMode::Append)).await;
+    let mut rig = Rig::new(&ddl, |config| config.table.mode = Some(ConflictMode::Append)).await;
     let inputs: Vec<String> =
         (0..).zip([1, 13, 2, 13, 3]).map(|(id, b)| format!("{{\"id\":{id},\"b\":{b}}}")).collect();
     let done = rig.deliver(&inputs.iter().map(String::as_str).collect::<Vec<_>>()).await;
@@ -206,7 +206,7 @@ async fn a_trigger_that_rolls_back_kills_only_its_row() {
 #[tokio::test]
 async fn a_row_that_a_trigger_swallows_is_a_dead_letter() {
     let ddl = format!("{PLAIN}; CREATE TRIGGER no BEFORE INSERT ON t WHEN new.b = 13 BEGIN SELECT RAISE(IGNORE); END");
-    let mut rig = Rig::new(&ddl, |config| config.mode = Some(ConflictMode::Append)).await;
+    let mut rig = Rig::new(&ddl, |config| config.table.mode = Some(ConflictMode::Append)).await;
     let inputs: Vec<String> = (0..100).map(|b| format!("{{\"id\":{b},\"b\":{b}}}")).collect();
     let done = rig.deliver(&inputs.iter().map(String::as_str).collect::<Vec<_>>()).await;
     assert_eq!(done.dead_inputs, [13]);
@@ -251,7 +251,7 @@ async fn a_key_column_takes_the_keys_hash() {
         let ddl = format!("CREATE TABLE t (k {declared} NOT NULL PRIMARY KEY, id, a)");
         let mut rig = Rig::new(&ddl, |config| {
             keyed(mode)(config);
-            config.key_column = Some("k".into());
+            config.table.key_column = Some("k".into());
         })
         .await;
         let events = [r#"{"id":1,"a":"x"}"#, r#"{"id":2,"a":"y"}"#, r#"{"id":1,"a":"z"}"#];
@@ -306,7 +306,7 @@ async fn the_strictly_newer_row_stays() {
     let ddl = "CREATE TABLE t (id INTEGER PRIMARY KEY, a, v INTEGER)";
     let mut rig = Rig::new(ddl, |config| {
         keyed(ConflictMode::Newer)(config);
-        config.version_column = Some("v".into());
+        config.table.version_column = Some("v".into());
     })
     .await;
     for (input, stays) in [
@@ -326,7 +326,7 @@ async fn the_strictly_newer_row_stays() {
 async fn different_events_of_one_promised_key_collide() {
     let mut rig = Rig::new(PLAIN, |config| {
         keyed(ConflictMode::Ignore)(config);
-        config.unique_keys = UniqueKeys::Promised;
+        config.table.unique_keys = UniqueKeys::Promised;
     })
     .await;
     rig.deliver(&[r#"{"id":1,"a":"x"}"#, r#"{"id":2,"a":"x"}"#, r#"{"a":"x","id":1}"#]).await;
@@ -341,7 +341,7 @@ async fn different_events_of_one_promised_key_collide() {
 async fn statements_are_filled_and_the_rest_is_written_too() {
     for rows in [1, 3, 4, 5, 9] {
         let mut rig = Rig::new(PLAIN, |config| {
-            config.mode = Some(ConflictMode::Append);
+            config.table.mode = Some(ConflictMode::Append);
             config.rows_per_statement = 4;
         })
         .await;
@@ -357,7 +357,7 @@ async fn statements_are_filled_and_the_rest_is_written_too() {
 #[tokio::test]
 async fn a_locked_file_is_locked_by_someone() {
     let mut rig = Rig::new(PLAIN, |config| {
-        config.mode = Some(ConflictMode::Append);
+        config.table.mode = Some(ConflictMode::Append);
         config.busy_timeout = Duration::from_millis(50);
     })
     .await;
@@ -377,7 +377,7 @@ async fn a_locked_file_is_locked_by_someone() {
 /// Goal: a connection that dies in mid-epoch leaves nothing behind. Method: a transaction dropped with its rows.
 #[tokio::test]
 async fn what_a_dead_connection_wrote_is_rolled_back() {
-    let mut rig = Rig::new(PLAIN, |config| config.mode = Some(ConflictMode::Append)).await;
+    let mut rig = Rig::new(PLAIN, |config| config.table.mode = Some(ConflictMode::Append)).await;
     let dying = rig.look();
     dying.execute_batch("BEGIN IMMEDIATE; UPDATE hapax_progress SET epoch = 9; INSERT INTO t (b) VALUES (1)").unwrap();
     drop(dying);

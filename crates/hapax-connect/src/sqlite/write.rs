@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use hapax_engine::batch::{Operation, OutputEvent};
-use hapax_engine::sink::{SinkError, Written};
+use hapax_engine::sink::Written;
 use hapax_model::fault::point;
 use hapax_model::letter::{Cause, Stage};
 use hapax_model::mode::ConflictMode;
@@ -18,51 +18,15 @@ use rusqlite::{CachedStatement, Connection};
 
 use super::bind::{Bound, Way};
 use super::error::{During, RowFault, path_of, row_fault, sink_error};
-use super::mapping::Mapping;
-use super::rows::Rows;
-use super::schema::RowNumbers;
-use super::statement::{AbsentSet, RowKind, RowShape};
+use super::inspect::Inspected;
+use super::schema::{RowNumbers, SqliteColumn};
+use super::statement::{rows_per_statement, sql};
+use crate::table::rows::Rows;
+use crate::table::shape::{AbsentSet, RowKind, RowShape};
+use crate::table::tries::{Fault, Outcome, Trouble, swallowed};
 
-/// The table took the statement and changed no row.
-const SWALLOWED: &str = "HX2023";
 /// How many shapes keep their statements during one transaction.
 const SHAPES_KEPT: usize = 32;
-
-/// How an epoch's rows are tried.
-#[derive(Debug)]
-pub(super) enum Pass {
-    /// Reduced, sorted, many rows per statement, no savepoint.
-    Fast,
-    /// In lane order, a savepoint per input. Events that are known to end the whole transaction are left out.
-    Slow { known: BTreeMap<usize, Cause> },
-}
-
-/// Why a try ended before its COMMIT. The caller rolls back.
-#[derive(Debug)]
-pub(super) enum Trouble {
-    /// A row was refused: try again slowly.
-    Refused,
-    /// This event's row ended the whole transaction: try again without it.
-    Without(usize, Cause),
-    /// The statements do not fit the table: read the schema again.
-    Schema(String),
-    /// Nothing that another try would cure.
-    Stop(SinkError),
-}
-
-impl From<SinkError> for Trouble {
-    fn from(error: SinkError) -> Self {
-        Self::Stop(error)
-    }
-}
-
-/// What became of a batch's rows.
-#[derive(Debug, Default)]
-pub(super) struct Outcome {
-    pub(super) written: Written,
-    /// Events that were refused, in lane order, one for each input that died.
-    pub(super) refused: Vec<(usize, Cause)>,
-}
 
 /// Counts rows that were created: SQLite itself tells only that a row changed.
 #[derive(Debug, Clone, Default)]
@@ -70,13 +34,13 @@ pub(super) struct InsertCounter(Option<Arc<AtomicU64>>);
 
 impl InsertCounter {
     /// Starts counting, where the mode leaves it open and SQLite can tell (not in a `WITHOUT ROWID` table).
-    pub(super) fn install(connection: &mut Connection, mapping: &Mapping) -> rusqlite::Result<Self> {
-        let open = matches!(mapping.mode, ConflictMode::Update | ConflictMode::Newer);
-        if !open || mapping.row_numbers == RowNumbers::None {
+    pub(super) fn install(connection: &mut Connection, inspected: &Inspected) -> rusqlite::Result<Self> {
+        let open = matches!(inspected.mapping.mode, ConflictMode::Update | ConflictMode::Newer);
+        if !open || inspected.row_numbers == RowNumbers::None {
             return Ok(Self(None));
         }
         let count = Arc::new(AtomicU64::new(0));
-        let (hook, table) = (Arc::clone(&count), mapping.table.clone());
+        let (hook, table) = (Arc::clone(&count), inspected.mapping.table.clone());
         connection.update_hook(Some(move |action: Action, _: &str, changed: &str, _: i64| {
             if action == Action::SQLITE_INSERT && changed == table {
                 hook.fetch_add(1, Ordering::Relaxed);
@@ -107,7 +71,7 @@ impl InsertCounter {
 /// Writes all rows of `order` in the first try.
 pub(super) fn write_fast(
     connection: &Connection,
-    rows: &Rows<'_>,
+    rows: &Rows<'_, SqliteColumn>,
     order: &[usize],
     per_statement: usize,
     counter: &InsertCounter,
@@ -128,7 +92,7 @@ pub(super) fn write_fast(
 /// Writes the rows of `order`, which is lane order, with a savepoint for each input.
 pub(super) fn write_slowly(
     connection: &Connection,
-    rows: &Rows<'_>,
+    rows: &Rows<'_, SqliteColumn>,
     order: &[usize],
     known: &BTreeMap<usize, Cause>,
     counter: &InsertCounter,
@@ -163,7 +127,7 @@ struct Prepared<'c> {
 
 struct Writer<'c, 'r> {
     connection: &'c Connection,
-    rows: &'r Rows<'r>,
+    rows: &'r Rows<'r, SqliteColumn>,
     per_statement: usize,
     counter: &'r InsertCounter,
     during: During,
@@ -181,7 +145,7 @@ struct Writer<'c, 'r> {
 impl<'c, 'r> Writer<'c, 'r> {
     fn new(
         connection: &'c Connection,
-        rows: &'r Rows<'r>,
+        rows: &'r Rows<'r, SqliteColumn>,
         per_statement: usize,
         counter: &'r InsertCounter,
         during: During,
@@ -220,11 +184,7 @@ impl<'c, 'r> Writer<'c, 'r> {
         let written = if full { self.execute(&run) } else { run.chunks(1).try_for_each(|one| self.execute(one)) };
         self.run = run;
         self.run.clear();
-        written.map_err(|fault| match fault {
-            Fault::Row(_) => Trouble::Refused,
-            Fault::Schema(message) => Trouble::Schema(message),
-            Fault::Target(error) => Trouble::Stop(error),
-        })
+        written.map_err(Trouble::from)
     }
 
     /// Writes one input's rows in a savepoint; returns the event that was refused, if one was.
@@ -251,8 +211,7 @@ impl<'c, 'r> Writer<'c, 'r> {
                     self.counter.set(before.2);
                     return Ok(Some((*event, cause)));
                 }
-                Err(Fault::Schema(message)) => return Err(Trouble::Schema(message)),
-                Err(Fault::Target(error)) => return Err(Trouble::Stop(error)),
+                Err(fault @ (Fault::Schema(_) | Fault::Again(_) | Fault::Target(_))) => return Err(fault.into()),
             }
         }
         self.savepoint("RELEASE hapax_input")?;
@@ -292,7 +251,7 @@ impl<'c, 'r> Writer<'c, 'r> {
             return Ok(found);
         }
         let shape = RowShape::new(self.rows.mapping, kind, self.absent.clone());
-        let per_statement = shape.rows_per_statement(self.per_statement);
+        let per_statement = rows_per_statement(&shape, self.per_statement);
         let way = |at: &usize| Way::into(&self.rows.mapping.columns[*at].live, self.rows.slot(*at));
         let ways = shape.bound.iter().map(way).collect();
         let prepared = Prepared { shape, ways, per_statement, one: None, many: None };
@@ -308,7 +267,8 @@ impl<'c, 'r> Writer<'c, 'r> {
         let prepared = &mut self.shapes[self.current];
         let place = if events.len() == 1 { &mut prepared.one } else { &mut prepared.many };
         if place.is_none() {
-            let sql = prepared.shape.sql(self.rows.mapping, events.len()).map_err(|e| Fault::Schema(e.to_string()))?;
+            let sql =
+                sql(&prepared.shape, self.rows.mapping, events.len()).map_err(|e| Fault::Schema(e.to_string()))?;
             let statement = self.connection.prepare_cached(&sql);
             *place = Some(statement.map_err(|error| fault(self.connection, self.during, &error))?);
         }
@@ -370,12 +330,6 @@ impl<'c, 'r> Writer<'c, 'r> {
     }
 }
 
-enum Fault {
-    Row(Cause),
-    Schema(String),
-    Target(SinkError),
-}
-
 fn fault(connection: &Connection, during: During, error: &rusqlite::Error) -> Fault {
     match row_fault(error) {
         RowFault::Row { code, fingerprint } => {
@@ -383,16 +337,5 @@ fn fault(connection: &Connection, during: During, error: &rusqlite::Error) -> Fa
         }
         RowFault::Schema => Fault::Schema(error.to_string()),
         RowFault::Target => Fault::Target(sink_error(&path_of(connection), during, error)),
-    }
-}
-
-fn swallowed(table: &str, sent: u64, changed: u64) -> Cause {
-    Cause {
-        stage: Stage::Write,
-        code: SWALLOWED,
-        message: format!(
-            "table \"{table}\" took {sent} rows and changed {changed}: a trigger of it drops rows silently"
-        ),
-        fingerprint: format!("a trigger of table \"{table}\" drops rows silently"),
     }
 }

@@ -14,7 +14,7 @@ use hapax_model::position::{Bookmark, DeliveryId, Position};
 use hapax_model::progress::{Progress, Witness};
 use hapax_model::rejects::{OnReject, RejectRule};
 
-use crate::books::{Books, Pause, StateBooks};
+use crate::books::{Books, Forgotten, Pause, StateBooks};
 use crate::sink::{Claim, EpochRecord, SinkError};
 use crate::state::{DeliveryNote, Intent, Lease, ProgressStore, StateStore, TakeOver};
 
@@ -220,20 +220,25 @@ async fn a_note_replaces_the_one_before(harness: &mut impl Harness) {
     assert!(notes[0].session.starts_with("pid "), "{}", notes[0].session);
 }
 
-/// Goal: a pause is kept, seen by workers, and taken back. Method: pause twice, ask as a worker, resume twice.
+/// Goal: a pause is kept, seen by workers, replaced by the next one, and ends when it is taken back or its time is over.
+/// Method: pause twice, ask as a worker, resume twice; then one whose time is over.
 async fn a_pause_lasts_until_it_is_resumed(harness: &mut impl Harness) {
     harness.empty().await;
     let (mut state, mut books) = (harness.open().await, harness.books().await);
+    let pause = |by: &str, until_ms| Pause {
+        workflow: "w".into(),
+        by: by.into(),
+        why: "the target is moved".into(),
+        since_ms: 7,
+        until_ms,
+    };
     assert!(!books.resume("w").await.expect("the store answers"));
-    let over = Pause { until_ms: Some(8), ..Pause::new("w", "pid 1 on here", 7) };
-    books.pause(&over).await.expect("the store answers");
+    books.pause(&pause("pid 1 on here", Some(1))).await.expect("the store answers");
     assert!(!state.paused("w").await.expect("the store answers"), "its time is over");
-    for until_ms in [Some(u64::MAX >> 1), None] {
-        let pause = Pause { until_ms, why: "maintenance".into(), ..Pause::new("w", "pid 2 on here", 9) };
-        books.pause(&pause).await.expect("the store answers");
-        assert_eq!(books.pauses().await.expect("the store answers"), [pause]);
-        assert!(state.paused("w").await.expect("the store answers"));
-    }
+    books.pause(&pause("pid 2 on here", Some(u64::MAX / 4))).await.expect("the store answers");
+    assert!(state.paused("w").await.expect("the store answers"), "its time is not over");
+    books.pause(&pause("pid 3 on here", None)).await.expect("the store answers");
+    assert_eq!(books.pauses().await.expect("the store answers"), [pause("pid 3 on here", None)]);
     assert!(state.paused("w").await.expect("the store answers"));
     assert!(!state.paused("v").await.expect("the store answers"));
     assert!(books.resume("w").await.expect("the store answers"));
@@ -297,7 +302,7 @@ async fn forgetting_takes_one_delivery_whole(harness: &mut impl Harness) {
         state.save(&id(workflow), &was, &next(&was), &[letter(3)]).await.expect("the store answers");
         state.save_witness(&id(workflow), &witness(1, 10)).await.expect("the store answers");
     }
-    for expected in [crate::books::Forgotten::Progress, crate::books::Forgotten::Nothing] {
+    for expected in [Forgotten::Progress, Forgotten::Nothing] {
         assert_eq!(books.forget(&id("a")).await.expect("the store answers"), expected);
     }
     let left = books.deliveries().await.expect("the store answers");

@@ -8,7 +8,7 @@ use std::time::Duration;
 use anyhow::Context;
 use hapax_services::Builder;
 
-use crate::child::{Child, limit_file_size};
+use crate::child::Child;
 use crate::reader::Reader;
 use crate::servers;
 use crate::world::{SOON, World};
@@ -72,14 +72,8 @@ pub fn server() -> Builder {
 
 /// The table is full, and nothing else of the server's: it must be able to write its log.
 fn full_server(world: &mut World) -> anyhow::Result<()> {
-    let server = world.lodging()?.server.own()?;
-    let path = server.socket_dir().join("small");
-    let disk = SmallDisk::mount(&path)?;
+    let disk = small_disk(world)?;
     if disk.is_some() {
-        server.give(&path)?;
-        let place = path.display().to_string();
-        server.query(&format!("CREATE TABLESPACE small LOCATION '{place}'"))?;
-        world.target().execute("ALTER TABLE orders SET TABLESPACE small")?;
         world.remarks.push("PostgreSQL's disk full by a small tmpfs".into());
     } else {
         world.remarks.push("PostgreSQL's disk full by a file-size limit: mounts are not allowed here".into());
@@ -106,6 +100,19 @@ fn full_server(world: &mut World) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// Moves the table to a small disk; none where mounts are not allowed.
+fn small_disk(world: &mut World) -> anyhow::Result<Option<SmallDisk>> {
+    let server = world.lodging()?.server.own()?;
+    let path = server.socket_dir().join("small");
+    let disk = SmallDisk::mount(&path)?;
+    if disk.is_some() {
+        server.give(&path)?;
+        server.query(&format!("CREATE TABLESPACE small LOCATION '{}'", path.display()))?;
+        world.target().execute("ALTER TABLE orders SET TABLESPACE small")?;
+    }
+    Ok(disk)
+}
+
 /// Makes the table's file larger than any other file that the server writes.
 fn grow_table(world: &World) -> anyhow::Result<()> {
     let sql = "INSERT INTO orders (n, order_id, region, reference, account, amount, op, version) \
@@ -121,17 +128,30 @@ enum TableMay {
     Grow,
 }
 
-/// Sets the limit in every process that serves a worker, and in the one that makes new ones.
+/// Sets the limit in every process that serves a worker, and in the one that makes new ones. Under the server's account: root
+/// itself may lack the right to limit others.
 fn limit_table(world: &mut World, may: TableMay) -> anyhow::Result<()> {
-    let answer = world.target().ask("SELECT pg_relation_size('orders')")?;
-    let size: u64 = answer.value().unwrap_or_default().parse()?;
-    let sessions = "SELECT pid FROM pg_stat_activity WHERE backend_type = 'client backend'";
+    let limit = match may {
+        TableMay::StayAsItIs => {
+            let answer = world.target().ask("SELECT pg_relation_size('orders')")?;
+            answer.value().unwrap_or_default().to_owned()
+        }
+        TableMay::Grow => "unlimited".to_owned(),
+    };
+    let sessions = "SELECT pid FROM pg_stat_activity WHERE backend_type = 'client backend' AND pid <> pg_backend_pid()";
     let answer = world.target().ask(sessions)?;
-    let first = world.lodging()?.server.postgres().pid().context("the server runs")?;
-    let pids = answer.rows.iter().filter_map(|row| row.first()?.as_deref()?.parse::<u32>().ok()).chain([first]);
-    for pid in pids {
+    let server = world.lodging()?.server.postgres();
+    let first = server.pid().context("the server runs")?.to_string();
+    let set = |pid: &str| {
+        let mut command = server.command("prlimit");
+        command.args(["--pid", pid]).arg(format!("--fsize={limit}:"));
+        command.status().context("cannot start prlimit")
+    };
+    let done = set(&first)?;
+    anyhow::ensure!(done.success(), "prlimit of the server failed: {done}");
+    for pid in answer.rows.iter().filter_map(|row| row.first()?.as_deref()) {
         // A session that has ended meanwhile needs no limit.
-        drop(limit_file_size(pid, (may == TableMay::StayAsItIs).then_some(size)));
+        set(pid)?;
     }
     Ok(())
 }
@@ -191,4 +211,54 @@ fn ends_well(world: &mut World, mut worker: Child, reader: Reader, said_full: bo
     world.run_once("last")?;
     reader.finish()?;
     world.conclude()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::servers::Need;
+    use crate::setting::{Setting, Stack};
+    use crate::workload::Mix;
+    use crate::world::Environment;
+
+    const ROW: &str = "INSERT INTO orders (n, order_id, region, reference, account, amount, op, version) \
+                       SELECT i, i, 'eu', repeat('x', 500), 'a1', 1, 'c', i FROM generate_series(1, 8000) AS i";
+
+    fn world(dir: &Path) -> World {
+        let environment =
+            Environment { hapax: "none".into(), plant: None, base: dir.to_owned(), servers: std::sync::Arc::default() };
+        let setting = Setting::strictest().on(Stack::Postgres);
+        let need = Need::Own(Box::new(server()));
+        World::new(&environment, &dir.join("cell"), setting, (Mix::Clean, &need), 1).expect("a world")
+    }
+
+    fn refusal(world: &World) -> String {
+        world.target().execute(ROW).map_or_else(|error| format!("{error:#}"), |()| "none".to_owned())
+    }
+
+    /// Goal: a full table is refused with a word for it, the server lives, and there is room again. Method: the limit.
+    #[test]
+    fn a_limited_table_is_full_and_the_server_lives() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let mut world = world(dir.path());
+        grow_table(&world).expect("it grows");
+        limit_table(&mut world, TableMay::StayAsItIs).expect("a limit");
+        let said = refusal(&world);
+        assert!(said.contains("File too large"), "{said}");
+        limit_table(&mut world, TableMay::Grow).expect("no limit");
+        assert_eq!(refusal(&world), "none");
+    }
+
+    /// Goal: the same on a small disk, where mounts are allowed. Method: a table of its own place.
+    #[test]
+    fn a_table_on_a_small_disk_is_full_and_the_server_lives() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let mut world = world(dir.path());
+        let Some(disk) = small_disk(&mut world).expect("a disk or none") else { return };
+        disk.fill().expect("it is full");
+        let said = refusal(&world);
+        assert!(said.contains("No space left"), "{said}");
+        std::fs::remove_file(disk.ballast()).expect("there was ballast");
+        world.target().execute("INSERT INTO orders SELECT FROM orders LIMIT 0").expect("the server lives");
+    }
 }

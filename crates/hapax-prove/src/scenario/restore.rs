@@ -108,3 +108,43 @@ pub fn gap(world: &mut World) -> anyhow::Result<()> {
     world.conclude_timeline();
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::servers::Need;
+    use crate::setting::{Setting, Stack};
+    use crate::workload::Mix;
+    use crate::world::Environment;
+
+    /// Goal: a restored target is what it was, and the same table. Method: both databases, a row more, and back.
+    #[test]
+    fn a_restored_target_is_what_it_was() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let environment = Environment {
+            hapax: "none".into(),
+            plant: None,
+            base: dir.path().to_owned(),
+            servers: std::sync::Arc::default(),
+        };
+        for stack in [Stack::Files, Stack::Postgres] {
+            let setting = Setting::strictest().on(stack);
+            let place = dir.path().join(format!("{stack:?}"));
+            let mut world =
+                World::new(&environment, &place, setting, (Mix::Clean, &Need::Databases), 1).expect("a world");
+            let row = "INSERT INTO orders (n, order_id, region, reference, account, amount, op, version) \
+                       VALUES (1, 1, 'eu', 'r', 'a1', 1, 'c', 1)";
+            let identity = |world: &World| match stack {
+                Stack::Files => None,
+                Stack::Postgres | Stack::PostgresOnly => world.target().ask("SELECT 'orders'::regclass::oid").ok(),
+            };
+            world.target().execute(row).expect("a row");
+            let before = (world.found().expect("a look"), identity(&world));
+            back_up(&mut world).expect("a copy");
+            world.target().execute(row).expect("another row");
+            assert_eq!(world.found().expect("a look").rows.len(), 2);
+            restore(&mut world).expect("the copy is back");
+            assert_eq!((world.found().expect("a look"), identity(&world)), before, "{stack:?}");
+        }
+    }
+}

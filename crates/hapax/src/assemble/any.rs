@@ -4,6 +4,8 @@ use std::sync::Arc;
 
 use hapax_connect::file::FileSource;
 use hapax_connect::generate::GenerateSource;
+#[cfg(feature = "postgres")]
+use hapax_connect::postgres::{PostgresIdempotentSink, PostgresSink};
 use hapax_connect::sqlite::{SqliteIdempotentSink, SqliteSink};
 use hapax_engine::batch::{Batch, Inputs};
 use hapax_engine::sink::{Claim, Committed, EpochRecord, SinkError, Target, TargetIdentity, TransactionalSink};
@@ -78,6 +80,10 @@ pub(crate) enum AnySink {
     Sqlite(Box<SqliteSink>),
     /// Progress in the state store.
     SqliteByState(Box<StateProgress<SqliteIdempotentSink, AnyState>>),
+    #[cfg(feature = "postgres")]
+    Postgres(Box<PostgresSink>),
+    #[cfg(feature = "postgres")]
+    PostgresByState(Box<StateProgress<PostgresIdempotentSink, AnyState>>),
 }
 
 macro_rules! each_sink {
@@ -85,6 +91,10 @@ macro_rules! each_sink {
         match $self {
             AnySink::Sqlite($sink) => $answer,
             AnySink::SqliteByState($sink) => $answer,
+            #[cfg(feature = "postgres")]
+            AnySink::Postgres($sink) => $answer,
+            #[cfg(feature = "postgres")]
+            AnySink::PostgresByState($sink) => $answer,
         }
     };
 }

@@ -15,6 +15,8 @@ pub(crate) struct Live {
     pub(crate) why: String,
     /// The columns that are written.
     pub(crate) columns: Vec<String>,
+    /// What is no reason to refuse it, but good to know.
+    pub(crate) notes: Vec<String>,
 }
 
 impl Live {
@@ -31,6 +33,21 @@ impl From<sqlite::LiveCheck> for Live {
             facts: TableFacts { kind: TableKind::Sqlite, mode, index: key_index(mode) },
             why: live.mapping.why,
             columns: live.mapping.columns.into_iter().map(|column| column.live.name).collect(),
+            notes: Vec::new(),
+        }
+    }
+}
+
+/// The connector has refused what is not an ordinary or partitioned table that survives a crash.
+#[cfg(feature = "postgres")]
+impl From<hapax_connect::postgres::inspect::LiveCheck> for Live {
+    fn from(live: hapax_connect::postgres::inspect::LiveCheck) -> Self {
+        let mode = live.mapping.mode;
+        Self {
+            facts: TableFacts { kind: TableKind::PostgresLogged, mode, index: key_index(mode) },
+            why: live.mapping.why,
+            columns: live.mapping.columns.into_iter().map(|column| column.live.name).collect(),
+            notes: live.notes,
         }
     }
 }

@@ -8,6 +8,8 @@ mod books;
 mod connector;
 mod live;
 pub(crate) mod plan;
+#[cfg(feature = "postgres")]
+mod pools;
 mod state;
 mod writer;
 
@@ -26,6 +28,8 @@ pub(crate) use any::{AnySink, AnySource};
 pub(crate) use books::postgres_role;
 pub(crate) use books::{AnyBooks, Place};
 pub(crate) use live::Live;
+#[cfg(feature = "postgres")]
+pub(crate) use pools::make_pools;
 pub(crate) use state::AnyState;
 pub(crate) use writer::Writer;
 

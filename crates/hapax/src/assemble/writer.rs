@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+#[cfg(feature = "postgres")]
+use hapax_connect::postgres::{PostgresIdempotentSink, PostgresSink};
 use hapax_connect::sqlite::{SqliteIdempotentSink, SqliteSink};
 use hapax_engine::batch::Batch;
 use hapax_engine::books::Books as _;
@@ -22,6 +24,10 @@ pub(crate) enum Writer {
     Sqlite(Box<SqliteSink>),
     /// The row in the target, then the mark in the state store.
     SqliteApart(Box<SqliteIdempotentSink>),
+    #[cfg(feature = "postgres")]
+    Postgres(Box<PostgresSink>),
+    #[cfg(feature = "postgres")]
+    PostgresApart(Box<PostgresIdempotentSink>),
 }
 
 impl Writer {
@@ -39,6 +45,19 @@ impl Writer {
                 sink.inspect().await?;
                 Ok(Self::SqliteApart(Box::new(sink)))
             }
+            #[cfg(feature = "postgres")]
+            (Target::Postgres(postgres), ProgressPlace::Sink) => {
+                let mut sink = PostgresSink::new(part.postgres_config(postgres), part.pool(postgres), part.id());
+                sink.inspect().await?;
+                Ok(Self::Postgres(Box::new(sink)))
+            }
+            #[cfg(feature = "postgres")]
+            (Target::Postgres(postgres), ProgressPlace::State) => {
+                let (config, pool) = (part.postgres_config(postgres), part.pool(postgres));
+                let mut sink = PostgresIdempotentSink::new(config, pool, strategy());
+                sink.inspect().await?;
+                Ok(Self::PostgresApart(Box::new(sink)))
+            }
         }
     }
 
@@ -47,6 +66,10 @@ impl Writer {
         match self {
             Self::Sqlite(sink) => sink.fields(),
             Self::SqliteApart(sink) => sink.fields(),
+            #[cfg(feature = "postgres")]
+            Self::Postgres(sink) => sink.fields(),
+            #[cfg(feature = "postgres")]
+            Self::PostgresApart(sink) => sink.fields(),
         }
     }
 
@@ -55,6 +78,10 @@ impl Writer {
         match self {
             Self::Sqlite(sink) => Ok(sink.replay(ids, batch).await?),
             Self::SqliteApart(sink) => write_apart(sink.as_mut(), books, ids, batch).await,
+            #[cfg(feature = "postgres")]
+            Self::Postgres(sink) => Ok(sink.replay(ids, batch).await?),
+            #[cfg(feature = "postgres")]
+            Self::PostgresApart(sink) => write_apart(sink.as_mut(), books, ids, batch).await,
         }
     }
 }

@@ -58,7 +58,10 @@ fn print_finding(finding: &Finding<'_>, args: &CheckArgs) {
     let Finding { part, audit, live } = finding;
     println!("{} → {}: {}", part.workflow.id, part.sink.name, audit.headline());
     match live {
-        Some(Ok(live)) => println!("  table: {}", description(live)),
+        Some(Ok(live)) => {
+            println!("  table: {}", description(live));
+            live.notes.iter().for_each(|note| println!("  note: {note}"));
+        }
         Some(Err(failure)) => println!("  table: {failure}"),
         None if part.table_decides_mode() => {
             println!(
@@ -84,7 +87,7 @@ fn as_json(findings: &[Finding<'_>], incomplete: &[(&str, &str)]) -> serde_json:
         .map(|Finding { part, audit, live }| {
             let refused = audit.may_start().err().map(|r| json!({"code": r.code, "reason": r.reason, "cure": r.cure}));
             let live = live.as_ref().map(|live| match live {
-                Ok(live) => json!({"fit": true, "mode": live.mode().name(), "description": description(live)}),
+                Ok(live) => json!({"fit": true, "mode": live.mode().name(), "description": description(live), "notes": live.notes}),
                 Err(failure) => json!({"fit": false, "code": failure.code, "message": failure.message}),
             });
             json!({"workflow": part.workflow.id, "sink": part.sink.name, "audit": audit, "refused": refused, "table": live})

@@ -33,6 +33,8 @@ pub(crate) async fn run(args: &RunArgs, shared: &Shared) -> Result<u8, Failure> 
     let roster = Roster::new(&memory, config.memory.as_usize() as u64);
     // The port first: a process that should be watched does not run unwatched.
     let server = config.http.as_ref().map(|http| crate::serve::serve(http, roster.clone())).transpose()?;
+    #[cfg(feature = "postgres")]
+    crate::assemble::make_pools(&config);
     let state = AnyState::open(&config).await?;
     let how = How::new(
         &config,

@@ -11,10 +11,10 @@ use hapax_engine::sink::SinkError;
 use hapax_model::letter::{Cause, Stage};
 use hapax_model::mode::ConflictMode;
 
+use super::column::{self, LiveColumn, StoredValue as _};
 use super::config::UniqueKeys;
-use super::convert::{self, Stored};
 use super::mapping::{FedColumn, Feed, Mapping};
-use super::statement::{AbsentSet, RowKind};
+use super::shape::{AbsentSet, RowKind};
 
 /// An event that is a delete, in a mode that has none.
 const UNWANTED_DELETE: &str = "HX2022";
@@ -23,7 +23,7 @@ const NO_KEY: &str = "HX2024";
 
 /// Which incarnation of the source the positions of a batch belong to.
 #[derive(Debug, Clone)]
-pub(super) enum Incarnations {
+pub enum Incarnations {
     /// All to this one.
     One(u32),
     /// Each input to its own.
@@ -31,9 +31,12 @@ pub(super) enum Incarnations {
 }
 
 /// A batch as rows.
-pub(super) struct Rows<'a> {
-    pub(super) mapping: &'a Mapping,
-    pub(super) batch: &'a Batch,
+#[derive(Debug)]
+pub struct Rows<'a, C> {
+    /// How the table is written.
+    pub mapping: &'a Mapping<C>,
+    /// The events.
+    pub batch: &'a Batch,
     /// Where each column's field is in this batch, if it has it.
     slots: Vec<Option<usize>>,
     /// Columns that a row may leave to their default or as they are, with their slots. The key cannot be left out,
@@ -42,16 +45,18 @@ pub(super) struct Rows<'a> {
     incarnations: Incarnations,
 }
 
-impl<'a> Rows<'a> {
-    pub(super) fn new(mapping: &'a Mapping, batch: &'a Batch, incarnations: Incarnations) -> Self {
+impl<'a, C: LiveColumn> Rows<'a, C> {
+    /// The events of `batch`, for a table that is written as `mapping` says.
+    #[must_use]
+    pub fn new(mapping: &'a Mapping<C>, batch: &'a Batch, incarnations: Incarnations) -> Self {
         let slot = |feed| match feed {
             Feed::Field(at) => batch.layout().slot_of(&mapping.fields[at]),
             Feed::Key | Feed::Version | Feed::Deleted => None,
         };
         let slots: Vec<Option<usize>> = mapping.columns.iter().map(|column| slot(column.feed)).collect();
-        let may_be_left_out = |(at, column): &(usize, &FedColumn)| {
+        let may_be_left_out = |(at, column): &(usize, &FedColumn<C>)| {
             matches!(column.feed, Feed::Field(_))
-                && (column.live.fills_itself || !column.live.required)
+                && (column.live.fills_itself() || !column.live.required())
                 && !mapping.key.contains(at)
         };
         let optional =
@@ -60,7 +65,10 @@ impl<'a> Rows<'a> {
     }
 
     /// What an event asks of the table.
-    pub(super) fn kind(&self, event: &OutputEvent<'_>) -> Result<RowKind, Cause> {
+    ///
+    /// # Errors
+    /// Why the event is rejected.
+    pub fn kind(&self, event: &OutputEvent<'_>) -> Result<RowKind, Cause> {
         match (event.operation(), self.mapping.mode) {
             (Operation::Upsert, _) => Ok(RowKind::Upsert),
             (Operation::Delete, ConflictMode::Update) => Ok(RowKind::Delete),
@@ -74,7 +82,7 @@ impl<'a> Rows<'a> {
     }
 
     /// Which columns an event leaves to their default, or as they are.
-    pub(super) fn absent(&self, event: &OutputEvent<'_>, kind: RowKind, absent: &mut AbsentSet) {
+    pub fn absent(&self, event: &OutputEvent<'_>, kind: RowKind, absent: &mut AbsentSet) {
         absent.reset(self.mapping.columns.len());
         if kind == RowKind::Upsert {
             for (at, slot) in &self.optional {
@@ -87,25 +95,31 @@ impl<'a> Rows<'a> {
 
     /// Whether `absent` are the columns that an event leaves out which is to be written.
     #[inline]
-    pub(super) fn lacks_just(&self, event: &OutputEvent<'_>, absent: &AbsentSet) -> bool {
+    #[must_use]
+    pub fn lacks_just(&self, event: &OutputEvent<'_>, absent: &AbsentSet) -> bool {
         self.optional.iter().all(|(at, slot)| slot.is_none_or(|slot| !event.has(slot)) == absent.contains(*at))
     }
 
     /// Where the field that feeds column `at` is in the batch, if a field does and the batch has it.
-    pub(super) fn slot(&self, at: usize) -> Option<usize> {
+    #[must_use]
+    pub fn slot(&self, at: usize) -> Option<usize> {
         self.slots[at]
     }
 
     /// What an event puts into column `at` of the mapping.
-    pub(super) fn value<'b>(&self, event: &OutputEvent<'b>, at: usize) -> Result<Stored<'b>, Cause> {
+    ///
+    /// # Errors
+    /// Why the event is rejected.
+    #[inline]
+    pub fn value<'b>(&self, event: &OutputEvent<'b>, at: usize) -> Result<C::Value<'b>, Cause> {
         let column = &self.mapping.columns[at];
         match column.feed {
             Feed::Field(_) => {
                 let field = self.slots[at].map_or(FieldBytes::Absent, |slot| event.field_bytes(slot));
-                convert::field(&column.live, field)
+                column.live.field(field)
             }
             Feed::Key => match self.key(event) {
-                Some(key) => Ok(convert::key(&column.live, key)),
+                Some(key) => Ok(column.live.key(key)),
                 None => Err(self.no_key()),
             },
             Feed::Version => {
@@ -113,9 +127,9 @@ impl<'a> Rows<'a> {
                     Incarnations::One(number) => *number,
                     Incarnations::PerInput(numbers) => numbers.get(event.input()).copied().unwrap_or(1),
                 };
-                Ok(Stored::Version(convert::version(incarnation, event.position(), event.emit())))
+                Ok(column.live.version(column::version(incarnation, event.position(), event.emit())))
             }
-            Feed::Deleted => Ok(Stored::Integer((event.operation() == Operation::Delete).into())),
+            Feed::Deleted => Ok(column.live.deleted(event.operation())),
         }
     }
 
@@ -150,7 +164,10 @@ impl<'a> Rows<'a> {
     }
 
     /// The events to write in the first try, reduced and sorted; none if an event has no key and must be found.
-    pub(super) fn reduced(&self, unique: UniqueKeys) -> Result<Option<Vec<usize>>, SinkError> {
+    ///
+    /// # Errors
+    /// [`SinkError::DedupKeyCollision`].
+    pub fn reduced(&self, unique: UniqueKeys) -> Result<Option<Vec<usize>>, SinkError> {
         let mode = self.mapping.mode;
         if mode == ConflictMode::Append {
             return Ok(Some((0..self.batch.len()).collect()));
@@ -162,8 +179,63 @@ impl<'a> Rows<'a> {
         Ok(Some(reduce(mode, &keys, self)))
     }
 
+    /// As [`reduced`](Self::reduced), and the places in that order where a key is the one before again: a database
+    /// that takes no key twice in one statement must cut there.
+    ///
+    /// # Errors
+    /// [`SinkError::DedupKeyCollision`].
+    pub fn reduced_with_cuts(&self, unique: UniqueKeys) -> Result<Option<(Vec<usize>, Vec<usize>)>, SinkError> {
+        let mode = self.mapping.mode;
+        if mode == ConflictMode::Append {
+            return Ok(Some(((0..self.batch.len()).collect(), Vec::new())));
+        }
+        let Ok(keys) = self.keys() else { return Ok(None) };
+        if mode == ConflictMode::Ignore && unique == UniqueKeys::Promised {
+            self.refuse_collision(&keys)?;
+        }
+        let order = reduce(mode, &keys, self);
+        let repeats = |at: &usize| keys.key(order[*at]) == keys.key(order[*at - 1]);
+        let cuts = (1..order.len()).filter(repeats).collect();
+        Ok(Some((order, cuts)))
+    }
+
+    /// Some events, reduced, in the order in which they were given.
+    ///
+    /// # Errors
+    /// Why an event has no key.
+    pub fn reduced_in_order(&self, events: &[usize]) -> Result<Vec<usize>, Cause> {
+        if self.mapping.mode == ConflictMode::Append {
+            return Ok(events.to_vec());
+        }
+        let mut keys = RowKeys::with_capacity(events.len());
+        for event in events {
+            let key = self.key_bytes(*event)?.unwrap_or_default();
+            keys.push(|bytes| bytes.extend_from_slice(&key));
+        }
+        let mut kept = reduce(self.mapping.mode, &keys, &Chosen { rows: self, events });
+        kept.sort_unstable();
+        Ok(kept.into_iter().map(|at| events[at]).collect())
+    }
+
+    /// The key of one event, as the table compares it; none in `append`.
+    ///
+    /// # Errors
+    /// Why it has none.
+    pub fn key_bytes(&self, event: usize) -> Result<Option<Vec<u8>>, Cause> {
+        if self.mapping.key.is_empty() {
+            return Ok(None);
+        }
+        let event = self.batch.event(event);
+        let mut bytes = Vec::new();
+        for at in &self.mapping.key {
+            self.value(&event, *at)?.append_key(&mut bytes);
+        }
+        Ok(Some(bytes))
+    }
+
     /// All events by key: only for the planted bug that tries the rows of a rejected epoch in this order.
-    pub(super) fn sorted_by_key(&self) -> Vec<usize> {
+    #[must_use]
+    pub fn sorted_by_key(&self) -> Vec<usize> {
         let mut order: Vec<usize> = (0..self.batch.len()).collect();
         if let Ok(keys) = self.keys() {
             order.sort_by(|a, b| keys.key(*b).cmp(keys.key(*a)));
@@ -185,14 +257,31 @@ impl<'a> Rows<'a> {
 }
 
 /// The key under which an event is written: the entity key in `update` and `newer`, else the event key.
-pub(super) fn dedup_key(mode: ConflictMode, event: &OutputEvent<'_>) -> Option<hapax_model::key::KeyHash> {
+#[must_use]
+pub fn dedup_key(mode: ConflictMode, event: &OutputEvent<'_>) -> Option<hapax_model::key::KeyHash> {
     match mode {
         ConflictMode::Update | ConflictMode::Newer => event.entity_key(),
         ConflictMode::Ignore | ConflictMode::Append => event.event_key(),
     }
 }
 
-impl RowFacts for Rows<'_> {
+/// Facts about some events, by their index among them.
+struct Chosen<'a, C> {
+    rows: &'a Rows<'a, C>,
+    events: &'a [usize],
+}
+
+impl<C: LiveColumn> RowFacts for Chosen<'_, C> {
+    fn cover(&self, event: usize) -> Cover {
+        self.rows.cover(self.events[event])
+    }
+
+    fn replaces(&self, earlier: usize, later: usize) -> bool {
+        self.rows.replaces(self.events[earlier], self.events[later])
+    }
+}
+
+impl<C: LiveColumn> RowFacts for Rows<'_, C> {
     fn cover(&self, event: usize) -> Cover {
         let event = self.batch.event(event);
         let partial = event.operation() == Operation::Upsert
@@ -207,8 +296,8 @@ impl RowFacts for Rows<'_> {
         let Some(at) = self.mapping.version else { return true };
         let (earlier, later) = (self.batch.event(earlier), self.batch.event(later));
         match (self.value(&earlier, at), self.value(&later, at)) {
-            (Ok(Stored::Null), _) => true,
-            (_, Ok(Stored::Null)) => false,
+            (Ok(earlier), _) if earlier.is_null() => true,
+            (_, Ok(later)) if later.is_null() => false,
             (Ok(earlier), Ok(later)) => earlier.order(&later) == Ordering::Less,
             (Err(_), _) | (_, Err(_)) => false,
         }

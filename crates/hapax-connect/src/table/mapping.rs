@@ -6,8 +6,10 @@
 use hapax_model::field::FieldPath;
 use hapax_model::mode::{ConflictMode, ProgressPlace};
 
-use super::config::{Deletes, SqliteSinkConfig};
-use super::schema::{Affinity, DeferredKey, LiveColumn, LiveTable, RowNumbers};
+use super::column::LiveColumn;
+use super::config::{Deletes, TableConfig};
+use super::ddl;
+use super::live::{DeferredKey, LiveTable};
 
 /// The table is not there.
 pub const NO_TABLE: &str = "HX4110";
@@ -40,7 +42,7 @@ pub enum Feed {
     Field(usize),
     /// The key: the event key in `ignore`, else the entity key.
     Key,
-    /// The event's place in its lane, in an order that SQLite compares.
+    /// The event's place in its lane, in an order that databases compare.
     Version,
     /// Whether the row was removed.
     Deleted,
@@ -48,16 +50,16 @@ pub enum Feed {
 
 /// A column that is written.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct FedColumn {
+pub struct FedColumn<C> {
     /// The column.
-    pub live: LiveColumn,
+    pub live: C,
     /// What feeds it.
     pub feed: Feed,
 }
 
 /// How a table is written.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Mapping {
+pub struct Mapping<C> {
     /// The table's name.
     pub table: String,
     /// What happens to a key that is already there.
@@ -67,13 +69,11 @@ pub struct Mapping {
     /// The fields of an event that feed columns.
     pub fields: Vec<FieldPath>,
     /// The columns that are written, in the table's order.
-    pub columns: Vec<FedColumn>,
+    pub columns: Vec<FedColumn<C>>,
     /// Which of `columns` are the key; empty in `append`.
     pub key: Vec<usize>,
     /// Which of `columns` says which row is newer; only in `newer`.
     pub version: Option<usize>,
-    /// Whether rows have numbers of their own.
-    pub row_numbers: RowNumbers,
 }
 
 /// Why a table is not fit.
@@ -89,27 +89,18 @@ fn unfit(code: &'static str, message: impl Into<String>) -> Unfit {
     Unfit { code, message: message.into() }
 }
 
-impl Mapping {
+impl<C: LiveColumn> Mapping<C> {
     /// Resolves the configuration against the live table.
     ///
     /// # Errors
     /// The first reason for which the table is not fit.
-    pub fn resolve(config: &SqliteSinkConfig, live: &LiveTable) -> Result<Self, Unfit> {
+    pub fn resolve(config: &TableConfig, live: &LiveTable<C>) -> Result<Self, Unfit> {
         let (mode, why) = mode(config, live);
         check_deferred(config, live, mode)?;
         check_named(config, live)?;
         let mut fields = Vec::new();
         let columns = feed_columns(config, live, mode, &mut fields)?;
-        let mut mapping = Self {
-            table: live.name.clone(),
-            mode,
-            why,
-            fields,
-            columns,
-            key: Vec::new(),
-            version: None,
-            row_numbers: live.row_numbers,
-        };
+        let mut mapping = Self { table: live.name.clone(), mode, why, fields, columns, key: Vec::new(), version: None };
         if mode != ConflictMode::Append {
             mapping.key = mapping.key_columns(config, live)?;
             mapping.check_key(live)?;
@@ -123,10 +114,10 @@ impl Mapping {
 
     /// The column that is written from `name`'s own feed.
     fn position(&self, name: &str) -> Option<usize> {
-        self.columns.iter().position(|column| column.live.name.eq_ignore_ascii_case(name))
+        self.columns.iter().position(|column| column.live.is_named(name))
     }
 
-    fn key_columns(&self, config: &SqliteSinkConfig, live: &LiveTable) -> Result<Vec<usize>, Unfit> {
+    fn key_columns(&self, config: &TableConfig, live: &LiveTable<C>) -> Result<Vec<usize>, Unfit> {
         let mode = self.mode.name();
         if let Some(name) = &config.key_column {
             return Ok(self.position(name).into_iter().collect());
@@ -159,11 +150,11 @@ impl Mapping {
         Ok(live.primary_key.iter().filter_map(|name| self.position(name)).collect())
     }
 
-    fn check_key(&self, live: &LiveTable) -> Result<(), Unfit> {
-        let names: Vec<&str> = self.key.iter().map(|at| self.columns[*at].live.name.as_str()).collect();
+    fn check_key(&self, live: &LiveTable<C>) -> Result<(), Unfit> {
+        let names: Vec<&str> = self.key.iter().map(|at| self.columns[*at].live.name()).collect();
         let over_key = |columns: &[String]| {
             columns.len() == names.len()
-                && columns.iter().all(|column| names.iter().any(|name| name.eq_ignore_ascii_case(column)))
+                && columns.iter().all(|column| names.iter().any(|name| C::same_name(name, column)))
         };
         let (list, mode) = (listed(&names), self.mode.name());
         let mut candidates = live.unique.iter().filter(|index| over_key(&index.columns)).peekable();
@@ -171,7 +162,7 @@ impl Mapping {
             let message = format!(
                 "onConflict is {mode}, which needs a unique index over exactly {list}; make it with: {}, or write \
                  onConflict: append",
-                super::ddl::unique_index(&self.table, &names)
+                ddl::unique_index::<C>(&self.table, &names)
             );
             return Err(unfit(NO_UNIQUE_INDEX, message));
         }
@@ -179,38 +170,43 @@ impl Mapping {
         if let Some(flaw) = flaws.try_fold("", |_, flaw| flaw) {
             let message = format!(
                 "onConflict is {mode}, but {flaw}; make a plain unique index: {}",
-                super::ddl::unique_index(&self.table, &names)
+                ddl::unique_index::<C>(&self.table, &names)
             );
             return Err(unfit(NO_UNIQUE_INDEX, message));
         }
         for at in &self.key {
             let column = &self.columns[*at];
-            if !column.live.required {
+            if !column.live.required() {
                 let message = format!(
                     "column \"{}\" is part of the key and may be NULL, and NULL equals nothing, so its rows would be \
                      doubled; declare it NOT NULL",
-                    column.live.name
+                    column.live.name()
                 );
                 return Err(unfit(KEY_COLUMN_UNFIT, message));
             }
-            let holds_hash = matches!(column.live.affinity, Affinity::Blob | Affinity::Text | Affinity::Any);
-            if column.feed == Feed::Key && !holds_hash {
+            if column.feed == Feed::Key && !column.live.holds_hash() {
                 let message = format!(
-                    "keyColumn \"{}\" is declared {}; the key's hash needs a BLOB (faster) or TEXT column",
-                    column.live.name, column.live.declared
+                    "keyColumn \"{}\" is declared {}; the key's hash needs {}",
+                    column.live.name(),
+                    column.live.declared(),
+                    C::HASH_TYPES
                 );
                 return Err(unfit(KEY_COLUMN_UNFIT, message));
+            }
+            if let Some(flaw) = column.live.key_flaw() {
+                return Err(unfit(KEY_COLUMN_UNFIT, flaw));
             }
         }
         Ok(())
     }
 
-    fn version_column(&self, config: &SqliteSinkConfig) -> Result<usize, Unfit> {
+    fn version_column(&self, config: &TableConfig) -> Result<usize, Unfit> {
         if let Some(name) = &config.version_column {
             // Whether it is there was checked with the other names.
             let found = self.position(name).filter(|at| !self.key.contains(at));
             let message = format!("versionColumn \"{name}\" is part of the key and never changes; name another");
-            return found.ok_or_else(|| unfit(NO_VERSION, message));
+            let at = found.ok_or_else(|| unfit(NO_VERSION, message))?;
+            return self.columns[at].live.version_flaw().map_or(Ok(at), |flaw| Err(unfit(NO_VERSION, flaw)));
         }
         if config.progress == ProgressPlace::State {
             let message = "onConflict is newer and progress is in the state store, where a row's version must come from \
@@ -222,21 +218,20 @@ impl Mapping {
             let message = format!(
                 "onConflict is newer, but the table has no column that says which row is newer; name a versionColumn \
                  that an event field feeds, or add ours with: {}",
-                super::ddl::add_column(&self.table, VERSION_COLUMN, "BLOB")
+                ddl::add_column::<C>(&self.table, VERSION_COLUMN, C::HASH_TYPE)
             );
             return Err(unfit(NO_VERSION, message));
         };
-        match self.columns[at].live.affinity {
-            Affinity::Blob | Affinity::Any => Ok(at),
-            Affinity::Integer | Affinity::Real | Affinity::Text | Affinity::Numeric => {
-                let declared = &self.columns[at].live.declared;
-                let message = format!("column \"{VERSION_COLUMN}\" is declared {declared}; declare it BLOB");
-                Err(unfit(NO_VERSION, message))
-            }
+        let column = &self.columns[at].live;
+        if column.holds_version() {
+            return Ok(at);
         }
+        let (declared, wanted) = (column.declared(), C::HASH_TYPE);
+        let message = format!("column \"{VERSION_COLUMN}\" is declared {declared}; declare it {wanted}");
+        Err(unfit(NO_VERSION, message))
     }
 
-    fn check_deletes(&self, config: &SqliteSinkConfig) -> Result<(), Unfit> {
+    fn check_deletes(&self, config: &TableConfig) -> Result<(), Unfit> {
         if config.deletes == Deletes::Never {
             return Ok(());
         }
@@ -253,7 +248,7 @@ impl Mapping {
                 let message = format!(
                     "deleteWhen is given and onConflict is newer, where a removed row stays as a tombstone; add the \
                      column with: {}",
-                    super::ddl::add_column(&self.table, DELETED_COLUMN, "INTEGER NOT NULL DEFAULT 0")
+                    ddl::add_column::<C>(&self.table, DELETED_COLUMN, C::DELETED_TYPE)
                 );
                 Err(unfit(NO_DELETES, message))
             }
@@ -263,7 +258,7 @@ impl Mapping {
 }
 
 /// The mode, and why it is this one.
-fn mode(config: &SqliteSinkConfig, live: &LiveTable) -> (ConflictMode, String) {
+fn mode<C: LiveColumn>(config: &TableConfig, live: &LiveTable<C>) -> (ConflictMode, String) {
     if let Some(mode) = config.mode {
         return (mode, "as configured".to_owned());
     }
@@ -281,7 +276,7 @@ fn mode(config: &SqliteSinkConfig, live: &LiveTable) -> (ConflictMode, String) {
     (ConflictMode::Append, "because neither key fields nor a primary key are known".to_owned())
 }
 
-fn check_deferred(config: &SqliteSinkConfig, live: &LiveTable, mode: ConflictMode) -> Result<(), Unfit> {
+fn check_deferred<C: LiveColumn>(config: &TableConfig, live: &LiveTable<C>, mode: ConflictMode) -> Result<(), Unfit> {
     for key in &live.deferred {
         let place = match key {
             DeferredKey::Own => "the table has a foreign key".to_owned(),
@@ -300,14 +295,14 @@ fn check_deferred(config: &SqliteSinkConfig, live: &LiveTable, mode: ConflictMod
 }
 
 /// Every column that the configuration names is there.
-fn check_named(config: &SqliteSinkConfig, live: &LiveTable) -> Result<(), Unfit> {
+fn check_named<C: LiveColumn>(config: &TableConfig, live: &LiveTable<C>) -> Result<(), Unfit> {
     let named = config.columns.map.iter().map(|(column, _)| ("columns", column));
     let named = named.chain(config.key_column.iter().map(|column| ("keyColumn", column)));
     let newer = config.mode == Some(ConflictMode::Newer);
     let named = named.chain(config.version_column.iter().filter(|_| newer).map(|column| ("versionColumn", column)));
     for (place, name) in named {
         if live.column(name).is_none() {
-            let known: Vec<&str> = live.columns.iter().map(|column| column.name.as_str()).collect();
+            let known: Vec<&str> = live.columns.iter().map(|column| column.name()).collect();
             let message = format!(
                 "{place} names \"{name}\", and the table has no such column that can be written; it has {}",
                 listed(&known)
@@ -318,21 +313,21 @@ fn check_named(config: &SqliteSinkConfig, live: &LiveTable) -> Result<(), Unfit>
     Ok(())
 }
 
-fn feed_columns(
-    config: &SqliteSinkConfig,
-    live: &LiveTable,
+fn feed_columns<C: LiveColumn>(
+    config: &TableConfig,
+    live: &LiveTable<C>,
     mode: ConflictMode,
     fields: &mut Vec<FieldPath>,
-) -> Result<Vec<FedColumn>, Unfit> {
+) -> Result<Vec<FedColumn<C>>, Unfit> {
     let mut fed = Vec::with_capacity(live.columns.len());
     for column in &live.columns {
         match feed(config, column, mode, fields) {
             Some(feed) => fed.push(FedColumn { live: column.clone(), feed }),
-            None if column.required && !column.fills_itself => {
+            None if column.required() && !column.fills_itself() => {
                 let message = format!(
                     "column \"{}\" is NOT NULL without a default, and in onConflict: {} nothing feeds it; give it a \
                      default, or map a field to it under columns",
-                    column.name,
+                    column.name(),
                     mode.name()
                 );
                 return Err(unfit(UNFED_COLUMN, message));
@@ -343,13 +338,13 @@ fn feed_columns(
     Ok(fed)
 }
 
-fn feed(
-    config: &SqliteSinkConfig,
-    column: &LiveColumn,
+fn feed<C: LiveColumn>(
+    config: &TableConfig,
+    column: &C,
     mode: ConflictMode,
     fields: &mut Vec<FieldPath>,
 ) -> Option<Feed> {
-    let named = |name: &str| column.name.eq_ignore_ascii_case(name);
+    let named = |name: &str| column.is_named(name);
     if config.key_column.as_deref().is_some_and(named) {
         return Some(Feed::Key);
     }
@@ -357,7 +352,7 @@ fn feed(
         return Some(Feed::Field(slot(fields, path.clone())));
     }
     if config.version_column.as_deref().is_some_and(named) {
-        return Some(Feed::Field(slot(fields, FieldPath::of_name(&column.name))));
+        return Some(Feed::Field(slot(fields, FieldPath::of_name(column.name()))));
     }
     if named(VERSION_COLUMN) {
         return (mode == ConflictMode::Newer && config.version_column.is_none()).then_some(Feed::Version);
@@ -365,7 +360,7 @@ fn feed(
     if named(DELETED_COLUMN) {
         return (mode == ConflictMode::Newer).then_some(Feed::Deleted);
     }
-    Some(Feed::Field(slot(fields, FieldPath::of_name(&column.name))))
+    Some(Feed::Field(slot(fields, FieldPath::of_name(column.name()))))
 }
 
 fn slot(fields: &mut Vec<FieldPath>, path: FieldPath) -> usize {
@@ -379,7 +374,3 @@ fn slot(fields: &mut Vec<FieldPath>, path: FieldPath) -> usize {
 pub(crate) fn listed(names: &[&str]) -> String {
     names.iter().map(|name| format!("\"{name}\"")).collect::<Vec<_>>().join(", ")
 }
-
-#[cfg(test)]
-#[path = "mapping_tests.rs"]
-mod tests;

@@ -1,0 +1,196 @@
+//! Rows of one shape as one statement: which events fit together, how they are sent, what came of them.
+
+use std::ops::Range;
+use std::pin::pin;
+
+use hapax_engine::sink::Written;
+use hapax_model::fault::point;
+use hapax_model::letter::Cause;
+use hapax_model::mode::ConflictMode;
+use hapax_sql::postgres::Session;
+use tokio_postgres::Error;
+use tokio_postgres::binary_copy::BinaryCopyInWriter;
+use tokio_postgres::types::{ToSql, Type};
+
+use super::column::PostgresColumn;
+use super::encode::{ColumnArray, CopyCell};
+use super::error::During;
+use super::row_error;
+use super::statement::{Answer, Named, Statement, copy, statement};
+use crate::table::rows::Rows;
+use crate::table::shape::{AbsentSet, RowKind, RowShape};
+use crate::table::tries::{Fault, swallowed};
+
+/// How many bytes of inputs one statement carries at most, unless a single one has more.
+const BYTES_PER_STATEMENT: usize = 8 << 20;
+
+/// Where rows go, and as what.
+pub(super) struct Place<'a> {
+    pub(super) session: &'a Session,
+    pub(super) table: &'a Named,
+    pub(super) rows: &'a Rows<'a, PostgresColumn>,
+    pub(super) per_statement: usize,
+    pub(super) target: &'a str,
+    pub(super) during: During,
+}
+
+/// A shape with its statements.
+pub(super) struct Shaped {
+    pub(super) shape: RowShape,
+    pub(super) statement: Statement,
+    /// The COPY that can carry it, if one can.
+    pub(super) copy: Option<String>,
+}
+
+/// The shapes of a batch.
+#[derive(Default)]
+pub(super) struct Shapes {
+    all: Vec<Shaped>,
+    last: usize,
+    absent: AbsentSet,
+}
+
+impl Shapes {
+    /// The shape of an event, as an index.
+    pub(super) fn of(&mut self, place: &Place<'_>, event: usize) -> Result<usize, Fault> {
+        let rows = place.rows;
+        let event = rows.batch.event(event);
+        let kind = rows.kind(&event).map_err(Fault::Row)?;
+        rows.absent(&event, kind, &mut self.absent);
+        let same = |shaped: &Shaped| shaped.shape.kind == kind && shaped.shape.absent == self.absent;
+        // Most events have the shape of the one before.
+        let known = match self.all.get(self.last).is_some_and(same) {
+            true => Some(self.last),
+            false => self.all.iter().position(same),
+        };
+        self.last = match known {
+            Some(known) => known,
+            None => {
+                let shape = RowShape::new(rows.mapping, kind, self.absent.clone());
+                let quoting = |error: hapax_sql::QuoteError| Fault::Schema(error.to_string());
+                let statement = statement(place.table, rows.mapping, &shape).map_err(quoting)?;
+                let copy = copy(place.table, rows.mapping, &shape).map_err(quoting)?;
+                self.all.push(Shaped { shape, statement, copy });
+                self.all.len() - 1
+            }
+        };
+        Ok(self.last)
+    }
+
+    pub(super) fn get(&self, at: usize) -> &Shaped {
+        &self.all[at]
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.all.len()
+    }
+}
+
+/// What one statement did.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Done {
+    pub(super) kind: RowKind,
+    pub(super) sent: u64,
+    pub(super) changed: u64,
+    pub(super) created: u64,
+}
+
+impl Place<'_> {
+    pub(super) fn fault(&self, error: &Error) -> Fault {
+        row_error::fault(self.session, self.target, self.during, error)
+    }
+
+    /// How many events from `range.start` on one statement takes, of those that may go together.
+    pub(super) fn fitting(&self, events: &[usize], range: Range<usize>) -> usize {
+        let mut bytes = 0;
+        let fits = |event: &&usize| {
+            bytes += self.rows.batch.event(**event).payload().len();
+            bytes <= BYTES_PER_STATEMENT
+        };
+        let most = self.per_statement.max(1);
+        events[range].iter().take(most).take_while(fits).count().max(1)
+    }
+
+    /// Runs one statement for events of one shape.
+    pub(super) async fn run(
+        &self,
+        shaped: &Shaped,
+        prepared: &tokio_postgres::Statement,
+        events: &[usize],
+    ) -> Result<Done, Fault> {
+        let (kind, sent) = (shaped.shape.kind, events.len() as u64);
+        let arrays: Vec<ColumnArray<'_>> =
+            shaped.shape.bound.iter().map(|at| ColumnArray { rows: self.rows, events, at: *at }).collect();
+        let count = i64::try_from(sent).unwrap_or(i64::MAX);
+        let values: Vec<&(dyn ToSql + Sync)> = match arrays.is_empty() {
+            true => vec![&count],
+            false => arrays.iter().map(|array| array as &(dyn ToSql + Sync)).collect(),
+        };
+        let client = self.session.client();
+        match shaped.statement.answer {
+            Answer::Changed => {
+                let changed = client.execute(prepared, &values).await.map_err(|error| self.fault(&error))?;
+                Ok(Done { kind, sent, changed, created: changed })
+            }
+            Answer::Counts => {
+                let row = client.query_one(prepared, &values).await.map_err(|error| self.fault(&error))?;
+                let number = |at| row.try_get::<_, i64>(at).map(|count| u64::try_from(count).unwrap_or(0));
+                let changed = number(0).map_err(|error| self.fault(&error))?;
+                let created = number(1).map_err(|error| self.fault(&error))?;
+                Ok(Done { kind, sent, changed, created: created.min(changed) })
+            }
+        }
+    }
+
+    pub(super) async fn prepare(&self, sql: &str) -> Result<tokio_postgres::Statement, Fault> {
+        self.session.prepare_cached(sql).await.map_err(|error| self.fault(&error))
+    }
+
+    /// Writes events of one shape by binary COPY; `middle` is the event before which half of the epoch is done.
+    pub(super) async fn copy(
+        &self,
+        shape: &RowShape,
+        sql: &str,
+        events: &[usize],
+        middle: Option<usize>,
+    ) -> Result<Done, Fault> {
+        let prepared = self.prepare(sql).await?;
+        let sink = self.session.client().copy_in(&prepared).await.map_err(|error| self.fault(&error))?;
+        // Each cell knows its own form; the writer only counts them.
+        let types = vec![Type::UNKNOWN; shape.bound.len()];
+        let mut writer = pin!(BinaryCopyInWriter::new(sink, &types));
+        let mut cells = Vec::with_capacity(shape.bound.len());
+        for (done, event) in events.iter().enumerate() {
+            if Some(done) == middle {
+                point("sql.data_middle");
+            }
+            let event = self.rows.batch.event(*event);
+            for at in &shape.bound {
+                let value = self.rows.value(&event, *at).map_err(Fault::Row)?;
+                cells.push(CopyCell { value, kind: self.rows.mapping.columns[*at].live.kind });
+            }
+            writer.as_mut().write_raw(cells.drain(..)).await.map_err(|error| self.fault(&error))?;
+        }
+        let changed = writer.finish().await.map_err(|error| self.fault(&error))?;
+        Ok(Done { kind: RowKind::Upsert, sent: events.len() as u64, changed, created: changed })
+    }
+}
+
+/// Books what a statement did. In `append` and `update` every row sent must have changed one.
+pub(super) fn book(written: &mut Written, mode: ConflictMode, table: &str, done: Done) -> Result<(), Cause> {
+    let Done { kind, sent, changed, created } = done;
+    match (kind, mode) {
+        (RowKind::Upsert, ConflictMode::Append | ConflictMode::Update) if changed != sent => {
+            return Err(swallowed(table, sent, changed));
+        }
+        (RowKind::Upsert, ConflictMode::Append | ConflictMode::Ignore) => written.inserts += changed,
+        (RowKind::Upsert, ConflictMode::Update | ConflictMode::Newer) => {
+            written.inserts += created;
+            written.updates += changed - created;
+        }
+        (RowKind::Delete | RowKind::Tombstone, _) => written.deletes += changed,
+    }
+    written.upserts += sent;
+    written.unchanged += sent.saturating_sub(changed);
+    Ok(())
+}

@@ -1,0 +1,79 @@
+//! Requests that are on their way together: each is sent when it is started, and answered in that order.
+//!
+//! The driver puts a request on the wire when its future is first polled; so a future is polled once when it is
+//! started, and its answer is waited for later. Invariant: order of starting = order on the wire = order of answers.
+
+use std::collections::VecDeque;
+use std::future::poll_fn;
+use std::pin::Pin;
+use std::task::Poll;
+
+/// How many requests are on their way at most: enough to keep the server busy, few enough to bound the memory.
+const MOST: usize = 4;
+
+pub(super) struct Flights<F: Future> {
+    flying: VecDeque<Flight<F>>,
+}
+
+enum Flight<F: Future> {
+    Flying(Pin<Box<F>>),
+    Landed(F::Output),
+}
+
+impl<F: Future> Flights<F> {
+    pub(super) const fn new() -> Self {
+        Self { flying: VecDeque::new() }
+    }
+
+    /// Sends the request; if too many are on their way already, returns the answer to the first.
+    pub(super) async fn start(&mut self, request: F) -> Option<F::Output> {
+        let answer = if self.flying.len() >= MOST { self.land().await } else { None };
+        let mut request = Box::pin(request);
+        let landed = poll_fn(|context| Poll::Ready(request.as_mut().poll(context))).await;
+        self.flying.push_back(match landed {
+            Poll::Ready(answer) => Flight::Landed(answer),
+            Poll::Pending => Flight::Flying(request),
+        });
+        answer
+    }
+
+    /// Waits for the answer to the first request; none if nothing is on its way.
+    pub(super) async fn land(&mut self) -> Option<F::Output> {
+        match self.flying.pop_front()? {
+            Flight::Landed(answer) => Some(answer),
+            Flight::Flying(request) => Some(request.await),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::RefCell;
+
+    use super::*;
+
+    /// Goal: requests leave at once and are answered in their order. Method: note when each is polled and answered.
+    #[tokio::test]
+    async fn requests_leave_in_order_before_the_first_answer_is_read() {
+        let sent = RefCell::new(Vec::new());
+        let request = |n: usize| {
+            let sent = &sent;
+            async move {
+                sent.borrow_mut().push(n);
+                tokio::task::yield_now().await;
+                n
+            }
+        };
+        let mut flights = Flights::new();
+        for n in 0..MOST {
+            assert_eq!(flights.start(request(n)).await, None);
+        }
+        assert_eq!(*sent.borrow(), [0, 1, 2, 3]);
+        assert_eq!(flights.start(request(4)).await, Some(0));
+        let mut answers = Vec::new();
+        while let Some(n) = flights.land().await {
+            answers.push(n);
+        }
+        assert_eq!(answers, [1, 2, 3, 4]);
+    }
+}

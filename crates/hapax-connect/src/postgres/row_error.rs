@@ -1,0 +1,147 @@
+//! Whose fault an error is that came while rows were written: the row's, the table's, or the target's.
+
+use std::error::Error as _;
+
+use hapax_model::letter::{Cause, Stage};
+use hapax_sql::postgres::{FaultClass, Session, SqlFault};
+use tokio_postgres::Error;
+
+use super::encode::Refusal;
+use super::error::{During, sink_error};
+use crate::table::tries::Fault;
+
+/// A value that the server cannot take: its form, its range, its length, its characters.
+pub const VALUE: &str = "HX2050";
+/// A rule of the table that is none of the usual ones, such as an exclusion constraint.
+pub const RULE: &str = "HX2051";
+
+/// One of our statements names a row twice: its rows must be written one by one.
+const TWICE: &str = "21000";
+
+/// What an error of a statement that writes rows means.
+pub(super) fn fault(session: &Session, target: &str, during: During, error: &Error) -> Fault {
+    if let Some(refusal) = error.source().and_then(|source| source.downcast_ref::<Refusal>()) {
+        return Fault::Row(refusal.0.clone());
+    }
+    of(target, during, &session.fault(error))
+}
+
+fn of(target: &str, during: During, fault: &SqlFault) -> Fault {
+    match fault.class {
+        FaultClass::Row => Fault::Row(cause(fault)),
+        FaultClass::Schema if fault.sqlstate.as_deref() == Some(TWICE) => Fault::Row(cause(fault)),
+        FaultClass::Schema => Fault::Schema(fault.to_string()),
+        FaultClass::Again if fault.sqlstate.as_deref().is_some_and(|state| state.starts_with("40")) => {
+            Fault::Again(sink_error(target, during, fault))
+        }
+        FaultClass::Again | FaultClass::Reconnect | FaultClass::Denied | FaultClass::ReadOnly => {
+            Fault::Target(sink_error(target, during, fault))
+        }
+    }
+}
+
+fn cause(fault: &SqlFault) -> Cause {
+    let state = fault.sqlstate.as_deref().unwrap_or_default();
+    let code = match state {
+        "23502" => "HX2030",
+        "23505" => "HX2031",
+        "23514" => "HX2032",
+        "23503" | "23001" => "HX2033",
+        "54000" | "54001" | "54011" | "54023" => "HX2035",
+        "P0001" => "HX2036",
+        _ if state.starts_with("22") => VALUE,
+        _ if state.starts_with("P0") || state.starts_with("38") || state.starts_with("39") => "HX2037",
+        _ => RULE,
+    };
+    Cause { stage: Stage::Write, code, message: fault.to_string(), fingerprint: fingerprint(fault, state) }
+}
+
+/// What letters of one cause share: the rule by its name where the server gives it, else the words without values.
+fn fingerprint(fault: &SqlFault, state: &str) -> String {
+    let place = [("constraint", &fault.constraint), ("column", &fault.column), ("type", &fault.datatype)];
+    let named: Vec<String> =
+        place.iter().filter_map(|(what, name)| Some(format!("{what} \"{}\"", name.as_ref()?))).collect();
+    if named.is_empty() {
+        format!("{state}: {}", without_values(&fault.message))
+    } else {
+        format!("{state}: {}", named.join(", "))
+    }
+}
+
+/// The message with what may be a row's own value taken out: runs of digits, and text in quotes.
+fn without_values(message: &str) -> String {
+    let mut out = String::with_capacity(message.len());
+    let mut rest = message.chars().peekable();
+    while let Some(next) = rest.next() {
+        if next.is_ascii_digit() {
+            while rest.next_if(char::is_ascii_digit).is_some() {}
+            out.push('#');
+        } else if matches!(next, '\'' | '"') {
+            let ended = rest.by_ref().any(|c| c == next);
+            out.push(next);
+            out.push('…');
+            if ended {
+                out.push(next);
+            }
+        } else {
+            out.push(next);
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn server(state: &str, message: &str) -> SqlFault {
+        SqlFault {
+            class: hapax_sql::postgres::class_of(state),
+            sqlstate: Some(state.to_owned()),
+            ..SqlFault { message: message.to_owned(), ..SqlFault::lost("") }
+        }
+    }
+
+    /// Goal: a row's fault has its code, the target's is no row's. Method: one of each class.
+    #[test]
+    fn every_error_has_its_culprit() {
+        let code = |state| match of("t", During::Look, &server(state, "x")) {
+            Fault::Row(cause) => cause.code,
+            Fault::Schema(_) => "schema",
+            Fault::Again(_) => "again",
+            Fault::Target(_) => "target",
+        };
+        for (state, expected) in [
+            ("22001", VALUE),
+            ("22003", VALUE),
+            ("22P02", VALUE),
+            ("23502", "HX2030"),
+            ("23505", "HX2031"),
+            ("23514", "HX2032"),
+            ("23503", "HX2033"),
+            ("23P01", RULE),
+            ("54000", "HX2035"),
+            ("P0001", "HX2036"),
+            ("21000", RULE),
+            ("42703", "schema"),
+            ("40P01", "again"),
+            ("40001", "again"),
+            ("55P03", "target"),
+            ("57014", "target"),
+            ("53100", "target"),
+            ("42501", "target"),
+            ("25006", "target"),
+        ] {
+            assert_eq!(code(state), expected, "{state}");
+        }
+    }
+
+    /// Goal: one cause has one fingerprint whatever the row holds. Method: two rows, with and without a named rule.
+    #[test]
+    fn a_fingerprint_leaves_the_rows_values_out() {
+        let print = |message: &str| fingerprint(&server("22P02", message), "22P02");
+        assert_eq!(print("invalid input for type mood: \"x 1\""), print("invalid input for type mood: \"y 23\""));
+        let named = SqlFault { constraint: Some("t_pkey".into()), ..server("23505", "duplicate key 7") };
+        assert_eq!(fingerprint(&named, "23505"), "23505: constraint \"t_pkey\"");
+    }
+}

@@ -1,0 +1,167 @@
+//! The second try, after a rejection: in lane order, a savepoint per statement, halving until only the guilty die.
+//!
+//! Invariant: an input's rows are written all or none; what lies before another in the lane is written before it.
+//! Not here: BEGIN, COMMIT, progress, letters.
+
+use std::collections::{BTreeMap, HashSet};
+use std::ops::Range;
+
+use hapax_engine::sink::Written;
+use hapax_model::fault::point;
+use hapax_model::letter::Cause;
+
+use super::chunk::{Place, Shapes, book};
+use crate::table::tries::{Fault, Outcome, Trouble};
+
+/// Writes the rows of `order`, which is lane order. Events that are `known` to be refused are not tried.
+pub(super) async fn write_slowly(
+    place: &Place<'_>,
+    order: &[usize],
+    known: &BTreeMap<usize, Cause>,
+) -> Result<Outcome, Trouble> {
+    let same_input = |a: &usize, b: &usize| place.rows.batch.event(*a).input() == place.rows.batch.event(*b).input();
+    let mut refused = Vec::new();
+    let mut inputs: Vec<&[usize]> = Vec::new();
+    let mut shapes = Shapes::default();
+    for events in order.chunk_by(same_input) {
+        // What we can tell ourselves costs no round trip.
+        match events.iter().find_map(|event| Some((*event, misfit(place, &mut shapes, *event, known)?))) {
+            Some(guilty) => refused.push(guilty),
+            None => inputs.push(events),
+        }
+    }
+    let mut slow = Slow { place, shapes, inputs, written: Written::default() };
+    slow.write(&mut refused).await?;
+    let mut written = slow.written;
+    written.failures = refused.len() as u64;
+    refused.sort_by_key(|(event, _)| *event);
+    Ok(Outcome { written, refused })
+}
+
+/// Why an event is refused before it is sent, if it is.
+fn misfit(place: &Place<'_>, shapes: &mut Shapes, event: usize, known: &BTreeMap<usize, Cause>) -> Option<Cause> {
+    if let Some(cause) = known.get(&event) {
+        return Some(cause.clone());
+    }
+    let shape = match shapes.of(place, event) {
+        Err(Fault::Row(cause)) => return Some(cause),
+        Err(_) => return None,
+        Ok(shape) => shape,
+    };
+    let event = place.rows.batch.event(event);
+    let bound = &shapes.get(shape).shape.bound;
+    bound.iter().find_map(|at| place.rows.value(&event, *at).err())
+}
+
+struct Slow<'a> {
+    place: &'a Place<'a>,
+    shapes: Shapes,
+    inputs: Vec<&'a [usize]>,
+    written: Written,
+}
+
+impl Slow<'_> {
+    async fn write(&mut self, refused: &mut Vec<(usize, Cause)>) -> Result<(), Trouble> {
+        if self.inputs.is_empty() {
+            point("sql.bisect_middle");
+            return Ok(());
+        }
+        self.command("SAVEPOINT hapax_chunk").await?;
+        let middle = self.inputs.len() / 2;
+        let mut passed = false;
+        // The nearest range is last.
+        let mut waiting: Vec<Range<usize>> = self.ranges();
+        waiting.reverse();
+        while let Some(range) = waiting.pop() {
+            if !passed && range.end > middle {
+                passed = true;
+                point("sql.bisect_middle");
+            }
+            let before = self.written;
+            match self.apply(range.clone()).await {
+                Ok(()) => self.command("RELEASE hapax_chunk; SAVEPOINT hapax_chunk").await?,
+                Err((event, Fault::Row(cause))) => {
+                    self.command("ROLLBACK TO hapax_chunk").await?;
+                    self.written = before;
+                    if range.len() == 1 {
+                        refused.push((event, cause));
+                    } else {
+                        let half = range.start + range.len() / 2;
+                        waiting.push(half..range.end);
+                        waiting.push(range.start..half);
+                    }
+                }
+                Err((_, fault)) => return Err(fault.into()),
+            }
+        }
+        self.command("RELEASE hapax_chunk").await
+    }
+
+    /// Runs of inputs of about as many events as one statement carries.
+    fn ranges(&self) -> Vec<Range<usize>> {
+        let mut ranges = Vec::new();
+        let (mut start, mut events) = (0, 0);
+        for (at, input) in self.inputs.iter().enumerate() {
+            if events > 0 && events + input.len() > self.place.per_statement {
+                ranges.push(start..at);
+                (start, events) = (at, 0);
+            }
+            events += input.len();
+        }
+        ranges.push(start..self.inputs.len());
+        ranges
+    }
+
+    async fn command(&self, sql: &str) -> Result<(), Trouble> {
+        let done = self.place.session.client().batch_execute(sql).await;
+        done.map_err(|error| match self.place.fault(&error) {
+            Fault::Row(cause) => Trouble::Schema(cause.message),
+            fault @ (Fault::Schema(_) | Fault::Again(_) | Fault::Target(_)) => fault.into(),
+        })
+    }
+
+    /// Writes the inputs of a range; the event is the one to blame, which only means something if it is one input.
+    async fn apply(&mut self, range: Range<usize>) -> Result<(), (usize, Fault)> {
+        if range.len() == 1 {
+            for event in self.inputs[range.start] {
+                self.send(&[*event]).await.map_err(|fault| (*event, fault))?;
+            }
+            return Ok(());
+        }
+        let events: Vec<usize> = self.inputs[range].iter().flat_map(|input| input.iter().copied()).collect();
+        let first = events[0];
+        let events = self.place.rows.reduced_in_order(&events).map_err(|cause| (first, Fault::Row(cause)))?;
+        let mut rest = events.as_slice();
+        while !rest.is_empty() {
+            let together = self.together(rest).map_err(|fault| (first, fault))?;
+            let (chunk, after) = rest.split_at(together);
+            self.send(chunk).await.map_err(|fault| (first, fault))?;
+            rest = after;
+        }
+        Ok(())
+    }
+
+    /// How many of the first events one statement can carry: of one shape, no key twice.
+    fn together(&mut self, events: &[usize]) -> Result<usize, Fault> {
+        let shape = self.shapes.of(self.place, events[0])?;
+        let mut keys = HashSet::new();
+        let mut count = 0;
+        for event in &events[..self.place.fitting(events, 0..events.len())] {
+            let key = self.place.rows.key_bytes(*event).map_err(Fault::Row)?;
+            if self.shapes.of(self.place, *event)? != shape || key.is_some_and(|key| !keys.insert(key)) {
+                break;
+            }
+            count += 1;
+        }
+        Ok(count.max(1))
+    }
+
+    async fn send(&mut self, events: &[usize]) -> Result<(), Fault> {
+        let shape = self.shapes.of(self.place, events[0])?;
+        let shaped = self.shapes.get(shape);
+        let prepared = self.place.prepare(&shaped.statement.sql).await?;
+        let done = self.place.run(shaped, &prepared, events).await?;
+        let mapping = self.place.rows.mapping;
+        book(&mut self.written, mapping.mode, &mapping.table, done).map_err(Fault::Row)
+    }
+}

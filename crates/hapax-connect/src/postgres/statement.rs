@@ -1,0 +1,234 @@
+//! The SQL text for rows of one shape, as arrays that the server takes apart. Names are quoted, values are bound, the
+//! arbiter is named.
+//!
+//! Where a mode leaves it open whether a row was created or overwritten, the statement answers with both counts.
+
+use hapax_model::fault::{Bug, planted};
+use hapax_model::mode::ConflictMode;
+use hapax_sql::QuoteError;
+use hapax_sql::postgres::quote_identifier;
+
+use super::column::{Kind, PostgresColumn};
+use super::schema::Partitioned;
+use crate::table::mapping::{FedColumn, Feed, Mapping};
+use crate::table::shape::{RowKind, RowShape};
+
+/// A table, as statements name it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Named {
+    /// With its schema, quoted.
+    pub quoted: String,
+    /// Whether rows go into partitions.
+    pub partitioned: Partitioned,
+}
+
+/// How a statement tells what it did.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Answer {
+    /// By the number of rows that it changed.
+    Changed,
+    /// By a row: how many it changed, and how many of them it created.
+    Counts,
+}
+
+/// A statement for rows of one shape.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Statement {
+    /// Its text.
+    pub sql: String,
+    /// How it tells what it did.
+    pub answer: Answer,
+}
+
+fn plain(sql: String) -> Statement {
+    Statement { sql, answer: Answer::Changed }
+}
+
+type Sql = Result<String, QuoteError>;
+type Columns = Mapping<PostgresColumn>;
+
+/// The statement for rows of this shape; parameter `n` is the array of the `n`-th bound column.
+///
+/// # Errors
+/// If a name cannot be quoted.
+pub fn statement(table: &Named, mapping: &Columns, shape: &RowShape) -> Result<Statement, QuoteError> {
+    match shape.kind {
+        RowKind::Upsert => upsert(table, mapping, shape),
+        RowKind::Delete => delete(table, mapping, shape).map(plain),
+        RowKind::Tombstone => tombstone(table, mapping, shape).map(plain),
+    }
+}
+
+/// The COPY for rows of this shape, if binary COPY can carry all of it: only where no conflict can occur.
+///
+/// # Errors
+/// If a name cannot be quoted.
+pub fn copy(table: &Named, mapping: &Columns, shape: &RowShape) -> Result<Option<String>, QuoteError> {
+    let carried = |at: &usize| mapping.columns[*at].live.kind.is_copied();
+    if mapping.mode != ConflictMode::Append || shape.bound.is_empty() || !shape.bound.iter().all(carried) {
+        return Ok(None);
+    }
+    let names = names(mapping, &shape.bound)?;
+    Ok(Some(format!("COPY {} ({}) FROM STDIN (FORMAT binary)", table.quoted, names.join(", "))))
+}
+
+fn name(column: &FedColumn<PostgresColumn>) -> Sql {
+    quote_identifier(&column.live.name)
+}
+
+fn names(mapping: &Columns, columns: &[usize]) -> Result<Vec<String>, QuoteError> {
+    columns.iter().map(|at| name(&mapping.columns[*at])).collect()
+}
+
+/// `unnest($1::int8[], …) AS given (c0, …)`: the bound columns of all rows.
+fn given(mapping: &Columns, shape: &RowShape) -> String {
+    let arrays: Vec<String> = (1..)
+        .zip(&shape.bound)
+        .map(|(n, at)| format!("${n}::{}[]", mapping.columns[*at].live.kind.wire().name()))
+        .collect();
+    let names: Vec<String> = shape.bound.iter().map(|at| format!("c{at}")).collect();
+    format!("unnest({}) AS given ({})", arrays.join(", "), names.join(", "))
+}
+
+/// A bound column as the SELECT gives it.
+fn cast(mapping: &Columns, at: usize) -> String {
+    let live = &mapping.columns[at].live;
+    if live.kind.is_cast() { format!("given.c{at}::{}", live.declared) } else { format!("given.c{at}") }
+}
+
+fn upsert(table: &Named, mapping: &Columns, shape: &RowShape) -> Result<Statement, QuoteError> {
+    let mut columns = names(mapping, &shape.bound)?;
+    let mut values: Vec<String> = shape.bound.iter().map(|at| cast(mapping, *at)).collect();
+    if let Some(deleted) = mapping.columns.iter().find(|column| column.feed == Feed::Deleted) {
+        columns.push(name(deleted)?);
+        values.push(mark(deleted.live.kind, "false", "0").to_owned());
+    }
+    if columns.is_empty() {
+        // Every column takes its default: only how many rows there are is given.
+        return Ok(plain(format!("INSERT INTO {} SELECT FROM generate_series(1, $1::int8)", table.quoted)));
+    }
+    let (list, values) = (columns.join(", "), values.join(", "));
+    let from = given(mapping, shape);
+    let insert = format!("INSERT INTO {} AS present ({list}) SELECT {values} FROM {from}", table.quoted);
+    match mapping.mode {
+        ConflictMode::Append => Ok(plain(insert)),
+        ConflictMode::Ignore => Ok(plain(format!("{insert} ON CONFLICT ({}) DO NOTHING", key(mapping)?))),
+        ConflictMode::Update => told_apart(table, mapping, shape, &format!("{insert} {}", do_update(mapping, shape)?)),
+        ConflictMode::Newer => {
+            let sql = format!("{insert} {}{}", do_update(mapping, shape)?, guard(mapping)?);
+            told_apart(table, mapping, shape, &sql)
+        }
+    }
+}
+
+/// Tells created rows from overwritten ones. A row that was never anything else has no `xmax`. Partitioned tables have
+/// no such column in RETURNING: there, keys that are present before are counted, at the price of looking them up.
+fn told_apart(table: &Named, mapping: &Columns, shape: &RowShape, statement: &str) -> Result<Statement, QuoteError> {
+    let sql = if table.partitioned == Partitioned::No {
+        format!(
+            "WITH written AS ({statement} RETURNING (present.xmax = 0) AS created) \
+             SELECT count(*), count(*) FILTER (WHERE created) FROM written"
+        )
+    } else {
+        format!(
+            "WITH known AS (SELECT count(*) FROM {} AS present JOIN {} ON {}), written AS ({statement} RETURNING true) \
+             SELECT count(*), cardinality($1) - (SELECT * FROM known) FROM written",
+            table.quoted,
+            given(mapping, shape),
+            same_key(mapping)?
+        )
+    };
+    Ok(Statement { sql, answer: Answer::Counts })
+}
+
+fn key(mapping: &Columns) -> Sql {
+    Ok(names(mapping, &mapping.key)?.join(", "))
+}
+
+fn same_key(mapping: &Columns) -> Sql {
+    let tests: Result<Vec<String>, QuoteError> = mapping
+        .key
+        .iter()
+        .map(|at| Ok(format!("present.{} = {}", name(&mapping.columns[*at])?, cast(mapping, *at))))
+        .collect();
+    Ok(tests?.join(" AND "))
+}
+
+fn do_update(mapping: &Columns, shape: &RowShape) -> Sql {
+    let mut sets = Vec::new();
+    for (at, column) in mapping.columns.iter().enumerate() {
+        let written = column.feed == Feed::Deleted || shape.bound.contains(&at);
+        if written && !mapping.key.contains(&at) {
+            let name = name(column)?;
+            sets.push(format!("{name} = excluded.{name}"));
+        }
+    }
+    if sets.is_empty() {
+        // Nothing but the key: set to itself, so that the row counts as written.
+        let name = name(&mapping.columns[mapping.key[0]])?;
+        sets.push(format!("{name} = excluded.{name}"));
+    }
+    Ok(format!("ON CONFLICT ({}) DO UPDATE SET {}", key(mapping)?, sets.join(", ")))
+}
+
+/// The newer row stays. NULL is older than anything; text is compared by its bytes, as the reduction does.
+fn guard(mapping: &Columns) -> Sql {
+    if planted(Bug::NewestWinsRemoved) {
+        return Ok(String::new());
+    }
+    let column = &mapping.columns[mapping.version.expect("mode newer has a version column")];
+    let bytes = match column.live.kind {
+        Kind::Text { .. } | Kind::Char { .. } => " COLLATE \"C\"",
+        _ => "",
+    };
+    let name = name(column)?;
+    Ok(format!(" WHERE present.{name} IS NULL OR present.{name}{bytes} < excluded.{name}"))
+}
+
+fn delete(table: &Named, mapping: &Columns, shape: &RowShape) -> Sql {
+    Ok(format!("DELETE FROM {} AS present USING {} WHERE {}", table.quoted, given(mapping, shape), same_key(mapping)?))
+}
+
+/// A tombstone carries its key and version. Where it must be inserted, columns that need a value get a neutral one.
+fn tombstone(table: &Named, mapping: &Columns, shape: &RowShape) -> Sql {
+    let (mut columns, mut values, mut sets) = (Vec::new(), Vec::new(), Vec::new());
+    for (at, column) in mapping.columns.iter().enumerate() {
+        let value = if shape.bound.contains(&at) {
+            cast(mapping, at)
+        } else if column.feed == Feed::Deleted {
+            mark(column.live.kind, "true", "1").to_owned()
+        } else if column.live.required && !column.live.fills_itself {
+            column.live.kind.neutral().unwrap_or("NULL").to_owned()
+        } else {
+            continue;
+        };
+        let name = name(column)?;
+        if mapping.version == Some(at) || column.feed == Feed::Deleted {
+            sets.push(format!("{name} = excluded.{name}"));
+        }
+        columns.push(name);
+        values.push(value);
+    }
+    Ok(format!(
+        "INSERT INTO {} AS present ({}) SELECT {} FROM {} ON CONFLICT ({}) DO UPDATE SET {}{}",
+        table.quoted,
+        columns.join(", "),
+        values.join(", "),
+        given(mapping, shape),
+        key(mapping)?,
+        sets.join(", "),
+        guard(mapping)?
+    ))
+}
+
+/// The mark of a removed row, as its column spells it.
+const fn mark(kind: Kind, boolean: &'static str, number: &'static str) -> &'static str {
+    match kind {
+        Kind::Bool => boolean,
+        _ => number,
+    }
+}
+
+#[cfg(test)]
+#[path = "statement_tests.rs"]
+mod tests;

@@ -1,0 +1,117 @@
+//! Rows on their way into the table in the first try: reduced, sorted, many per statement, several on their way, no
+//! savepoint. Inside a transaction that the caller opened.
+//!
+//! Invariant: the error that counts is the first one in the order of sending; what comes behind it only follows from
+//! it. Not here: the second try (`slow`), BEGIN, COMMIT, progress, letters.
+
+use hapax_engine::sink::Written;
+use hapax_model::fault::point;
+use hapax_model::letter::Cause;
+
+use super::chunk::{Done, Place, Shapes, book};
+use super::flight::Flights;
+use crate::table::tries::{Fault, Outcome, Trouble};
+
+/// Events of many shapes in turn are put together by their shape if runs of one shape are shorter than this.
+const SHORT_RUN: usize = 32;
+/// From so many rows on a COPY is worth its two round trips.
+const COPY_FROM: usize = 64;
+
+/// Events that go into one statement.
+struct Chunk {
+    shape: usize,
+    start: usize,
+    end: usize,
+}
+
+/// Writes all rows of `order`; `cuts` are the places where a key is the one before again, ascending.
+pub(super) async fn write_fast(place: &Place<'_>, order: &[usize], cuts: &[usize]) -> Result<Outcome, Trouble> {
+    let mut shapes = Shapes::default();
+    let (events, chunks) = plan(place, &mut shapes, order, cuts)?;
+    let middle = events.len() / 2;
+    let mut written = Written::default();
+    let mut flights = Flights::new();
+    let mut passed = false;
+    for chunk in &chunks {
+        let shaped = shapes.get(chunk.shape);
+        let chunk_events = &events[chunk.start..chunk.end];
+        let holds_middle = !passed && middle < chunk.end;
+        passed |= holds_middle;
+        if let Some(sql) = shaped.copy.as_ref().filter(|_| chunk_events.len() >= COPY_FROM) {
+            land_all(place, &mut flights, &mut written).await?;
+            let middle = holds_middle.then(|| middle - chunk.start.min(middle));
+            let done = place.copy(&shaped.shape, sql, chunk_events, middle).await?;
+            take(place, &mut written, Ok(done))?;
+            continue;
+        }
+        if holds_middle {
+            point("sql.data_middle");
+        }
+        let prepared = match place.prepare(&shaped.statement.sql).await {
+            Ok(prepared) => prepared,
+            Err(fault) => {
+                // It may only be the echo of an earlier one.
+                land_all(place, &mut flights, &mut written).await?;
+                return Err(fault.into());
+            }
+        };
+        let request = async move { place.run(shaped, &prepared, chunk_events).await };
+        if let Some(answer) = flights.start(request).await {
+            take(place, &mut written, answer)?;
+        }
+    }
+    land_all(place, &mut flights, &mut written).await?;
+    Ok(Outcome { written, refused: Vec::new() })
+}
+
+async fn land_all<F: Future<Output = Result<Done, Fault>>>(
+    place: &Place<'_>,
+    flights: &mut Flights<F>,
+    written: &mut Written,
+) -> Result<(), Trouble> {
+    while let Some(answer) = flights.land().await {
+        take(place, written, answer)?;
+    }
+    Ok(())
+}
+
+fn take(place: &Place<'_>, written: &mut Written, answer: Result<Done, Fault>) -> Result<(), Trouble> {
+    let mapping = place.rows.mapping;
+    let booked: Result<(), Cause> = book(written, mapping.mode, &mapping.table, answer?);
+    booked.map_err(|_| Trouble::Refused)
+}
+
+/// The events in the order of writing, and how they are cut into statements.
+fn plan(
+    place: &Place<'_>,
+    shapes: &mut Shapes,
+    order: &[usize],
+    cuts: &[usize],
+) -> Result<(Vec<usize>, Vec<Chunk>), Trouble> {
+    let mut shaped: Vec<(usize, usize)> = Vec::with_capacity(order.len());
+    for event in order {
+        shaped.push((shapes.of(place, *event)?, *event));
+    }
+    let runs = shaped.chunk_by(|a, b| a.0 == b.0).count();
+    // Where keys repeat, their order counts; else it only matters that lanes lock rows in one order, which they then
+    // do shape by shape.
+    if shapes.len() > 1 && cuts.is_empty() && shaped.len() < runs * SHORT_RUN {
+        shaped.sort_by_key(|(shape, _)| *shape);
+    }
+    let events: Vec<usize> = shaped.iter().map(|(_, event)| *event).collect();
+    let mut cuts = cuts.iter().copied().peekable();
+    let (mut chunks, mut start) = (Vec::new(), 0);
+    while start < shaped.len() {
+        let shape = shaped[start].0;
+        while cuts.next_if(|cut| *cut <= start).is_some() {}
+        let until = cuts.peek().copied().unwrap_or(shaped.len());
+        let run = shaped[start..until].iter().take_while(|(other, _)| *other == shape).count();
+        let fitting = match shapes.get(shape).copy.is_some() && run >= COPY_FROM {
+            true => run,
+            false => place.fitting(&events, start..start + run),
+        };
+        chunks.push(Chunk { shape, start, end: start + fitting });
+        start += fitting;
+    }
+    Ok((events, chunks))
+}

@@ -1,0 +1,204 @@
+//! What the shared layer asks of a dialect: one trait for a live column, one for a value on its way into it.
+//!
+//! Both are used by type, never boxed: the row path is compiled once per dialect.
+
+use std::cmp::Ordering;
+use std::fmt::Debug;
+
+use hapax_engine::batch::{FieldBytes, Operation};
+use hapax_model::key::KeyHash;
+use hapax_model::letter::{Cause, Stage};
+use hapax_model::position::Position;
+
+/// A value does not fit its column.
+pub const MISFIT: &str = "HX2020";
+/// A column that must have a value gets none.
+pub const NULL: &str = "HX2021";
+
+/// How much of a value a message shows.
+const SHOWN_CHARACTERS: usize = 60;
+
+/// `hapax_version`: incarnation, offset, index and emit index, most significant first, so that bytes compare as they do.
+pub type VersionBytes = [u8; 18];
+
+/// A column of a live table, in one dialect.
+pub trait LiveColumn: Debug + Clone + PartialEq + Send + Sync + 'static {
+    /// A value on its way into such a column.
+    type Value<'a>: StoredValue;
+
+    /// The type that a suggested table gives a key's hash: bytes, the faster choice.
+    const HASH_TYPE: &'static str;
+    /// The types that can hold a key's hash, for messages.
+    const HASH_TYPES: &'static str;
+    /// The type of `hapax_deleted`, with its default.
+    const DELETED_TYPE: &'static str;
+    /// The type that a suggested table gives a column of which nothing is known; may be empty.
+    const ANY_TYPE: &'static str;
+
+    /// The type that a suggested table gives a version that an event field feeds; may be empty.
+    const VERSION_TYPE: &'static str = Self::ANY_TYPE;
+
+    /// Its name.
+    fn name(&self) -> &str;
+    /// Its type as declared; empty if none.
+    fn declared(&self) -> &str;
+    /// Whether NULL is refused, or never stored.
+    fn required(&self) -> bool;
+    /// Whether the database fills it in by itself when an INSERT leaves it out.
+    fn fills_itself(&self) -> bool;
+    /// Whether it can hold a key's hash.
+    fn holds_hash(&self) -> bool;
+    /// Whether it can hold `hapax_version`, compared by its bytes.
+    fn holds_version(&self) -> bool;
+    /// Why it cannot be part of a key, if it cannot: two values that the database takes for one must be one to us.
+    fn key_flaw(&self) -> Option<String> {
+        None
+    }
+
+    /// Why it cannot say which of two rows is newer, if it cannot: we must know which of two values is greater.
+    fn version_flaw(&self) -> Option<String> {
+        None
+    }
+
+    /// Whether `name` names this column.
+    fn is_named(&self, name: &str) -> bool;
+    /// Whether two names name one column.
+    fn same_name(a: &str, b: &str) -> bool;
+
+    /// A name as a suggested statement spells it.
+    fn quoted(name: &str) -> String;
+    /// A table's name as a suggested statement spells it.
+    fn quoted_table(name: &str) -> String {
+        Self::quoted(name)
+    }
+    /// A table's name without its schema.
+    fn bare_table(name: &str) -> String {
+        name.to_owned()
+    }
+
+    /// A field as this column stores it.
+    ///
+    /// # Errors
+    /// Why the event is rejected: the value cannot be kept exactly, or is missing where one must be.
+    fn field<'a>(&self, value: FieldBytes<'a>) -> Result<Self::Value<'a>, Cause>;
+    /// A key as this column stores it.
+    fn key<'a>(&self, key: KeyHash) -> Self::Value<'a>;
+    /// A version made from a position.
+    fn version<'a>(&self, version: VersionBytes) -> Self::Value<'a>;
+    /// The mark of a removed row.
+    fn deleted<'a>(&self, operation: Operation) -> Self::Value<'a>;
+}
+
+/// A value on its way into a column.
+pub trait StoredValue {
+    /// Whether it is NULL.
+    fn is_null(&self) -> bool;
+    /// Appends bytes that are equal exactly for values that a unique index takes for equal.
+    fn append_key(&self, bytes: &mut Vec<u8>);
+    /// The order in which the database compares two values of one column, text by its bytes.
+    fn order(&self, other: &Self) -> Ordering;
+}
+
+/// The version of an event from its place in its lane.
+#[must_use]
+pub fn version(incarnation: u32, position: Position, emit: u32) -> VersionBytes {
+    let mut bytes = [0; 18];
+    bytes[..4].copy_from_slice(&incarnation.to_be_bytes());
+    bytes[4..12].copy_from_slice(&position.offset.to_be_bytes());
+    bytes[12..16].copy_from_slice(&position.index.to_be_bytes());
+    let emit = u16::try_from(emit).unwrap_or(u16::MAX);
+    bytes[16..].copy_from_slice(&emit.to_be_bytes());
+    bytes
+}
+
+/// A whole number as bytes that sort as it does: the sign bit flipped, so that negative numbers come first.
+pub fn append_integer(bytes: &mut Vec<u8>, value: i64) {
+    bytes.push(1);
+    bytes.extend((value.cast_unsigned() ^ (1 << 63)).to_be_bytes());
+}
+
+/// Bytes with their end marked, so that ("a", "bc") and ("ab", "c") are two keys; 0 is escaped to keep the order.
+pub fn append_counted(bytes: &mut Vec<u8>, tag: u8, value: &[u8]) {
+    bytes.push(tag);
+    if value.contains(&0) {
+        for byte in value {
+            bytes.push(*byte);
+            if *byte == 0 {
+                bytes.push(0xff);
+            }
+        }
+    } else {
+        bytes.extend_from_slice(value);
+    }
+    bytes.extend([0, 0]);
+}
+
+/// The column cannot hold this value.
+pub fn misfit(column: &impl LiveColumn, value: FieldBytes<'_>) -> Cause {
+    let (kind, text) = described(value);
+    misfit_because(column, &format!("cannot hold {kind}"), &text)
+}
+
+/// The column cannot hold this value, for a reason that the value's kind does not tell.
+pub fn misfit_because(column: &impl LiveColumn, why: &str, shown: &str) -> Cause {
+    let name = column.name();
+    let declared = if column.declared().is_empty() { "no type" } else { column.declared() };
+    Cause {
+        stage: Stage::Map,
+        code: MISFIT,
+        message: format!("column \"{name}\" ({declared}) {why}: {shown}"),
+        fingerprint: format!("column \"{name}\" ({declared}) {why}"),
+    }
+}
+
+/// The kind of a value, and its beginning.
+#[must_use]
+pub fn described(value: FieldBytes<'_>) -> (&'static str, String) {
+    match value {
+        FieldBytes::Absent => ("nothing", String::new()),
+        FieldBytes::Null => ("null", String::new()),
+        FieldBytes::Bool(value) => ("a boolean", value.to_string()),
+        FieldBytes::Number(text) => ("a number", shown(text)),
+        FieldBytes::Text(text) => ("a string", shown(text)),
+        FieldBytes::Json(text) => ("an array or object", shown(text)),
+    }
+}
+
+/// The column must have a value and gets none.
+pub fn missing(column: &impl LiveColumn, value: FieldBytes<'_>) -> Cause {
+    let why = if value == FieldBytes::Absent { "has no such field" } else { "says null" };
+    let message = format!("column \"{}\" must have a value, and the event {why}", column.name());
+    Cause { stage: Stage::Map, code: NULL, fingerprint: message.clone(), message }
+}
+
+/// The beginning of a value, on one line.
+#[must_use]
+pub fn shown(bytes: &[u8]) -> String {
+    let text = String::from_utf8_lossy(bytes);
+    let mut out: String = text.chars().take(SHOWN_CHARACTERS).flat_map(char::escape_debug).collect();
+    if text.chars().nth(SHOWN_CHARACTERS).is_some() {
+        out.push('…');
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Goal: versions made from positions order as the lane does. Method: each part outweighs all behind it.
+    #[test]
+    fn versions_order_as_the_lane_does() {
+        let at = |offset, index| Position { offset, index };
+        let ascending = [
+            version(1, at(0, 0), 0),
+            version(1, at(0, 0), 1),
+            version(1, at(0, 1), 0),
+            version(1, at(255, 0), 0),
+            version(1, at(256, 0), 0),
+            version(1, at(u64::MAX, u32::MAX), 9),
+            version(2, at(0, 0), 0),
+        ];
+        assert!(ascending.is_sorted());
+    }
+}

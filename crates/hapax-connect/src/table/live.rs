@@ -1,0 +1,47 @@
+//! A live table as far as all dialects describe it alike. How it is read is each dialect's own affair.
+
+use super::column::LiveColumn;
+
+/// A table as it is now.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LiveTable<C> {
+    /// Its name as the database spells it, with its schema where there are schemas.
+    pub name: String,
+    /// Its columns in their order; those that nobody can write are left out.
+    pub columns: Vec<C>,
+    /// The columns of its primary key; empty if it has none.
+    pub primary_key: Vec<String>,
+    /// Its unique indexes, the primary key among them.
+    pub unique: Vec<UniqueIndex>,
+    /// Foreign keys that are only checked at COMMIT: of this table, or of others that refer to it. Dialects that can
+    /// have them checked at once list none.
+    pub deferred: Vec<DeferredKey>,
+}
+
+impl<C: LiveColumn> LiveTable<C> {
+    /// A column by its name, compared as the database does.
+    #[must_use]
+    pub fn column(&self, name: &str) -> Option<&C> {
+        self.columns.iter().find(|column| column.is_named(name))
+    }
+}
+
+/// A unique index that can be a conflict's arbiter, or would be if it were not for its flaw.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct UniqueIndex {
+    /// Its name; empty where the key is the row's number itself.
+    pub name: String,
+    /// Its columns; an expression is an empty name.
+    pub columns: Vec<String>,
+    /// Why it cannot be used, if it cannot.
+    pub flaw: Option<String>,
+}
+
+/// A foreign key that is only checked at COMMIT.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum DeferredKey {
+    /// Of the table itself.
+    Own,
+    /// Of this other table, which refers to it.
+    Of(String),
+}

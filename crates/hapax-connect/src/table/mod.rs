@@ -1,0 +1,23 @@
+//! What every SQL target has in common: the configuration of a table, which field feeds which column, a batch as rows,
+//! and the parts of an epoch's commit that need no database.
+//!
+//! Generic over the dialect's live column ([`LiveColumn`]); no dialect is known here. Reads and writes no database.
+
+pub mod alone;
+pub mod column;
+pub mod config;
+pub mod ddl;
+pub mod epoch;
+pub mod life;
+pub mod live;
+pub mod mapping;
+pub mod number;
+pub mod replay;
+pub mod rows;
+pub mod shape;
+pub mod tries;
+
+pub use column::{LiveColumn, StoredValue};
+pub use config::TableConfig;
+pub use mapping::Mapping;
+pub use rows::Rows;

@@ -1,0 +1,200 @@
+//! An epoch's tries: the first carries many rows per statement, the next goes in lane order; which follows which.
+
+use std::collections::BTreeMap;
+
+use hapax_engine::sink::{SinkError, Written};
+use hapax_model::letter::{Cause, Stage};
+
+/// The table took the statement and changed no row.
+pub const SWALLOWED: &str = "HX2023";
+/// How often one commit reads the schema again before it gives up.
+const SCHEMA_READS: u32 = 2;
+/// How often one commit goes again after a deadlock before the engine hears of it.
+const AGAINS: u32 = 3;
+
+/// How an epoch's rows are tried.
+#[derive(Debug, Clone)]
+pub enum Pass {
+    /// Reduced, sorted, many rows per statement, no savepoint.
+    Fast,
+    /// In lane order, with savepoints. Events that are known to end the whole transaction are left out.
+    Slow {
+        /// Those events, and why.
+        known: BTreeMap<usize, Cause>,
+    },
+}
+
+impl Pass {
+    /// In lane order, with savepoints.
+    #[must_use]
+    pub const fn slow() -> Self {
+        Self::Slow { known: BTreeMap::new() }
+    }
+
+    /// The same, but in lane order and without an event whose row ends the whole transaction.
+    #[must_use]
+    pub fn without(self, event: usize, cause: Cause) -> Self {
+        let mut known = match self {
+            Self::Fast => BTreeMap::new(),
+            Self::Slow { known } => known,
+        };
+        known.insert(event, cause);
+        Self::Slow { known }
+    }
+}
+
+/// Why a try ended before its COMMIT. The caller rolls back.
+#[derive(Debug)]
+pub enum Trouble {
+    /// A row was refused: try again slowly.
+    Refused,
+    /// This event's row ended the whole transaction: try again without it.
+    Without(usize, Cause),
+    /// The statements do not fit the table: read the schema again.
+    Schema(String),
+    /// Nobody is to blame, as in a deadlock: the same again, a little later.
+    Again(SinkError),
+    /// Nothing that another try would cure.
+    Stop(SinkError),
+}
+
+impl From<SinkError> for Trouble {
+    fn from(error: SinkError) -> Self {
+        Self::Stop(error)
+    }
+}
+
+/// Whose fault an error is that came while rows were written.
+#[derive(Debug)]
+pub enum Fault {
+    /// The row's: the target refuses it and would take others.
+    Row(Cause),
+    /// The statement no longer fits the table.
+    Schema(String),
+    /// Nobody's, as in a deadlock.
+    Again(SinkError),
+    /// The target's, or the connection's.
+    Target(SinkError),
+}
+
+impl From<Fault> for Trouble {
+    /// In a first try, where it does not matter which row it was.
+    fn from(fault: Fault) -> Self {
+        match fault {
+            Fault::Row(_) => Self::Refused,
+            Fault::Schema(message) => Self::Schema(message),
+            Fault::Again(error) => Self::Again(error),
+            Fault::Target(error) => Self::Stop(error),
+        }
+    }
+}
+
+/// What became of a batch's rows.
+#[derive(Debug, Default)]
+pub struct Outcome {
+    /// Rows by what became of them.
+    pub written: Written,
+    /// Events that were refused, in lane order, one for each input that died.
+    pub refused: Vec<(usize, Cause)>,
+}
+
+/// The tries of one commit.
+#[derive(Debug)]
+pub struct Tries {
+    /// How the next one goes.
+    pub pass: Pass,
+    schema_reads: u32,
+    agains: u32,
+}
+
+/// What must happen before the next try.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Before {
+    /// Nothing.
+    Nothing,
+    /// The live table is read again.
+    ReadSchema,
+    /// A moment passes, of random length.
+    Pause,
+}
+
+impl Tries {
+    /// Begins with this pass.
+    #[must_use]
+    pub const fn new(pass: Pass) -> Self {
+        Self { pass, schema_reads: 0, agains: 0 }
+    }
+
+    /// Decides what follows a try that ended before its COMMIT.
+    ///
+    /// # Errors
+    /// If no other try would cure it.
+    pub fn after(&mut self, trouble: Trouble, target: &str) -> Result<Before, SinkError> {
+        let pass = std::mem::replace(&mut self.pass, Pass::Fast);
+        self.pass = match trouble {
+            Trouble::Stop(error) => return Err(error),
+            Trouble::Again(error) if self.agains == AGAINS => return Err(error),
+            Trouble::Again(_) => {
+                self.agains += 1;
+                self.pass = pass;
+                return Ok(Before::Pause);
+            }
+            Trouble::Refused => match pass {
+                Pass::Fast => Pass::slow(),
+                // In lane order a refused row is no trouble; whatever is known stays known.
+                slow @ Pass::Slow { .. } => slow,
+            },
+            Trouble::Without(event, cause) => pass.without(event, cause),
+            Trouble::Schema(message) if self.schema_reads == SCHEMA_READS => {
+                return Err(SinkError::SchemaEvolution { target: target.to_owned(), message });
+            }
+            Trouble::Schema(_) => {
+                self.schema_reads += 1;
+                self.pass = pass;
+                return Ok(Before::ReadSchema);
+            }
+        };
+        Ok(Before::Nothing)
+    }
+}
+
+/// The cause of rows that a trigger drops silently.
+#[must_use]
+pub fn swallowed(table: &str, sent: u64, changed: u64) -> Cause {
+    Cause {
+        stage: Stage::Write,
+        code: SWALLOWED,
+        message: format!(
+            "table \"{table}\" took {sent} rows and changed {changed}: a trigger of it drops rows silently"
+        ),
+        fingerprint: format!("a trigger of table \"{table}\" drops rows silently"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Goal: what is known of events that end the transaction survives every later try. Method: one of each trouble.
+    #[test]
+    fn what_is_known_of_an_event_stays_known() {
+        let mut tries = Tries::new(Pass::Fast);
+        assert_eq!(tries.after(Trouble::Refused, "t").unwrap(), Before::Nothing);
+        tries.after(Trouble::Without(7, swallowed("t", 1, 0)), "t").unwrap();
+        tries.after(Trouble::Refused, "t").unwrap();
+        assert_eq!(tries.after(Trouble::Schema("x".into()), "t").unwrap(), Before::ReadSchema);
+        let Pass::Slow { known } = &tries.pass else { panic!("{tries:?}") };
+        assert_eq!(known.keys().copied().collect::<Vec<_>>(), [7]);
+    }
+
+    /// Goal: a table that never stands still ends the tries. Method: schema trouble once too often.
+    #[test]
+    fn the_schema_is_read_again_only_so_often() {
+        let mut tries = Tries::new(Pass::Fast);
+        for _ in 0..SCHEMA_READS {
+            tries.after(Trouble::Schema("moved".into()), "t").unwrap();
+        }
+        let error = tries.after(Trouble::Schema("moved".into()), "t").unwrap_err();
+        assert!(matches!(error, SinkError::SchemaEvolution { .. }), "{error}");
+    }
+}
