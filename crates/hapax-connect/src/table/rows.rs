@@ -95,11 +95,13 @@ impl<'a, C: LiveColumn> Rows<'a, C> {
 
     /// Whether `absent` are the columns that an event leaves out which is to be written.
     #[inline]
+    #[must_use]
     pub fn lacks_just(&self, event: &OutputEvent<'_>, absent: &AbsentSet) -> bool {
         self.optional.iter().all(|(at, slot)| slot.is_none_or(|slot| !event.has(slot)) == absent.contains(*at))
     }
 
     /// Where the field that feeds column `at` is in the batch, if a field does and the batch has it.
+    #[must_use]
     pub fn slot(&self, at: usize) -> Option<usize> {
         self.slots[at]
     }

@@ -15,7 +15,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, watch};
 use tokio::time::Instant;
 
 use super::commit::{Committer, News};
-use super::lease::HeldLease;
+use super::lease::{HeldLease, becomes};
 use super::look::{Claimed, gap_cure};
 use super::meter::Bound;
 use super::{Control, DeliveryEnd, Settings, Stop, now_ms, point, stopping};
@@ -51,6 +51,13 @@ enum Ending {
     Failed(Stop),
 }
 
+/// Why a paused filler looks up.
+#[derive(PartialEq, Eq)]
+enum Rested {
+    GoOn,
+    CommitterGone,
+}
+
 pub(super) struct Filler<S> {
     settings: Settings,
     source: S,
@@ -60,6 +67,10 @@ pub(super) struct Filler<S> {
     last_commit: Instant,
     /// Fields that no column takes, each named in the log once.
     named: HashSet<String>,
+    /// Whether a person has paused the workflow.
+    paused: watch::Receiver<bool>,
+    /// Whether the filler rests because of that, with everything committed.
+    rests: watch::Sender<bool>,
 }
 
 /// The buffer that is being filled.
@@ -73,7 +84,13 @@ struct Buffer {
 }
 
 impl<S: Source> Filler<S> {
-    pub(super) fn new(settings: &Settings, source: S, control: &Control, claimed: Claimed) -> Self {
+    pub(super) fn new(
+        settings: &Settings,
+        source: S,
+        control: &Control,
+        claimed: Claimed,
+        paused: watch::Receiver<bool>,
+    ) -> Self {
         let Claimed { progress } = claimed;
         Self {
             settings: settings.clone(),
@@ -83,6 +100,8 @@ impl<S: Source> Filler<S> {
             from: progress.bookmark,
             last_commit: Instant::now(),
             named: HashSet::new(),
+            paused,
+            rests: watch::Sender::new(false),
         }
     }
 
@@ -140,7 +159,7 @@ impl<S: Source> Filler<S> {
         let mut backoff = Backoff::new(&self.settings.retries);
         let mut poll_after = Instant::now();
         let mut hold_at = Instant::now() + HOLD_INTERVAL;
-        let mut stop = self.control.stop.clone();
+        let (mut stop, mut paused) = (self.control.stop.clone(), self.paused.clone());
         let mut acked = None;
         loop {
             self.control.meter.turned();
@@ -152,6 +171,15 @@ impl<S: Source> Filler<S> {
                 return None;
             }
             self.ack(news, &mut acked).await;
+            if *self.paused.borrow() {
+                if self.source.bookmark() != self.from {
+                    return None; // what was read is delivered first
+                }
+                if self.rest(slots, to).await == Rested::CommitterGone {
+                    return Some(Ending::CommitterGone);
+                }
+                continue;
+            }
             if Instant::now() >= hold_at {
                 hold_at = Instant::now() + HOLD_INTERVAL;
                 if let Some(ending) = self.still_held().await {
@@ -169,6 +197,7 @@ impl<S: Source> Filler<S> {
                 biased;
                 () = to.closed() => return Some(Ending::CommitterGone),
                 _ = stop.wait_for(|stop| *stop) => continue,
+                () = becomes(&mut paused, true) => continue,
                 polled = self.source.poll(&mut buffer.batch.inputs, room), if Instant::now() >= poll_after => polled,
                 () = tokio::time::sleep_until(poll_after), if Instant::now() < poll_after => continue,
                 () = wait_for_slot(slots, due_at), if due_at.is_some() => continue,
@@ -191,6 +220,28 @@ impl<S: Source> Filler<S> {
                 },
             }
             tokio::task::yield_now().await;
+        }
+    }
+
+    /// Paused by a person: waits for the last commit, then for the word to go on. The lease is kept meanwhile.
+    async fn rest(&mut self, slots: &Semaphore, to: &mpsc::Sender<Filled>) -> Rested {
+        let (mut stop, mut paused) = (self.control.stop.clone(), self.paused.clone());
+        let (meter, id, rests) = (&self.control.meter, &self.settings.id, &self.rests);
+        let resting = async {
+            drop(slots.acquire().await);
+            tracing::info!(delivery = %id, "paused: what was read is delivered; `hapax resume {}` lets it go on", id.workflow);
+            meter.set_state("paused");
+            rests.send_replace(true);
+            becomes(&mut paused, false).await;
+            tracing::info!(delivery = %id, "resumed");
+            meter.set_state("running");
+            rests.send_replace(false);
+        };
+        tokio::select! {
+            biased;
+            () = to.closed() => Rested::CommitterGone,
+            _ = stop.wait_for(|stop| *stop) => Rested::GoOn,
+            () = resting => Rested::GoOn,
         }
     }
 
@@ -370,8 +421,10 @@ pub(super) async fn run_both<S: Source, K: TransactionalSink, T: StateStore + Cl
     let (to, from) = mpsc::channel(1);
     let (give_back, used) = mpsc::channel(1);
     let news = committer.news();
+    let rests = filler.rests.subscribe();
     let committing = tokio::spawn(committer.run(from, give_back));
     let ending = tokio::select! {
+        never = lease.note_rests(rests) => match never {},
         ending = filler.run(to, news, used) => ending,
         () = lease.lost() => Ending::Failed(Stop::new(4, "HX4009", "another worker took the lease of this delivery over")),
     };

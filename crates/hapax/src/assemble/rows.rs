@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+#[cfg(feature = "postgres")]
+use hapax_connect::postgres::read::PostgresRows;
 use hapax_connect::sqlite::read::SqliteRows;
 use hapax_engine::batch::Batch;
 use hapax_engine::rows::{FoundRow, Hold, RowChoice, RowReader, RowState, TableShape};
@@ -9,18 +11,27 @@ use hapax_engine::sink::SinkError;
 use hapax_model::letter::Cause;
 
 use super::Part;
+use crate::config::Target;
 use crate::exit::Failure;
 
 /// The rows of any target.
 #[derive(Debug)]
 pub(crate) enum AnyRows {
     Sqlite(Box<SqliteRows>),
+    #[cfg(feature = "postgres")]
+    Postgres(Box<PostgresRows>),
 }
 
 impl AnyRows {
     /// Opens the target of `part` for reading.
     pub(crate) async fn of_part(part: &Part<'_>) -> Result<Self, Failure> {
-        Ok(Self::Sqlite(Box::new(SqliteRows::open(&part.connector()).await?)))
+        match &part.sink.target {
+            Target::Sqlite(sqlite) => Ok(Self::Sqlite(Box::new(SqliteRows::open(&part.sqlite_config(sqlite)).await?))),
+            #[cfg(feature = "postgres")]
+            Target::Postgres(postgres) => {
+                Ok(Self::Postgres(Box::new(PostgresRows::open(&part.postgres_config(postgres)).await?)))
+            }
+        }
     }
 }
 
@@ -28,6 +39,8 @@ macro_rules! each {
     ($self:expr, $rows:ident => $answer:expr) => {
         match $self {
             AnyRows::Sqlite($rows) => $answer,
+            #[cfg(feature = "postgres")]
+            AnyRows::Postgres($rows) => $answer,
         }
     };
 }

@@ -50,9 +50,9 @@ fn load(shared: &Shared) -> Result<Loaded, Failure> {
         }
         Err(problems) if shared.json => {
             println!("{:#}", problems.to_json());
-            Err(Failure { exit_code: USAGE, code: None, message: String::new() })
+            Err(Failure::problems(String::new()))
         }
-        Err(problems) => Err(Failure { exit_code: USAGE, code: None, message: problems.to_string() }),
+        Err(problems) => Err(Failure::problems(problems.to_string())),
     }
 }
 

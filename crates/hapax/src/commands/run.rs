@@ -3,9 +3,10 @@
 use std::collections::HashMap;
 use std::io::IsTerminal as _;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use hapax_connect::sqlite::state::SqliteState;
+use hapax_engine::backoff::Backoff;
+use hapax_engine::books::Books as _;
 use hapax_engine::memory::MemoryBudget;
 use hapax_engine::runtime::{Control, DeliveryEnd, Meter, Reading, Stop, deliver};
 use hapax_engine::source::Follow;
@@ -18,7 +19,7 @@ use tokio::sync::watch;
 use tokio::task::{Id, JoinSet};
 
 use super::{known_workflow, load, print_json};
-use crate::assemble::{How, Part, open_state, parts};
+use crate::assemble::{AnyBooks, AnyState, How, Part, lanes};
 use crate::cli::{RunArgs, Shared};
 use crate::config::Config;
 use crate::exit::{Failure, USAGE};
@@ -26,19 +27,23 @@ use crate::exit::{Failure, USAGE};
 /// Delivers.
 pub(crate) async fn run(args: &RunArgs, shared: &Shared) -> Result<u8, Failure> {
     let loaded = load(shared)?;
-    let chosen = chosen_parts(&loaded.config, &args.only)?;
+    let config = Arc::new(loaded.config);
+    let chosen = chosen_parts(&config, &args.only)?;
     refuse_endless(args, &chosen)?;
-    let state = open_state(&loaded.config).await?;
+    #[cfg(feature = "postgres")]
+    crate::assemble::make_pools(&config);
+    let state = AnyState::open(&config).await?;
     let how = How::new(
-        &loaded.config,
+        &config,
         if args.once { Follow::No } else { Follow::Yes },
         if args.take_over { TakeOver::Now } else { TakeOver::Never },
     );
     let (stop, stopped) = watch::channel(false);
-    let memory = MemoryBudget::new(loaded.config.memory.as_usize());
+    let memory = MemoryBudget::new(config.memory.as_usize());
     let mut fleet = Fleet::default();
-    for part in chosen {
-        fleet.start(part, state.as_ref(), &how, &stopped, &memory).await;
+    for id in chosen.iter().map(Part::id) {
+        let start = Start { config: Arc::clone(&config), id, state: state.clone(), how: how.clone() };
+        fleet.start(start, &stopped, &memory);
     }
     let signals = tokio::spawn(stop_on_signals(stop));
     let bar = (args.once && !shared.json && std::io::stderr().is_terminal())
@@ -67,7 +72,7 @@ fn chosen_parts<'a>(config: &'a Config, only: &[String]) -> Result<Vec<Part<'a>>
             tracing::warn!(workflow = workflow.id, "incomplete and not started: it lacks {lacking}");
         }
     }
-    let chosen: Vec<_> = parts(config).filter(|part| only.is_empty() || only.contains(&part.workflow.id)).collect();
+    let chosen: Vec<_> = lanes(config).filter(|part| only.is_empty() || only.contains(&part.workflow.id)).collect();
     if chosen.is_empty() {
         return Err(usage("no workflow is complete: each needs a source and a sink".into()));
     }
@@ -102,28 +107,12 @@ struct Fleet {
 
 impl Fleet {
     /// Starts one delivery; one that cannot start leaves the others running.
-    async fn start(
-        &mut self,
-        part: Part<'_>,
-        state: Option<&SqliteState>,
-        how: &How,
-        stopped: &watch::Receiver<bool>,
-        memory: &Arc<MemoryBudget>,
-    ) {
-        let id = part.id();
-        let meter = Arc::new(Meter::default());
+    fn start(&mut self, start: Start, stopped: &watch::Receiver<bool>, memory: &Arc<MemoryBudget>) {
+        let (id, meter) = (start.id.clone(), Arc::new(Meter::default()));
         self.meters.push((id.clone(), Arc::clone(&meter)));
-        match prepare(part, state, how).await {
-            Ok(delivery) => {
-                let control = Control { stop: stopped.clone(), memory: Arc::clone(memory), meter };
-                let task = self.tasks.spawn(deliver(delivery, control));
-                self.ids.insert(task.id(), id);
-            }
-            Err(stop) => {
-                note_refusal(&id, state, &stop).await;
-                self.end(id, DeliveryEnd::Stopped(stop));
-            }
-        }
+        let control = Control { stop: stopped.clone(), memory: Arc::clone(memory), meter };
+        let task = self.tasks.spawn(start.run(control));
+        self.ids.insert(task.id(), id);
     }
 
     /// Waits until none is left running; returns the highest code.
@@ -198,45 +187,116 @@ fn exit_code(end: &DeliveryEnd) -> u8 {
     }
 }
 
-type Ready = hapax_engine::runtime::Delivery<crate::assemble::AnySource, crate::assemble::AnySink, SqliteState>;
-
-/// Judges the guarantee, reads the live table, judges again with what it says, puts everything together.
-async fn prepare(part: Part<'_>, state: Option<&SqliteState>, how: &How) -> Result<Ready, Stop> {
-    let stop = |failure: Failure| Stop {
-        exit_code: failure.exit_code,
-        code: failure.code.unwrap_or("HX5009"),
-        message: failure.message,
-    };
-    // A promise that cannot be kept is refused as `check` refuses it, whatever the table is like.
-    if !part.table_decides_mode() {
-        may_start(&part.audit(None))?;
-    }
-    let live = part.live().await.map_err(stop)?;
-    let audit = part.audit(Some(&live));
-    may_start(&audit)?;
-    audit.warnings.iter().for_each(|warning| tracing::warn!(workflow = part.workflow.id, "{warning}"));
-    part.delivery(&live, state, how).map_err(stop)
+/// All that a delivery needs to start by itself.
+struct Start {
+    config: Arc<Config>,
+    id: DeliveryId,
+    state: Option<AnyState>,
+    how: How,
 }
 
-fn may_start(audit: &Audit) -> Result<(), Stop> {
-    audit.may_start().map_err(|refused| Stop {
-        exit_code: refused.exit_code,
-        code: refused.code,
-        message: format!("{}; {}", refused.reason, refused.cure),
+type Ready = hapax_engine::runtime::Delivery<crate::assemble::AnySource, crate::assemble::AnySink, AnyState>;
+
+impl Start {
+    async fn run(self, control: Control) -> DeliveryEnd {
+        match Box::pin(self.ready(&control)).await {
+            Ok(Some(delivery)) => deliver(delivery, control).await,
+            Ok(None) => DeliveryEnd::Drained,
+            Err(stop) => {
+                self.note_refusal(&stop).await;
+                DeliveryEnd::Stopped(stop)
+            }
+        }
+    }
+
+    /// Prepares, again and again while the target is away. `None`: the process was asked to end first.
+    async fn ready(&self, control: &Control) -> Result<Option<Ready>, Stop> {
+        let part =
+            lanes(&self.config).find(|part| part.id() == self.id).expect("the id is one of this configuration's");
+        let retries = &part.workflow.delivery.retries;
+        let mut backoff = Backoff::new(retries);
+        let mut stopped = control.stop.clone();
+        loop {
+            let failure = match self.prepare(&part).await {
+                Ok(ready) => return Ok(Some(ready)),
+                Err(failure) => failure,
+            };
+            // Who asks for what is there now is told soon; who follows may wait for the target.
+            let told = self.how.follow == Follow::No && backoff.attempts() + 1 >= retries.max_attempts;
+            let wait = if failure.may_pass && part.is_remote() {
+                backoff.failed(Instant::now(), fastrand::f64())
+            } else {
+                None
+            };
+            let Some(wait) = wait.filter(|_| !told) else { return Err(failure.into()) };
+            control.meter.waits_to_start();
+            tracing::warn!(delivery = %self.id, code = failure.code, error = failure.message, attempt = backoff.attempts(),
+                wait_ms = wait.as_millis(), "cannot start yet; trying again");
+            tokio::select! {
+                () = tokio::time::sleep(wait) => {}
+                _ = stopped.wait_for(|stop| *stop) => return Ok(None),
+            }
+        }
+    }
+
+    /// Judges the guarantee, reads the live table, judges again with what it says, puts everything together.
+    async fn prepare(&self, part: &Part<'_>) -> Result<Ready, Failure> {
+        // A promise that cannot be kept is refused as `check` refuses it, whatever the table is like.
+        if !part.table_decides_mode() {
+            may_start(&part.audit(None))?;
+        }
+        let live = part.live().await?;
+        let audit = part.audit(Some(&live));
+        may_start(&audit)?;
+        self.refuse_other_lanes(part).await?;
+        if part.lane == 0 {
+            audit.warnings.iter().for_each(|warning| tracing::warn!(workflow = part.workflow.id, "{warning}"));
+        }
+        part.delivery(&live, self.state.as_ref(), &self.how)
+    }
+
+    /// A stream that was delivered in another number of lanes would be delivered again from its beginning.
+    async fn refuse_other_lanes(&self, part: &Part<'_>) -> Result<(), Failure> {
+        let crate::config::Source::Generate(_) = part.source else { return Ok(()) };
+        let Some(mut books) = AnyBooks::of_part(part, &self.config).await? else { return Ok(()) };
+        let stored = books.deliveries().await?;
+        let now: Vec<DeliveryId> = part.lanes().map(|lane| lane.id()).collect();
+        let same_sink = |id: &DeliveryId| id.workflow == self.id.workflow && id.sink == self.id.sink;
+        let other = stored.iter().find(|found| same_sink(&found.id) && !now.contains(&found.id));
+        match other {
+            Some(other) if stored.iter().all(|found| found.id != self.id) => {
+                let message = format!(
+                    "{} has delivered this stream up to position {}, and `lanes` is now {}: all of it would be delivered \
+                     again. Write the earlier number of lanes; or, if that is meant, run `hapax reset {} --accept`",
+                    other.id,
+                    other.progress.bookmark.position,
+                    part.lane_count(),
+                    self.id.workflow
+                );
+                Err(Failure::new("HX5020", message).with_exit(5))
+            }
+            Some(_) | None => Ok(()),
+        }
+    }
+
+    async fn note_refusal(&self, stop: &Stop) {
+        let Some(mut state) = self.state.clone() else { return };
+        let note = DeliveryNote {
+            state: "stopped".into(),
+            exit_code: Some(stop.exit_code),
+            code: Some(stop.code.into()),
+            message: stop.message.clone(),
+        };
+        if let Err(error) = state.note(&self.id, &note).await {
+            tracing::warn!(delivery = %self.id, %error, "the state store did not take the note");
+        }
+    }
+}
+
+fn may_start(audit: &Audit) -> Result<(), Failure> {
+    audit.may_start().map_err(|refused| {
+        Failure::new(refused.code, format!("{}; {}", refused.reason, refused.cure)).with_exit(refused.exit_code)
     })
-}
-
-async fn note_refusal(id: &DeliveryId, state: Option<&SqliteState>, stop: &Stop) {
-    let Some(mut state) = state.cloned() else { return };
-    let note = DeliveryNote {
-        state: "stopped".into(),
-        exit_code: Some(stop.exit_code),
-        code: Some(stop.code.into()),
-        message: stop.message.clone(),
-    };
-    if let Err(error) = state.note(id, &note).await {
-        tracing::warn!(delivery = %id, %error, "the state store did not take the note");
-    }
 }
 
 /// The first SIGTERM or SIGINT drains; the second ends at once.

@@ -8,7 +8,7 @@ use serde_json::json;
 
 use super::table::Table;
 use super::{known_workflow, load, print_json};
-use crate::assemble::{AnyBooks, Part, parts};
+use crate::assemble::{AnyBooks, Part, lanes};
 use crate::cli::{Shared, StatusArgs};
 use crate::config::Config;
 use crate::exit::Failure;
@@ -31,7 +31,7 @@ pub(crate) async fn status(args: &StatusArgs, shared: &Shared) -> Result<u8, Fai
     }
     let (notes, leases) = state_side(&loaded.config).await?;
     let mut lines = Vec::new();
-    for part in parts(&loaded.config).filter(|p| args.only.as_ref().is_none_or(|only| *only == p.workflow.id)) {
+    for part in lanes(&loaded.config).filter(|p| args.only.as_ref().is_none_or(|only| *only == p.workflow.id)) {
         let id = part.id();
         let note = notes.iter().find(|noted| noted.id == id).cloned();
         let lease = leases.iter().find(|lease| lease.id == id && lease.expires_at_ms > now_ms()).cloned();

@@ -16,7 +16,7 @@ use super::super::known_workflow;
 use super::clock::now_ms;
 use super::reader::holds;
 use super::unclear;
-use crate::assemble::{AnyBooks, AnyRows, AnySource, Part, parts, plan};
+use crate::assemble::{AnyBooks, AnyRows, AnySource, Part, lanes, plan};
 use crate::cli::LookChoice;
 use crate::config::checked::GenerateSource;
 use crate::config::{Config, Source};
@@ -38,14 +38,14 @@ pub(super) fn subjects<'a>(config: &'a Config, choice: &LookChoice) -> Result<Ve
         known_workflow(config, workflow)?;
     }
     let is = |wanted: &Option<String>, found: &str| wanted.as_ref().is_none_or(|wanted| wanted == found);
-    let all = parts(config).map(|part| Subject { part, id: part.id(), config });
+    let all = lanes(config).map(|part| Subject { part, id: part.id(), config });
     let chosen: Vec<Subject<'_>> = all
         .filter(|s| {
             is(&choice.workflow, &s.id.workflow) && is(&choice.sink, &s.id.sink) && is(&choice.lane, &s.id.lane)
         })
         .collect();
     if chosen.is_empty() {
-        let known: Vec<String> = parts(config).map(|part| part.id().to_string()).collect();
+        let known: Vec<String> = lanes(config).map(|part| part.id().to_string()).collect();
         return Err(unclear(match known.as_slice() {
             [] => "no workflow is complete: each needs a source and a sink".to_owned(),
             known => format!("no delivery fits; there are {}", known.join(", ")),
@@ -94,7 +94,7 @@ impl Subject<'_> {
 
     /// The workflow's own way from inputs to events, for a table of this shape.
     pub(super) fn pipeline(&self, shape: Option<&TableShape>, keys: KeysWanted) -> Pipeline {
-        let (workflow, sink) = (self.part.workflow, self.part.sqlite());
+        let (workflow, sink) = (self.part.workflow, self.part.table());
         let deduplication = &workflow.delivery.deduplication;
         let unique = if deduplication.unique { Uniqueness::FieldsAlone } else { Uniqueness::WithVersion };
         let mode = shape.map_or_else(|| plan::mode_without_table(sink, &workflow.delivery), |shape| shape.mode);
@@ -116,13 +116,13 @@ impl Subject<'_> {
 
     /// What must not have changed since it delivered, less the target's identity.
     pub(super) fn contract(&self, mode: ConflictMode) -> Contract {
-        let keyer = plan::keyer(self.part.workflow, self.part.sqlite(), mode);
+        let keyer = plan::keyer(self.part.workflow, self.part.table(), mode);
         plan::contract(&self.source().identity(), &keyer, mode)
     }
 
     /// Where its progress is kept.
     pub(super) fn progress_place(&self) -> ProgressPlace {
-        self.part.sqlite().progress
+        self.part.table().progress
     }
 
     /// Progress as it stands.
@@ -149,7 +149,14 @@ pub(super) struct StateSide {
 impl StateSide {
     /// Reads it; empty if there is no state store yet.
     pub(super) async fn read(config: &Config) -> Result<Self, Failure> {
-        let Some(mut books) = AnyBooks::of_state(config).await? else { return Ok(Self::default()) };
+        match AnyBooks::of_state(config).await? {
+            Some(mut books) => Self::read_from(&mut books).await,
+            None => Ok(Self::default()),
+        }
+    }
+
+    /// Reads it from a state store that is open.
+    pub(super) async fn read_from(books: &mut AnyBooks) -> Result<Self, Failure> {
         Ok(Self { notes: books.notes().await?, leases: books.leases().await?, pauses: books.pauses().await? })
     }
 
