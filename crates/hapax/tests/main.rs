@@ -11,6 +11,8 @@ mod follow;
 mod gone_back;
 mod guarantees;
 mod looking;
+#[cfg(feature = "postgres")]
+mod looking_postgres;
 mod reconcile;
 mod reset;
 mod run;

@@ -316,11 +316,21 @@ impl Walk<'_> {
         Some(Difference {
             epoch: epoch.0,
             at: place(event.position()),
-            key: event.entity_key().or(event.event_key()).map(|key| key.to_string()),
+            key: None,
             expected: expected.to_owned(),
             found: found.to_owned(),
             input: batch.inputs.bytes(event.input()).to_vec(),
         })
+    }
+
+    /// Names the key of the event that decides: where columns hold the key's fields, delivering it needs no hash.
+    fn with_key(&self, difference: Difference) -> Difference {
+        let mut pipeline = self.subject.pipeline(None, KeysWanted::Shown);
+        let mut batch = pipeline.batch();
+        batch.inputs.push(difference.at.position, &difference.input);
+        pipeline.process(&mut batch, 0, Epoch(difference.epoch), &difference.at.incarnation);
+        let key = batch.events().next().and_then(|event| event.entity_key().or(event.event_key()));
+        Difference { key: key.map(|key| key.to_string()), ..difference }
     }
 
     /// The first doubt that stays when letters of every state and the target are asked once more.
@@ -336,14 +346,14 @@ impl Walk<'_> {
             batch.inputs.push(doubt.at.position, &doubt.input);
             pipeline.process(&mut batch, 0, Epoch(doubt.epoch), &doubt.at.incarnation);
             if batch.is_empty() {
-                return Ok(Some(doubt));
+                return Ok(Some(self.with_key(doubt)));
             }
             let batch = Arc::new(batch);
             let found = self.rows.states(Arc::clone(&batch), vec![0]).await?;
             let place = |_| doubt.at.clone();
             let still = found.first().and_then(|found| self.difference(&batch, 0, *found, &place, Epoch(doubt.epoch)));
             match still {
-                Some(difference) => return Ok(Some(difference)),
+                Some(difference) => return Ok(Some(self.with_key(difference))),
                 None => doubts.settle(&key),
             }
         }
