@@ -74,6 +74,10 @@ pub(crate) enum Command {
     Dlq(DlqCommand),
     /// Move a delivery's position, accept a changed contract, or take over a renamed workflow's progress.
     Reset(ResetArgs),
+    /// Ask the workers of a workflow to deliver what they have read and read no more, until `resume`.
+    Pause(PauseArgs),
+    /// Let a paused workflow go on.
+    Resume(ResumeArgs),
     /// Show the configuration as it is understood, or its JSON Schema.
     #[command(subcommand)]
     Config(ConfigCommand),
@@ -242,6 +246,26 @@ pub(crate) struct ResetArgs {
     pub(crate) adopt: Option<String>,
     #[command(flatten)]
     pub(crate) doing: Doing,
+}
+
+/// `hapax pause`.
+#[derive(Debug, Args)]
+pub(crate) struct PauseArgs {
+    /// The workflow.
+    pub(crate) workflow: String,
+    /// Go on by itself after so long, such as 10m or 2h.
+    #[arg(long = "for", value_name = "DURATION")]
+    pub(crate) lasting: Option<String>,
+    /// Why, for those who wonder.
+    #[arg(long, value_name = "TEXT", default_value = "", hide_default_value = true)]
+    pub(crate) why: String,
+}
+
+/// `hapax resume`.
+#[derive(Debug, Args)]
+pub(crate) struct ResumeArgs {
+    /// The workflow.
+    pub(crate) workflow: String,
 }
 
 /// `hapax config …`.

@@ -1,5 +1,6 @@
 //! The real program, run as a new user runs it: fresh folders, real files, real SQLite databases.
 
+mod alerts;
 mod bad_configuration;
 mod bad_files;
 mod bad_input;
@@ -13,7 +14,10 @@ mod guarantees;
 mod looking;
 #[cfg(feature = "postgres")]
 mod looking_postgres;
+mod pages;
+mod pause;
 mod reconcile;
+mod reload;
 mod reset;
 mod run;
 mod setup;
@@ -21,4 +25,5 @@ mod show;
 mod status;
 mod trace;
 mod two_workers;
+mod web;
 mod world;

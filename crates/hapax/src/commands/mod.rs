@@ -4,6 +4,7 @@ mod check;
 mod demo;
 mod dlq;
 mod look;
+mod pause;
 mod reset;
 mod run;
 mod setup;
@@ -33,6 +34,8 @@ pub(crate) async fn dispatch(cli: Cli) -> Result<u8, Failure> {
         Command::Tap(args) => look::tap::tap(&args, shared).await,
         Command::Dlq(command) => dlq::dlq(command, shared).await,
         Command::Reset(args) => reset::reset(&args, shared).await,
+        Command::Pause(args) => pause::pause(&args, shared).await,
+        Command::Resume(args) => pause::resume(&args, shared).await,
         Command::Config(command) => show::config(&command, shared),
         Command::Completions { shell } => {
             show::completions(shell);
