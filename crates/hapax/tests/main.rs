@@ -1,4 +1,4 @@
-//! The real program, run as a new user runs it: fresh folders, real files, real SQLite databases.
+//! The real program, run as a new user runs it: fresh folders, real files, real databases.
 
 mod bad_configuration;
 mod bad_files;
@@ -10,6 +10,8 @@ mod dlq;
 mod follow;
 mod gone_back;
 mod guarantees;
+#[cfg(feature = "postgres")]
+mod postgres;
 mod reset;
 mod run;
 mod setup;
