@@ -23,6 +23,7 @@ pub mod letters;
 mod memory;
 mod moment;
 pub mod progress;
+pub mod read;
 mod replay;
 pub mod rights;
 pub mod row_error;

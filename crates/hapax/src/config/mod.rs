@@ -27,7 +27,9 @@ use std::path::Path;
 
 #[cfg(feature = "postgres")]
 pub(crate) use checked::PostgresSink;
-pub(crate) use checked::{Columns, Config, Sink, Source, SqliteSink, StateUrl, TableSink, Target, Workflow};
+pub(crate) use checked::{
+    Columns, Config, Http, Secret, Sink, Source, SqliteSink, StateUrl, TableSink, Target, Workflow,
+};
 pub(crate) use files::System;
 pub(crate) use json_schema::json_schema;
 use problem::Problems;
