@@ -1,4 +1,4 @@
-//! The real program, run as a new user runs it: fresh folders, real files, real SQLite databases.
+//! The real program, run as a new user runs it: fresh folders, real files, real databases.
 
 mod alerts;
 mod bad_configuration;
@@ -16,6 +16,8 @@ mod looking;
 mod looking_postgres;
 mod pages;
 mod pause;
+#[cfg(feature = "postgres")]
+mod postgres;
 mod reconcile;
 mod reload;
 mod reset;
