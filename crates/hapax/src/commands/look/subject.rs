@@ -120,6 +120,11 @@ impl Subject<'_> {
         plan::contract(&self.source().identity(), &keyer, mode)
     }
 
+    /// Whether its events may be deletes.
+    pub(super) const fn deletes(&self) -> bool {
+        self.part.table().delete_when.is_some()
+    }
+
     /// Where its progress is kept.
     pub(super) fn progress_place(&self) -> ProgressPlace {
         self.part.table().progress
