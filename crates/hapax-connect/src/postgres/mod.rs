@@ -24,6 +24,8 @@ mod memory;
 mod moment;
 pub mod progress;
 mod replay;
+#[cfg(test)]
+mod rig;
 pub mod rights;
 pub mod row_error;
 #[cfg(test)]

@@ -117,9 +117,9 @@ impl PostgresSink {
         let session = self.session().await?;
         let begun = Instant::now();
         let done = Box::pin(commit(&session, &job)).await?;
-        self.metrics.committed(events, &done.written, begun.elapsed());
+        self.metrics.committed(events, &done.committed.written, begun.elapsed());
         self.inspected = Some(done.inspected);
-        Ok(Committed { stored: true, progress: done.progress, written: done.written, dead_inputs: done.dead_inputs })
+        Ok(done.committed)
     }
 }
 

@@ -14,6 +14,8 @@ pub mod mapping;
 pub mod number;
 pub mod replay;
 pub mod rows;
+#[cfg(test)]
+pub(crate) mod sample;
 pub mod shape;
 pub mod tries;
 
