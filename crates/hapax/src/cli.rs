@@ -1,8 +1,12 @@
 //! The command line: what the user typed, and nothing decided yet.
 
+mod look;
+
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+
+pub(crate) use look::{LookChoice, ReconcileArgs, StuckArgs, TapArgs, TopArgs, TraceArgs};
 
 /// Delivers every event once, and lets you try to break it.
 #[derive(Debug, Parser)]
@@ -55,6 +59,16 @@ pub(crate) enum Command {
     Setup(SetupArgs),
     /// Show how each delivery stands: progress, ledger, dead letters, who works on it.
     Status(StatusArgs),
+    /// Tell the story of one input or one key: where it is, in which epoch, its dead letter, its row, and a verdict.
+    Trace(TraceArgs),
+    /// Say what waits, since when, why, and whose turn it is.
+    Stuck(StuckArgs),
+    /// Count the target against the epoch log and the ledger, and name the first difference.
+    Reconcile(ReconcileArgs),
+    /// Watch all deliveries live: rates, lag, dead letters, workers.
+    Top(TopArgs),
+    /// Show events as a workflow sees them, without delivering any.
+    Tap(TapArgs),
     /// Look at dead letters, replay them or discard them; no worker needs to be alive.
     #[command(subcommand)]
     Dlq(DlqCommand),

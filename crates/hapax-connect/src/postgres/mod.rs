@@ -23,7 +23,10 @@ pub mod letters;
 mod memory;
 mod moment;
 pub mod progress;
+pub mod read;
 mod replay;
+#[cfg(test)]
+mod rig;
 pub mod rights;
 pub mod row_error;
 #[cfg(test)]

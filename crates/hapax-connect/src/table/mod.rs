@@ -12,8 +12,11 @@ pub mod life;
 pub mod live;
 pub mod mapping;
 pub mod number;
+pub mod read;
 pub mod replay;
 pub mod rows;
+#[cfg(test)]
+pub(crate) mod sample;
 pub mod shape;
 pub mod tries;
 

@@ -137,6 +137,11 @@ impl<'a, C: LiveColumn> Rows<'a, C> {
         dedup_key(self.mapping.mode, event)
     }
 
+    #[inline]
+    fn plain_integer(&self, event: &OutputEvent<'_>, at: usize) -> Option<i64> {
+        self.mapping.columns[at].live.plain_integer(event.field_bytes(self.slots[at]?))
+    }
+
     fn no_key(&self) -> Cause {
         let message =
             "the event has no key for the key column; name its fields under deduplication.keyFields".to_owned();
@@ -150,6 +155,10 @@ impl<'a, C: LiveColumn> Rows<'a, C> {
             let mut failed = None;
             keys.push(|bytes| {
                 for at in &self.mapping.key {
+                    if let Some(value) = self.plain_integer(&event, *at) {
+                        column::append_integer(bytes, value);
+                        continue;
+                    }
                     match self.value(&event, *at) {
                         Ok(value) => value.append_key(bytes),
                         Err(cause) => failed = Some(cause),
@@ -163,13 +172,26 @@ impl<'a, C: LiveColumn> Rows<'a, C> {
         Ok(keys)
     }
 
+    /// Whether the events' keys are whole numbers, each greater than the one before: no key comes twice, and lane order
+    /// is key order. So it is where events create things; elsewhere the first few events say no.
+    fn counts_up(&self) -> bool {
+        let [at] = self.mapping.key[..] else { return false };
+        let mut last = None;
+        self.batch.events().all(|event| {
+            let key = self.plain_integer(&event, at);
+            let greater = key.is_some() && key > last;
+            last = key;
+            greater
+        })
+    }
+
     /// The events to write in the first try, reduced and sorted; none if an event has no key and must be found.
     ///
     /// # Errors
     /// [`SinkError::DedupKeyCollision`].
     pub fn reduced(&self, unique: UniqueKeys) -> Result<Option<Vec<usize>>, SinkError> {
         let mode = self.mapping.mode;
-        if mode == ConflictMode::Append {
+        if mode == ConflictMode::Append || self.counts_up() {
             return Ok(Some((0..self.batch.len()).collect()));
         }
         let Ok(keys) = self.keys() else { return Ok(None) };
@@ -197,24 +219,6 @@ impl<'a, C: LiveColumn> Rows<'a, C> {
         let repeats = |at: &usize| keys.key(order[*at]) == keys.key(order[*at - 1]);
         let cuts = (1..order.len()).filter(repeats).collect();
         Ok(Some((order, cuts)))
-    }
-
-    /// Some events, reduced, in the order in which they were given.
-    ///
-    /// # Errors
-    /// Why an event has no key.
-    pub fn reduced_in_order(&self, events: &[usize]) -> Result<Vec<usize>, Cause> {
-        if self.mapping.mode == ConflictMode::Append {
-            return Ok(events.to_vec());
-        }
-        let mut keys = RowKeys::with_capacity(events.len());
-        for event in events {
-            let key = self.key_bytes(*event)?.unwrap_or_default();
-            keys.push(|bytes| bytes.extend_from_slice(&key));
-        }
-        let mut kept = reduce(self.mapping.mode, &keys, &Chosen { rows: self, events });
-        kept.sort_unstable();
-        Ok(kept.into_iter().map(|at| events[at]).collect())
     }
 
     /// The key of one event, as the table compares it; none in `append`.
@@ -262,22 +266,6 @@ pub fn dedup_key(mode: ConflictMode, event: &OutputEvent<'_>) -> Option<hapax_mo
     match mode {
         ConflictMode::Update | ConflictMode::Newer => event.entity_key(),
         ConflictMode::Ignore | ConflictMode::Append => event.event_key(),
-    }
-}
-
-/// Facts about some events, by their index among them.
-struct Chosen<'a, C> {
-    rows: &'a Rows<'a, C>,
-    events: &'a [usize],
-}
-
-impl<C: LiveColumn> RowFacts for Chosen<'_, C> {
-    fn cover(&self, event: usize) -> Cover {
-        self.rows.cover(self.events[event])
-    }
-
-    fn replaces(&self, earlier: usize, later: usize) -> bool {
-        self.rows.replaces(self.events[earlier], self.events[later])
     }
 }
 

@@ -10,6 +10,7 @@ mod live;
 pub(crate) mod plan;
 #[cfg(feature = "postgres")]
 mod pools;
+mod rows;
 mod state;
 mod writer;
 
@@ -30,6 +31,7 @@ pub(crate) use books::{AnyBooks, Place};
 pub(crate) use live::Live;
 #[cfg(feature = "postgres")]
 pub(crate) use pools::make_pools;
+pub(crate) use rows::AnyRows;
 pub(crate) use state::AnyState;
 pub(crate) use writer::Writer;
 

@@ -3,6 +3,7 @@
 mod check;
 mod demo;
 mod dlq;
+mod look;
 mod pause;
 mod reset;
 mod run;
@@ -26,6 +27,11 @@ pub(crate) async fn dispatch(cli: Cli) -> Result<u8, Failure> {
         Command::Run(args) => run::run(&args, shared).await,
         Command::Setup(args) => setup::setup(&args, shared).await,
         Command::Status(args) => status::status(&args, shared).await,
+        Command::Trace(args) => look::trace::trace(&args, shared).await,
+        Command::Stuck(args) => look::stuck::stuck(&args, shared).await,
+        Command::Reconcile(args) => look::reconcile::reconcile(&args, shared).await,
+        Command::Top(args) => look::top::top(&args, shared).await,
+        Command::Tap(args) => look::tap::tap(&args, shared).await,
         Command::Dlq(command) => dlq::dlq(command, shared).await,
         Command::Reset(args) => reset::reset(&args, shared).await,
         Command::Pause(args) => pause::pause(&args, shared).await,
