@@ -16,7 +16,7 @@ use super::super::known_workflow;
 use super::clock::now_ms;
 use super::reader::holds;
 use super::unclear;
-use crate::assemble::{AnyBooks, AnyRows, AnySource, Part, parts, plan};
+use crate::assemble::{AnyBooks, AnyRows, AnySource, Part, lanes, plan};
 use crate::cli::LookChoice;
 use crate::config::checked::GenerateSource;
 use crate::config::{Config, Source};
@@ -38,14 +38,14 @@ pub(super) fn subjects<'a>(config: &'a Config, choice: &LookChoice) -> Result<Ve
         known_workflow(config, workflow)?;
     }
     let is = |wanted: &Option<String>, found: &str| wanted.as_ref().is_none_or(|wanted| wanted == found);
-    let all = parts(config).map(|part| Subject { part, id: part.id(), config });
+    let all = lanes(config).map(|part| Subject { part, id: part.id(), config });
     let chosen: Vec<Subject<'_>> = all
         .filter(|s| {
             is(&choice.workflow, &s.id.workflow) && is(&choice.sink, &s.id.sink) && is(&choice.lane, &s.id.lane)
         })
         .collect();
     if chosen.is_empty() {
-        let known: Vec<String> = parts(config).map(|part| part.id().to_string()).collect();
+        let known: Vec<String> = lanes(config).map(|part| part.id().to_string()).collect();
         return Err(unclear(match known.as_slice() {
             [] => "no workflow is complete: each needs a source and a sink".to_owned(),
             known => format!("no delivery fits; there are {}", known.join(", ")),
