@@ -47,8 +47,7 @@ impl ToSql for ColumnArray<'_> {
         out.put_i32(1);
         let mut nulls = false;
         for event in self.events {
-            let value =
-                self.rows.value(&self.rows.batch.event(*event), self.at).map_err(|cause| Box::new(Refusal(cause)))?;
+            let value = self.rows.value(&self.rows.batch.event(*event), self.at).map_err(Refusal)?;
             let place = out.len();
             out.put_i32(-1);
             if matches!(value, Stored::Null) {

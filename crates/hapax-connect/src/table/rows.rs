@@ -221,24 +221,6 @@ impl<'a, C: LiveColumn> Rows<'a, C> {
         Ok(Some((order, cuts)))
     }
 
-    /// Some events, reduced, in the order in which they were given.
-    ///
-    /// # Errors
-    /// Why an event has no key.
-    pub fn reduced_in_order(&self, events: &[usize]) -> Result<Vec<usize>, Cause> {
-        if self.mapping.mode == ConflictMode::Append {
-            return Ok(events.to_vec());
-        }
-        let mut keys = RowKeys::with_capacity(events.len());
-        for event in events {
-            let key = self.key_bytes(*event)?.unwrap_or_default();
-            keys.push(|bytes| bytes.extend_from_slice(&key));
-        }
-        let mut kept = reduce(self.mapping.mode, &keys, &Chosen { rows: self, events });
-        kept.sort_unstable();
-        Ok(kept.into_iter().map(|at| events[at]).collect())
-    }
-
     /// The key of one event, as the table compares it; none in `append`.
     ///
     /// # Errors
@@ -284,22 +266,6 @@ pub fn dedup_key(mode: ConflictMode, event: &OutputEvent<'_>) -> Option<hapax_mo
     match mode {
         ConflictMode::Update | ConflictMode::Newer => event.entity_key(),
         ConflictMode::Ignore | ConflictMode::Append => event.event_key(),
-    }
-}
-
-/// Facts about some events, by their index among them.
-struct Chosen<'a, C> {
-    rows: &'a Rows<'a, C>,
-    events: &'a [usize],
-}
-
-impl<C: LiveColumn> RowFacts for Chosen<'_, C> {
-    fn cover(&self, event: usize) -> Cover {
-        self.rows.cover(self.events[event])
-    }
-
-    fn replaces(&self, earlier: usize, later: usize) -> bool {
-        self.rows.replaces(self.events[earlier], self.events[later])
     }
 }
 

@@ -120,6 +120,11 @@ impl Subject<'_> {
         plan::contract(&self.source().identity(), &keyer, mode)
     }
 
+    /// Whether its events may be deletes.
+    pub(super) const fn deletes(&self) -> bool {
+        self.part.table().delete_when.is_some()
+    }
+
     /// Where its progress is kept.
     pub(super) fn progress_place(&self) -> ProgressPlace {
         self.part.table().progress
@@ -149,7 +154,14 @@ pub(super) struct StateSide {
 impl StateSide {
     /// Reads it; empty if there is no state store yet.
     pub(super) async fn read(config: &Config) -> Result<Self, Failure> {
-        let Some(mut books) = AnyBooks::of_state(config).await? else { return Ok(Self::default()) };
+        match AnyBooks::of_state(config).await? {
+            Some(mut books) => Self::read_from(&mut books).await,
+            None => Ok(Self::default()),
+        }
+    }
+
+    /// Reads it from a state store that is open.
+    pub(super) async fn read_from(books: &mut AnyBooks) -> Result<Self, Failure> {
         Ok(Self { notes: books.notes().await?, leases: books.leases().await?, pauses: books.pauses().await? })
     }
 
