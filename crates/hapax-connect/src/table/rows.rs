@@ -30,6 +30,9 @@ pub enum Incarnations {
     PerInput(Vec<u32>),
 }
 
+/// Events in the order of writing, and the places in it where a key is the one before again; ascending.
+pub type CutOrder = (Vec<usize>, Vec<usize>);
+
 /// A batch as rows.
 #[derive(Debug)]
 pub struct Rows<'a, C> {
@@ -206,7 +209,7 @@ impl<'a, C: LiveColumn> Rows<'a, C> {
     ///
     /// # Errors
     /// [`SinkError::DedupKeyCollision`].
-    pub fn reduced_with_cuts(&self, unique: UniqueKeys) -> Result<Option<(Vec<usize>, Vec<usize>)>, SinkError> {
+    pub fn reduced_with_cuts(&self, unique: UniqueKeys) -> Result<Option<CutOrder>, SinkError> {
         let mode = self.mapping.mode;
         if mode == ConflictMode::Append {
             return Ok(Some(((0..self.batch.len()).collect(), Vec::new())));

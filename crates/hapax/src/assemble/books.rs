@@ -85,6 +85,15 @@ impl Place {
         }
     }
 
+    /// Whether it is a server, which may be away for a while.
+    pub(crate) const fn is_remote(&self) -> bool {
+        match self {
+            Self::Sqlite(_) => false,
+            #[cfg(feature = "postgres")]
+            Self::Postgres(_) => true,
+        }
+    }
+
     /// Every database that holds progress and letters of a part, each once, in the order of the configuration.
     pub(crate) fn of_all(config: &Config) -> Vec<Self> {
         let mut places = Vec::new();
