@@ -159,6 +159,8 @@ pub struct Batch {
     pub inputs: Inputs,
     unescaped: String,
     events: Vec<EventEntry>,
+    /// How many of the events are deletes: mostly none, and then nobody needs to look at each.
+    deletes: usize,
     cells: Vec<Cell>,
     layout: Layout,
     letters: Vec<(usize, Letter)>,
@@ -314,13 +316,15 @@ impl Batch {
     pub fn push_event(&mut self, input: usize, emit: u16, operation: Operation) -> EventWriter<'_> {
         let input = u32::try_from(input).expect("an epoch has fewer than 2^32 inputs");
         self.events.push(EventEntry { input, emit, operation, entity_key: None, event_key: None });
+        self.deletes += usize::from(operation == Operation::Delete);
         self.cells.resize(self.events.len() * self.width(), Cell::Absent);
         EventWriter { batch: self }
     }
 
     /// Takes the last event back: its input died or was filtered after all.
     pub fn pop_event(&mut self) {
-        self.events.pop();
+        let popped = self.events.pop();
+        self.deletes -= usize::from(popped.is_some_and(|entry| entry.operation == Operation::Delete));
         self.cells.truncate(self.events.len() * self.width());
     }
 
@@ -330,6 +334,7 @@ impl Batch {
         self.inputs.entries.clear();
         self.unescaped.clear();
         self.events.clear();
+        self.deletes = 0;
         self.cells.clear();
         self.letters.clear();
         self.filtered = 0;
@@ -457,7 +462,9 @@ impl EventWriter<'_> {
     /// Sets what the event asks of its row.
     pub fn set_operation(&mut self, operation: Operation) {
         if let Some(entry) = self.batch.events.last_mut() {
+            self.batch.deletes -= usize::from(entry.operation == Operation::Delete);
             entry.operation = operation;
+            self.batch.deletes += usize::from(operation == Operation::Delete);
         }
     }
 
@@ -500,7 +507,7 @@ impl<'a> OutputEvent<'a> {
     #[must_use]
     #[inline]
     pub fn operation(&self) -> Operation {
-        self.entry().operation
+        if self.batch.deletes == 0 { Operation::Upsert } else { self.entry().operation }
     }
 
     /// Names the thing: the row to overwrite.
@@ -606,6 +613,25 @@ mod tests {
         }
         assert_eq!(event.position(), Position::at(9));
         assert_eq!(event.payload(), r#"{"n":12.50,"t":"x","j":[1]}"#);
+    }
+
+    /// Goal: what an event asks is told, whether or not others ask the same. Method: a delete that comes and goes.
+    #[test]
+    fn a_delete_is_told_from_the_others() {
+        let mut batch = Batch::new(layout(1));
+        batch.inputs.push(Position::at(0), b"{}");
+        batch.push_event(0, 0, Operation::Upsert);
+        batch.push_event(0, 1, Operation::Upsert).set_operation(Operation::Delete);
+        batch.push_event(0, 2, Operation::Delete).set_operation(Operation::Upsert);
+        let told = |batch: &Batch| batch.events().map(|event| event.operation()).collect::<Vec<_>>();
+        assert_eq!(told(&batch), [Operation::Upsert, Operation::Delete, Operation::Upsert]);
+        batch.pop_event();
+        batch.pop_event();
+        assert_eq!((told(&batch), batch.deletes), (vec![Operation::Upsert], 0));
+        batch.push_event(0, 1, Operation::Delete);
+        assert_eq!(told(&batch), [Operation::Upsert, Operation::Delete]);
+        batch.clear();
+        assert_eq!(batch.deletes, 0);
     }
 
     /// Goal: a buffered event stays far below a kilobyte beyond its payload. Method: count the buffer's memory.

@@ -255,6 +255,12 @@ pub struct Pause {
 }
 
 impl Pause {
+    /// Until it is resumed, for no reason given.
+    #[must_use]
+    pub fn new(workflow: &str, by: &str, since_ms: u64) -> Self {
+        Self { workflow: workflow.to_owned(), by: by.to_owned(), why: String::new(), since_ms, until_ms: None }
+    }
+
     /// Whether it holds at `now_ms`.
     #[must_use]
     pub fn holds(&self, now_ms: u64) -> bool {

@@ -14,6 +14,7 @@ pub mod letters;
 pub mod memory;
 pub mod pipeline;
 pub mod reduce;
+pub mod rows;
 pub mod runtime;
 pub mod sink;
 pub mod source;

@@ -1,8 +1,12 @@
 //! The command line: what the user typed, and nothing decided yet.
 
+mod look;
+
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+
+pub(crate) use look::{LookChoice, ReconcileArgs, StuckArgs, TapArgs, TopArgs, TraceArgs};
 
 /// Delivers every event once, and lets you try to break it.
 #[derive(Debug, Parser)]
@@ -55,11 +59,25 @@ pub(crate) enum Command {
     Setup(SetupArgs),
     /// Show how each delivery stands: progress, ledger, dead letters, who works on it.
     Status(StatusArgs),
+    /// Tell the story of one input or one key: where it is, in which epoch, its dead letter, its row, and a verdict.
+    Trace(TraceArgs),
+    /// Say what waits, since when, why, and whose turn it is.
+    Stuck(StuckArgs),
+    /// Count the target against the epoch log and the ledger, and name the first difference.
+    Reconcile(ReconcileArgs),
+    /// Watch all deliveries live: rates, lag, dead letters, workers.
+    Top(TopArgs),
+    /// Show events as a workflow sees them, without delivering any.
+    Tap(TapArgs),
     /// Look at dead letters, replay them or discard them; no worker needs to be alive.
     #[command(subcommand)]
     Dlq(DlqCommand),
     /// Move a delivery's position, accept a changed contract, or take over a renamed workflow's progress.
     Reset(ResetArgs),
+    /// Ask the workers of a workflow to deliver what they have read and read no more, until `resume`.
+    Pause(PauseArgs),
+    /// Let a paused workflow go on.
+    Resume(ResumeArgs),
     /// Show the configuration as it is understood, or its JSON Schema.
     #[command(subcommand)]
     Config(ConfigCommand),
@@ -228,6 +246,26 @@ pub(crate) struct ResetArgs {
     pub(crate) adopt: Option<String>,
     #[command(flatten)]
     pub(crate) doing: Doing,
+}
+
+/// `hapax pause`.
+#[derive(Debug, Args)]
+pub(crate) struct PauseArgs {
+    /// The workflow.
+    pub(crate) workflow: String,
+    /// Go on by itself after so long, such as 10m or 2h.
+    #[arg(long = "for", value_name = "DURATION")]
+    pub(crate) lasting: Option<String>,
+    /// Why, for those who wonder.
+    #[arg(long, value_name = "TEXT", default_value = "", hide_default_value = true)]
+    pub(crate) why: String,
+}
+
+/// `hapax resume`.
+#[derive(Debug, Args)]
+pub(crate) struct ResumeArgs {
+    /// The workflow.
+    pub(crate) workflow: String,
 }
 
 /// `hapax config …`.

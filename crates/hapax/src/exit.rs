@@ -11,6 +11,8 @@ pub(crate) struct Failure {
     pub(crate) code: Option<&'static str>,
     /// What happened, where, and the cure.
     pub(crate) message: String,
+    /// Whether it may pass by itself: a database that is away.
+    pub(crate) may_pass: bool,
 }
 
 /// Usage or configuration.
@@ -19,7 +21,12 @@ pub(crate) const USAGE: u8 = 2;
 impl Failure {
     /// A failure that ends with code 1.
     pub(crate) fn new(code: &'static str, message: impl Into<String>) -> Self {
-        Self { exit_code: 1, code: Some(code), message: message.into() }
+        Self { exit_code: 1, code: Some(code), message: message.into(), may_pass: false }
+    }
+
+    /// A configuration with problems, which have their own codes.
+    pub(crate) fn problems(message: String) -> Self {
+        Self { exit_code: USAGE, code: None, message, may_pass: false }
     }
 
     /// The same failure with another exit code.
@@ -47,12 +54,19 @@ impl From<hapax_engine::sink::SinkError> for Failure {
             Reaction::Fenced => 4,
             Reaction::Stop(code) => code,
         };
-        Self { exit_code, code: Some(error.code()), message: error.to_string() }
+        let may_pass = matches!(error.reaction(), Reaction::Retry);
+        Self { exit_code, code: Some(error.code()), message: error.to_string(), may_pass }
     }
 }
 
 impl From<hapax_engine::source::SourceError> for Failure {
     fn from(error: hapax_engine::source::SourceError) -> Self {
         Self::new(error.code(), error.to_string())
+    }
+}
+
+impl From<Failure> for hapax_engine::runtime::Stop {
+    fn from(failure: Failure) -> Self {
+        Self { exit_code: failure.exit_code, code: failure.code.unwrap_or("HX5009"), message: failure.message }
     }
 }

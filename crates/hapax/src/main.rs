@@ -3,12 +3,16 @@
 #[macro_use]
 mod output;
 
+#[cfg(feature = "http")]
+mod alert;
 mod assemble;
 mod cli;
 mod commands;
 mod config;
 mod exit;
 mod logging;
+mod roster;
+mod serve;
 
 use std::process::ExitCode;
 

@@ -1,5 +1,6 @@
-//! The real program, run as a new user runs it: fresh folders, real files, real SQLite databases.
+//! The real program, run as a new user runs it: fresh folders, real files, real databases.
 
+mod alerts;
 mod bad_configuration;
 mod bad_files;
 mod bad_input;
@@ -10,10 +11,21 @@ mod dlq;
 mod follow;
 mod gone_back;
 mod guarantees;
+mod looking;
+#[cfg(feature = "postgres")]
+mod looking_postgres;
+mod pages;
+mod pause;
+#[cfg(feature = "postgres")]
+mod postgres;
+mod reconcile;
+mod reload;
 mod reset;
 mod run;
 mod setup;
 mod show;
 mod status;
+mod trace;
 mod two_workers;
+mod web;
 mod world;

@@ -286,8 +286,17 @@ impl Worker {
 
     /// Asks it to end.
     pub(crate) fn terminate(&self) {
+        self.signal(rustix::process::Signal::TERM);
+    }
+
+    /// Asks it to read its configuration again.
+    pub(crate) fn hang_up(&self) {
+        self.signal(rustix::process::Signal::HUP);
+    }
+
+    fn signal(&self, signal: rustix::process::Signal) {
         let id = rustix::process::Pid::from_child(&self.child);
-        rustix::process::kill_process(id, rustix::process::Signal::TERM).expect("the signal is sent");
+        rustix::process::kill_process(id, signal).expect("the signal is sent");
     }
 
     /// Waits for its end; its exit code and everything it said.

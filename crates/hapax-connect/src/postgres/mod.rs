@@ -23,6 +23,7 @@ pub mod letters;
 mod memory;
 mod moment;
 pub mod progress;
+pub mod read;
 mod replay;
 #[cfg(test)]
 mod rig;

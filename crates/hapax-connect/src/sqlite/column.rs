@@ -8,6 +8,7 @@ use hapax_sql::sqlite::quote_identifier;
 use super::convert::{self, Stored};
 use super::schema::{Affinity, SqliteColumn};
 use crate::table::column::{LiveColumn, VersionBytes};
+use crate::table::number::short_integer;
 
 impl LiveColumn for SqliteColumn {
     type Value<'a> = Stored<'a>;
@@ -58,6 +59,16 @@ impl LiveColumn for SqliteColumn {
     #[inline]
     fn field<'a>(&self, value: FieldBytes<'a>) -> Result<Stored<'a>, Cause> {
         convert::field(self, value)
+    }
+
+    #[inline]
+    fn plain_integer(&self, value: FieldBytes<'_>) -> Option<i64> {
+        if let FieldBytes::Number(text) = value
+            && matches!(self.affinity, Affinity::Integer | Affinity::Numeric)
+        {
+            return short_integer(text);
+        }
+        None
     }
 
     #[inline]

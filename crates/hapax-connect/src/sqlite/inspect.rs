@@ -153,7 +153,10 @@ fn read_at_version(
     Ok((mapping, row_numbers, version))
 }
 
-fn read(connection: &Connection, config: &SqliteSinkConfig) -> Result<(Mapping<SqliteColumn>, RowNumbers), SinkError> {
+pub(super) fn read(
+    connection: &Connection,
+    config: &SqliteSinkConfig,
+) -> Result<(Mapping<SqliteColumn>, RowNumbers), SinkError> {
     let refuse =
         |unfit: Unfit| SinkError::Unfit { code: unfit.code, target: config.target_name(), message: unfit.message };
     quote_identifier(&config.table.name)

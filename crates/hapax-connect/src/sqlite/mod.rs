@@ -15,6 +15,7 @@ pub mod idempotent;
 pub mod inspect;
 pub mod letters;
 pub mod progress;
+pub mod read;
 mod replay;
 #[cfg(test)]
 mod rig;

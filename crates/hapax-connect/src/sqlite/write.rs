@@ -167,14 +167,17 @@ impl<'c, 'r> Writer<'c, 'r> {
     }
 
     /// Adds an event; writes as soon as a statement is full. Events keep their order.
+    #[inline]
     fn add(&mut self, event: usize) -> Result<(), Trouble> {
-        let shape = self.shape_of(event).map_err(|_| Trouble::Refused)?;
-        if shape != self.current {
-            self.flush()?;
-            self.current = shape;
+        if !self.is_as_before(&self.rows.batch.event(event)) {
+            let shape = self.shape_of(event).map_err(|_| Trouble::Refused)?;
+            if shape != self.current {
+                self.flush()?;
+                self.current = shape;
+            }
         }
         self.run.push(event);
-        if self.run.len() == self.shapes[shape].per_statement { self.flush() } else { Ok(()) }
+        if self.run.len() == self.shapes[self.current].per_statement { self.flush() } else { Ok(()) }
     }
 
     /// Writes what waits.
@@ -238,12 +241,8 @@ impl<'c, 'r> Writer<'c, 'r> {
     }
 
     /// The shape of an event, as an index of `shapes`.
-    #[inline]
     fn shape_of(&mut self, event: usize) -> Result<usize, Cause> {
         let event = self.rows.batch.event(event);
-        if self.is_as_before(&event) {
-            return Ok(self.current);
-        }
         let kind = self.rows.kind(&event)?;
         self.rows.absent(&event, kind, &mut self.absent);
         let same = |prepared: &Prepared<'_>| prepared.shape.kind == kind && prepared.shape.absent == self.absent;

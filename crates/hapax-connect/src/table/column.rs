@@ -81,6 +81,11 @@ pub trait LiveColumn: Debug + Clone + PartialEq + Send + Sync + 'static {
     /// # Errors
     /// Why the event is rejected: the value cannot be kept exactly, or is missing where one must be.
     fn field<'a>(&self, value: FieldBytes<'a>) -> Result<Self::Value<'a>, Cause>;
+    /// The whole number that this column stores for a field, where that is plain to see: the commonest key, without a
+    /// detour. `field` says the same, and [`append_integer`] makes its key.
+    fn plain_integer(&self, _value: FieldBytes<'_>) -> Option<i64> {
+        None
+    }
     /// A key as this column stores it.
     fn key<'a>(&self, key: KeyHash) -> Self::Value<'a>;
     /// A version made from a position.

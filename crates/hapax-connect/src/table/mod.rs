@@ -12,6 +12,7 @@ pub mod life;
 pub mod live;
 pub mod mapping;
 pub mod number;
+pub mod read;
 pub mod replay;
 pub mod rows;
 #[cfg(test)]

@@ -3,7 +3,6 @@
 //! Pure. Not here: which column takes which kind of number (each dialect's `convert`).
 
 /// A whole number of at most eighteen digits, which cannot overflow.
-#[inline]
 #[must_use]
 pub fn short_integer(bytes: &[u8]) -> Option<i64> {
     let (negative, digits) = bytes.strip_prefix(b"-").map_or((false, bytes), |rest| (true, rest));

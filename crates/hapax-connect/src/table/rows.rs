@@ -98,11 +98,13 @@ impl<'a, C: LiveColumn> Rows<'a, C> {
 
     /// Whether `absent` are the columns that an event leaves out which is to be written.
     #[inline]
+    #[must_use]
     pub fn lacks_just(&self, event: &OutputEvent<'_>, absent: &AbsentSet) -> bool {
         self.optional.iter().all(|(at, slot)| slot.is_none_or(|slot| !event.has(slot)) == absent.contains(*at))
     }
 
     /// Where the field that feeds column `at` is in the batch, if a field does and the batch has it.
+    #[must_use]
     pub fn slot(&self, at: usize) -> Option<usize> {
         self.slots[at]
     }
@@ -138,6 +140,11 @@ impl<'a, C: LiveColumn> Rows<'a, C> {
         dedup_key(self.mapping.mode, event)
     }
 
+    #[inline]
+    fn plain_integer(&self, event: &OutputEvent<'_>, at: usize) -> Option<i64> {
+        self.mapping.columns[at].live.plain_integer(event.field_bytes(self.slots[at]?))
+    }
+
     fn no_key(&self) -> Cause {
         let message =
             "the event has no key for the key column; name its fields under deduplication.keyFields".to_owned();
@@ -151,6 +158,10 @@ impl<'a, C: LiveColumn> Rows<'a, C> {
             let mut failed = None;
             keys.push(|bytes| {
                 for at in &self.mapping.key {
+                    if let Some(value) = self.plain_integer(&event, *at) {
+                        column::append_integer(bytes, value);
+                        continue;
+                    }
                     match self.value(&event, *at) {
                         Ok(value) => value.append_key(bytes),
                         Err(cause) => failed = Some(cause),
@@ -164,13 +175,26 @@ impl<'a, C: LiveColumn> Rows<'a, C> {
         Ok(keys)
     }
 
+    /// Whether the events' keys are whole numbers, each greater than the one before: no key comes twice, and lane order
+    /// is key order. So it is where events create things; elsewhere the first few events say no.
+    fn counts_up(&self) -> bool {
+        let [at] = self.mapping.key[..] else { return false };
+        let mut last = None;
+        self.batch.events().all(|event| {
+            let key = self.plain_integer(&event, at);
+            let greater = key.is_some() && key > last;
+            last = key;
+            greater
+        })
+    }
+
     /// The events to write in the first try, reduced and sorted; none if an event has no key and must be found.
     ///
     /// # Errors
     /// [`SinkError::DedupKeyCollision`].
     pub fn reduced(&self, unique: UniqueKeys) -> Result<Option<Vec<usize>>, SinkError> {
         let mode = self.mapping.mode;
-        if mode == ConflictMode::Append {
+        if mode == ConflictMode::Append || self.counts_up() {
             return Ok(Some((0..self.batch.len()).collect()));
         }
         let Ok(keys) = self.keys() else { return Ok(None) };

@@ -15,7 +15,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, watch};
 use tokio::time::Instant;
 
 use super::commit::{Committer, News};
-use super::lease::HeldLease;
+use super::lease::{HeldLease, becomes};
 use super::look::{Claimed, gap_cure};
 use super::meter::Bound;
 use super::{Control, DeliveryEnd, Settings, Stop, now_ms, point, stopping};
@@ -51,6 +51,14 @@ enum Ending {
     Failed(Stop),
 }
 
+/// Why a paused filler looks up.
+enum Rested {
+    /// What was read comes first.
+    DeliverFirst,
+    GoOn,
+    CommitterGone,
+}
+
 pub(super) struct Filler<S> {
     settings: Settings,
     source: S,
@@ -60,6 +68,10 @@ pub(super) struct Filler<S> {
     last_commit: Instant,
     /// Fields that no column takes, each named in the log once.
     named: HashSet<String>,
+    /// Whether a person has paused the workflow.
+    paused: watch::Receiver<bool>,
+    /// Whether the filler rests because of that, with everything committed.
+    rests: watch::Sender<bool>,
 }
 
 /// The buffer that is being filled.
@@ -73,7 +85,13 @@ struct Buffer {
 }
 
 impl<S: Source> Filler<S> {
-    pub(super) fn new(settings: &Settings, source: S, control: &Control, claimed: Claimed) -> Self {
+    pub(super) fn new(
+        settings: &Settings,
+        source: S,
+        control: &Control,
+        claimed: Claimed,
+        paused: watch::Receiver<bool>,
+    ) -> Self {
         let Claimed { progress } = claimed;
         Self {
             settings: settings.clone(),
@@ -83,6 +101,8 @@ impl<S: Source> Filler<S> {
             from: progress.bookmark,
             last_commit: Instant::now(),
             named: HashSet::new(),
+            paused,
+            rests: watch::Sender::new(false),
         }
     }
 
@@ -140,7 +160,7 @@ impl<S: Source> Filler<S> {
         let mut backoff = Backoff::new(&self.settings.retries);
         let mut poll_after = Instant::now();
         let mut hold_at = Instant::now() + HOLD_INTERVAL;
-        let mut stop = self.control.stop.clone();
+        let (mut stop, mut paused) = (self.control.stop.clone(), self.paused.clone());
         let mut acked = None;
         loop {
             self.control.meter.turned();
@@ -152,6 +172,13 @@ impl<S: Source> Filler<S> {
                 return None;
             }
             self.ack(news, &mut acked).await;
+            if *self.paused.borrow() {
+                match self.rest(slots, to).await {
+                    Rested::DeliverFirst => return None,
+                    Rested::CommitterGone => return Some(Ending::CommitterGone),
+                    Rested::GoOn => continue,
+                }
+            }
             if Instant::now() >= hold_at {
                 hold_at = Instant::now() + HOLD_INTERVAL;
                 if let Some(ending) = self.still_held().await {
@@ -169,6 +196,7 @@ impl<S: Source> Filler<S> {
                 biased;
                 () = to.closed() => return Some(Ending::CommitterGone),
                 _ = stop.wait_for(|stop| *stop) => continue,
+                () = becomes(&mut paused, true) => continue,
                 polled = self.source.poll(&mut buffer.batch.inputs, room), if Instant::now() >= poll_after => polled,
                 () = tokio::time::sleep_until(poll_after), if Instant::now() < poll_after => continue,
                 () = wait_for_slot(slots, due_at), if due_at.is_some() => continue,
@@ -178,11 +206,7 @@ impl<S: Source> Filler<S> {
             let incarnation = if at_boundary { before } else { self.source.bookmark().incarnation };
             self.take_in(pipeline, buffer, first, &incarnation);
             match polled {
-                Ok(Polled::Records | Polled::Idle) if backoff.attempts() > 0 => {
-                    backoff.succeeded();
-                    self.control.meter.recovered();
-                }
-                Ok(Polled::Records | Polled::Idle) => {}
+                Ok(Polled::Records | Polled::Idle) => self.source_answered(&mut backoff),
                 Ok(Polled::Boundary) => buffer.full = true,
                 Ok(Polled::End) => return Some(Ending::Exhausted),
                 Err(error) => match self.source_failed(&error, &mut backoff) {
@@ -191,6 +215,31 @@ impl<S: Source> Filler<S> {
                 },
             }
             tokio::task::yield_now().await;
+        }
+    }
+
+    /// Paused by a person: waits for the last commit, then for the word to go on. The lease is kept meanwhile.
+    async fn rest(&mut self, slots: &Semaphore, to: &mpsc::Sender<Filled>) -> Rested {
+        if self.source.bookmark() != self.from {
+            return Rested::DeliverFirst;
+        }
+        let (mut stop, mut paused) = (self.control.stop.clone(), self.paused.clone());
+        let (meter, id, rests) = (&self.control.meter, &self.settings.id, &self.rests);
+        let resting = async {
+            drop(slots.acquire().await);
+            tracing::info!(delivery = %id, "paused: what was read is delivered; `hapax resume {}` lets it go on", id.workflow);
+            meter.set_state("paused");
+            rests.send_replace(true);
+            becomes(&mut paused, false).await;
+            tracing::info!(delivery = %id, "resumed");
+            meter.set_state("running");
+            rests.send_replace(false);
+        };
+        tokio::select! {
+            biased;
+            () = to.closed() => Rested::CommitterGone,
+            _ = stop.wait_for(|stop| *stop) => Rested::GoOn,
+            () = resting => Rested::GoOn,
         }
     }
 
@@ -308,6 +357,13 @@ impl<S: Source> Filler<S> {
         gap_cure(&self.settings.id)
     }
 
+    fn source_answered(&self, backoff: &mut Backoff) {
+        if backoff.attempts() > 0 {
+            backoff.succeeded();
+            self.control.meter.recovered();
+        }
+    }
+
     fn source_failed(&self, error: &SourceError, backoff: &mut Backoff) -> Result<Duration, Ending> {
         let give_up = |exit_code, message| Ending::Failed(Stop::new(exit_code, error.code(), message));
         match error.reaction() {
@@ -370,8 +426,10 @@ pub(super) async fn run_both<S: Source, K: TransactionalSink, T: StateStore + Cl
     let (to, from) = mpsc::channel(1);
     let (give_back, used) = mpsc::channel(1);
     let news = committer.news();
+    let rests = filler.rests.subscribe();
     let committing = tokio::spawn(committer.run(from, give_back));
     let ending = tokio::select! {
+        never = lease.note_rests(rests) => match never {},
         ending = filler.run(to, news, used) => ending,
         () = lease.lost() => Ending::Failed(Stop::new(4, "HX4009", "another worker took the lease of this delivery over")),
     };

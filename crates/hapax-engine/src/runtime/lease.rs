@@ -1,13 +1,15 @@
 //! Manners: a second worker stands by instead of fencing the first. Safety never rests on the lease.
 
+use std::convert::Infallible;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use tokio::sync::Notify;
+use tokio::sync::{Notify, watch};
 
-use super::{Control, Settings, Stop, sleep_or_stop, stopping};
-use crate::state::{Lease, StateStore, TakeOver};
+use super::meter::TakenBy;
+use super::{Control, Settings, Stop, note, sleep_or_stop, stopping};
+use crate::state::{Lease, StateError, StateStore, TakeOver};
 
 /// A lease that is renewed in the background until it is released, lost or dropped.
 pub(super) struct HeldLease<T> {
@@ -15,12 +17,31 @@ pub(super) struct HeldLease<T> {
     state: Option<T>,
     heartbeat: Option<tokio::task::JoinHandle<()>>,
     lost: Arc<Lost>,
+    /// Whether a person has paused the workflow, as the last heartbeat found it.
+    paused: watch::Receiver<bool>,
 }
 
 #[derive(Default)]
 struct Lost {
     flag: AtomicBool,
     noticed: Notify,
+}
+
+/// Why a paused delivery waits no longer.
+pub(super) enum SatOut {
+    /// It is not paused.
+    GoOn,
+    /// The process was asked to end.
+    Asked,
+    /// Another worker took the lease.
+    Lost,
+}
+
+/// Returns once `watched` is `wanted`; never, if nobody is left to say so. Cancel-safe.
+pub(super) async fn becomes(watched: &mut watch::Receiver<bool>, wanted: bool) {
+    if watched.wait_for(|now| *now == wanted).await.is_err() {
+        std::future::pending().await
+    }
 }
 
 /// Waits until the lease is ours. `None`: the process was asked to end first.
@@ -31,20 +52,18 @@ pub(super) async fn stand_by<T: StateStore + Clone>(
 ) -> Result<Option<HeldLease<T>>, Stop> {
     let lost = Arc::new(Lost::default());
     let Some(mut store) = state.cloned() else {
-        return Ok(Some(HeldLease { settings: settings.clone(), state: None, heartbeat: None, lost }));
+        let paused = watch::Sender::new(false).subscribe();
+        return Ok(Some(HeldLease { settings: settings.clone(), state: None, heartbeat: None, lost, paused }));
     };
     let mut said = false;
     let mut backoff = crate::backoff::Backoff::new(&settings.retries);
     while !stopping(control) {
-        match store.lease(&settings.id, settings.lease, settings.take_over).await {
+        match take(settings, &mut store, control).await {
             Ok(Lease::Ours) => {
-                let heartbeat = tokio::spawn(renew(settings.clone(), store.clone(), Arc::clone(&lost)));
-                return Ok(Some(HeldLease {
-                    settings: settings.clone(),
-                    state: Some(store),
-                    heartbeat: Some(heartbeat),
-                    lost,
-                }));
+                if said {
+                    control.meter.taken_over(TakenBy::Standby);
+                }
+                return Ok(Some(hold(settings, store, lost).await));
             }
             Ok(Lease::Held { by, remaining }) => {
                 backoff.succeeded();
@@ -69,9 +88,43 @@ pub(super) async fn stand_by<T: StateStore + Clone>(
     Ok(None)
 }
 
-async fn renew<T: StateStore>(settings: Settings, mut store: T, lost: Arc<Lost>) {
+/// Asks for the lease, and takes it from another only if a person said so.
+async fn take<T: StateStore>(settings: &Settings, store: &mut T, control: &Control) -> Result<Lease, StateError> {
+    let asked = store.lease(&settings.id, settings.lease, TakeOver::Never).await?;
+    match (asked, settings.take_over) {
+        (Lease::Held { by, .. }, TakeOver::Now) => {
+            tracing::info!(delivery = %settings.id, holder = by, "taking the lease over");
+            control.meter.taken_over(TakenBy::Force);
+            store.lease(&settings.id, settings.lease, TakeOver::Now).await
+        }
+        (asked, TakeOver::Now | TakeOver::Never) => Ok(asked),
+    }
+}
+
+/// Keeps a lease that was just taken.
+async fn hold<T: StateStore + Clone>(settings: &Settings, mut store: T, lost: Arc<Lost>) -> HeldLease<T> {
+    // Whoever cannot tell yet does not work against a person's word; the next heartbeat asks again.
+    let (tell, paused) = watch::channel(true);
+    ask_paused(settings, &mut store, &tell).await;
+    let heartbeat = tokio::spawn(renew(settings.clone(), store.clone(), Arc::clone(&lost), tell));
+    HeldLease { settings: settings.clone(), state: Some(store), heartbeat: Some(heartbeat), lost, paused }
+}
+
+async fn ask_paused<T: StateStore>(settings: &Settings, store: &mut T, tell: &watch::Sender<bool>) {
+    match store.paused(&settings.id.workflow).await {
+        Ok(paused) => {
+            tell.send_if_modified(|was| std::mem::replace(was, paused) != paused);
+        }
+        Err(error) => {
+            tracing::warn!(delivery = %settings.id, %error, "the state store does not tell whether it is paused")
+        }
+    }
+}
+
+async fn renew<T: StateStore>(settings: Settings, mut store: T, lost: Arc<Lost>, tell: watch::Sender<bool>) {
     loop {
         tokio::time::sleep(settings.lease / 3).await;
+        ask_paused(&settings, &mut store, &tell).await;
         match store.lease(&settings.id, settings.lease, TakeOver::Never).await {
             Ok(Lease::Ours) => {}
             Ok(Lease::Held { by, .. }) => {
@@ -95,6 +148,43 @@ impl<T: StateStore> HeldLease<T> {
             }
             noticed.await;
         }
+    }
+
+    /// Whether a person has paused the workflow.
+    pub(super) fn paused(&self) -> watch::Receiver<bool> {
+        self.paused.clone()
+    }
+
+    /// Before anything is claimed: waits until the workflow is not paused.
+    pub(super) async fn sit_out(&self, control: &Control) -> SatOut
+    where
+        T: Clone,
+    {
+        let (mut paused, mut stop) = (self.paused.clone(), control.stop.clone());
+        if !*paused.borrow() {
+            return SatOut::GoOn;
+        }
+        tracing::info!(delivery = %self.settings.id, "paused; `hapax resume {}` lets it go on", self.settings.id.workflow);
+        control.meter.set_state("paused");
+        note(&self.settings, self.state.clone().as_mut(), "paused", None).await;
+        tokio::select! {
+            biased;
+            _ = stop.wait_for(|stop| *stop) => SatOut::Asked,
+            () = self.lost() => SatOut::Lost,
+            () = becomes(&mut paused, false) => SatOut::GoOn,
+        }
+    }
+
+    /// Notes whether the delivery rests or runs, whenever that changes. Never ends.
+    pub(super) async fn note_rests(&self, mut rests: watch::Receiver<bool>) -> Infallible
+    where
+        T: Clone,
+    {
+        while rests.changed().await.is_ok() {
+            let word = if *rests.borrow_and_update() { "paused" } else { "running" };
+            note(&self.settings, self.state.clone().as_mut(), word, None).await;
+        }
+        std::future::pending().await
     }
 
     /// Asks the store whether the lease is still ours; without a store nobody else can have one.

@@ -216,6 +216,12 @@ impl Meter {
         self.troubled(stop.code, &stop.message);
     }
 
+    /// The target is away before the delivery could begin: it waits, and will try again.
+    pub fn waits_to_start(&self) {
+        self.set_state("waiting");
+        self.retried();
+    }
+
     pub(super) fn set_state(&self, word: &str) {
         self.with(|inner| {
             if matches!(word, "running" | "standby" | "paused") {

@@ -186,6 +186,11 @@ where
         Ok(None) => return Turn::Ended(DeliveryEnd::Drained),
         Err(stop) => return Turn::Ended(DeliveryEnd::Stopped(stop)),
     };
+    match lease.sit_out(control).await {
+        lease::SatOut::GoOn => {}
+        lease::SatOut::Asked => return Turn::Ended(finish(lease, &settings, state, DeliveryEnd::Drained).await),
+        lease::SatOut::Lost => return Turn::ClaimAgain(Box::new(Delivery { settings, source, sink, state })),
+    }
     let started = look::look_and_claim(&settings, &mut source, &mut sink, state.as_mut(), control).await;
     let claimed = match started {
         Ok(Some(claimed)) => claimed,
@@ -195,7 +200,7 @@ where
     note(&settings, state.as_mut(), "running", None).await;
     control.meter.set_state("running");
     let committer = commit::Committer::new(&settings, sink, state.clone(), control, claimed.clone());
-    let filler = fill::Filler::new(&settings, source, control, claimed);
+    let filler = fill::Filler::new(&settings, source, control, claimed, lease.paused());
     let (source, sink, end) = fill::run_both(filler, committer, &lease).await;
     let fenced = matches!(&end, DeliveryEnd::Stopped(stop) if stop.exit_code == 4);
     if fenced {

@@ -30,16 +30,28 @@ struct Lock {
 /// A writer is named before other holders. None if nobody holds a lock, or the system does not tell.
 #[must_use]
 pub fn holder(path: &Path) -> Option<String> {
-    let text = fs::read_to_string("/proc/locks").ok()?;
-    let main = fs::metadata(path).ok()?;
-    let shared = fs::metadata(beside(path, "-shm")).ok();
-    let files = Files { main: main.ino(), shared: shared.map(|found| found.ino()), device: main.dev() };
     let own = std::process::id();
-    let mut locks: Vec<Lock> = text.lines().filter_map(|line| parse(line, &files)).collect();
+    let mut locks = locks(path)?;
     // The strongest first; among equals another process first, since we are the one who waits.
     locks.sort_by_key(|lock| (std::cmp::Reverse(lock.strength), lock.pid == own));
     let found = locks.into_iter().find(|lock| lock.strength > Strength::Shared || lock.pid != own)?;
     Some(describe(found.pid, own))
+}
+
+/// Which other process is writing to the database at `path`, in the words of [`holder`]. Readers are none.
+#[must_use]
+pub fn writer(path: &Path) -> Option<String> {
+    let own = std::process::id();
+    let found = locks(path)?.into_iter().find(|lock| lock.strength == Strength::Writer && lock.pid != own)?;
+    Some(describe(found.pid, own))
+}
+
+fn locks(path: &Path) -> Option<Vec<Lock>> {
+    let text = fs::read_to_string("/proc/locks").ok()?;
+    let main = fs::metadata(path).ok()?;
+    let shared = fs::metadata(beside(path, "-shm")).ok();
+    let files = Files { main: main.ino(), shared: shared.map(|found| found.ino()), device: main.dev() };
+    Some(text.lines().filter_map(|line| parse(line, &files)).collect())
 }
 
 struct Files {

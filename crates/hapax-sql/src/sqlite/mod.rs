@@ -6,6 +6,6 @@ mod quote;
 mod session;
 
 pub use commit::{CommitEnd, checked_commit};
-pub use holder::holder;
+pub use holder::{holder, writer};
 pub use quote::{QuoteError, quote_identifier};
 pub use session::{Open, OpenError, Session, SessionLost};

@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use hapax_connect::file::FileSource;
 use hapax_connect::generate::GenerateSource;
-use hapax_connect::sqlite::state::SqliteState;
+#[cfg(feature = "postgres")]
+use hapax_connect::postgres::{PostgresIdempotentSink, PostgresSink};
 use hapax_connect::sqlite::{SqliteIdempotentSink, SqliteSink};
 use hapax_engine::batch::{Batch, Inputs};
 use hapax_engine::sink::{Claim, Committed, EpochRecord, SinkError, Target, TargetIdentity, TransactionalSink};
@@ -15,6 +16,8 @@ use hapax_model::field::FieldPath;
 use hapax_model::position::{Bookmark, DeliveryId};
 use hapax_model::progress::Progress;
 use hapax_model::transaction::TransactionState;
+
+use super::AnyState;
 
 /// A source of any kind.
 #[derive(Debug)]
@@ -76,7 +79,11 @@ pub(crate) enum AnySink {
     /// Progress in the target, in the same transaction as the data.
     Sqlite(Box<SqliteSink>),
     /// Progress in the state store.
-    SqliteByState(Box<StateProgress<SqliteIdempotentSink, SqliteState>>),
+    SqliteByState(Box<StateProgress<SqliteIdempotentSink, AnyState>>),
+    #[cfg(feature = "postgres")]
+    Postgres(Box<PostgresSink>),
+    #[cfg(feature = "postgres")]
+    PostgresByState(Box<StateProgress<PostgresIdempotentSink, AnyState>>),
 }
 
 macro_rules! each_sink {
@@ -84,6 +91,10 @@ macro_rules! each_sink {
         match $self {
             AnySink::Sqlite($sink) => $answer,
             AnySink::SqliteByState($sink) => $answer,
+            #[cfg(feature = "postgres")]
+            AnySink::Postgres($sink) => $answer,
+            #[cfg(feature = "postgres")]
+            AnySink::PostgresByState($sink) => $answer,
         }
     };
 }

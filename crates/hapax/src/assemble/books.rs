@@ -4,6 +4,8 @@ use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 
+#[cfg(feature = "postgres")]
+use hapax_connect::postgres::PostgresBooks;
 use hapax_connect::sqlite::SqliteBooks;
 use hapax_connect::sqlite::tables::Role;
 use hapax_engine::books::{
@@ -16,24 +18,48 @@ use hapax_model::contract::Contract;
 use hapax_model::mode::ProgressPlace;
 use hapax_model::position::{Bookmark, DeliveryId, Position};
 use hapax_model::progress::{Progress, Witness};
+#[cfg(feature = "postgres")]
+use hapax_sql::postgres::{Limits, PostgresUrl};
 
-use super::Part;
-use crate::config::{Config, StateUrl};
+use super::{Part, parts};
+use crate::config::{Config, StateUrl, Target};
 use crate::exit::Failure;
 
 /// How long a command waits for a worker's transaction to end.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// A database that holds our tables, or could.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+/// A database that holds our tables, or could. Two URLs of one database are one place, whoever logs in.
+#[derive(Debug, Clone)]
 pub(crate) enum Place {
     Sqlite(PathBuf),
+    #[cfg(feature = "postgres")]
+    Postgres(PostgresUrl),
+}
+
+impl PartialEq for Place {
+    fn eq(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Sqlite(a), Self::Sqlite(b)) => a == b,
+            #[cfg(feature = "postgres")]
+            (Self::Postgres(a), Self::Postgres(b)) => a.hosts() == b.hosts() && database(a) == database(b),
+            #[cfg(feature = "postgres")]
+            (Self::Sqlite(_), Self::Postgres(_)) | (Self::Postgres(_), Self::Sqlite(_)) => false,
+        }
+    }
+}
+
+/// The database of a URL: as libpq has it, without one the user's name.
+#[cfg(feature = "postgres")]
+fn database(url: &PostgresUrl) -> Option<&str> {
+    url.database().or(url.user())
 }
 
 impl fmt::Display for Place {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Sqlite(path) => write!(f, "{}", path.display()),
+            #[cfg(feature = "postgres")]
+            Self::Postgres(url) => write!(f, "{url}"),
         }
     }
 }
@@ -41,9 +67,11 @@ impl fmt::Display for Place {
 impl Place {
     /// The database that holds this delivery's progress and letters; none if there is no state store to hold them.
     pub(crate) fn of_part(part: &Part<'_>, config: &Config) -> Option<Self> {
-        match part.sqlite().progress {
-            ProgressPlace::Sink => Some(Self::Sqlite(part.sqlite().path.clone())),
-            ProgressPlace::State => Self::of_state(config),
+        match (part.table().progress, &part.sink.target) {
+            (ProgressPlace::State, _) => Self::of_state(config),
+            (ProgressPlace::Sink, Target::Sqlite(sqlite)) => Some(Self::Sqlite(sqlite.path.clone())),
+            #[cfg(feature = "postgres")]
+            (ProgressPlace::Sink, Target::Postgres(postgres)) => Some(Self::Postgres(postgres.url.clone())),
         }
     }
 
@@ -51,8 +79,21 @@ impl Place {
     pub(crate) fn of_state(config: &Config) -> Option<Self> {
         match &config.state {
             StateUrl::Sqlite(path) => Some(Self::Sqlite(path.clone())),
+            #[cfg(feature = "postgres")]
+            StateUrl::Postgres(url) => Some(Self::Postgres(url.clone())),
             StateUrl::None => None,
         }
+    }
+
+    /// Every database that holds progress and letters of a part, each once, in the order of the configuration.
+    pub(crate) fn of_all(config: &Config) -> Vec<Self> {
+        let mut places = Vec::new();
+        for place in parts(config).filter_map(|part| Self::of_part(&part, config)) {
+            if !places.contains(&place) {
+                places.push(place);
+            }
+        }
+        places
     }
 }
 
@@ -60,6 +101,8 @@ impl Place {
 #[derive(Debug)]
 pub(crate) enum AnyBooks {
     Sqlite(SqliteBooks),
+    #[cfg(feature = "postgres")]
+    Postgres(PostgresBooks),
 }
 
 impl AnyBooks {
@@ -68,6 +111,8 @@ impl AnyBooks {
         match place {
             Place::Sqlite(path) if !path.exists() => Ok(None),
             Place::Sqlite(path) => Ok(Some(Self::Sqlite(SqliteBooks::open(path, BUSY_TIMEOUT).await?))),
+            #[cfg(feature = "postgres")]
+            Place::Postgres(url) => Ok(Some(Self::Postgres(PostgresBooks::open(url, Limits::default()).await?))),
         }
     }
 
@@ -91,6 +136,8 @@ impl AnyBooks {
     pub(crate) async fn make_tables(&mut self, role: Role) -> Result<(), Failure> {
         match self {
             Self::Sqlite(books) => Ok(books.make_tables(role).await?),
+            #[cfg(feature = "postgres")]
+            Self::Postgres(books) => Ok(books.make_tables(postgres_role(role)).await.map(drop)?),
         }
     }
 
@@ -98,7 +145,19 @@ impl AnyBooks {
     pub(crate) async fn drop_tables(&mut self) -> Result<(), Failure> {
         match self {
             Self::Sqlite(books) => Ok(books.drop_tables().await?),
+            #[cfg(feature = "postgres")]
+            Self::Postgres(books) => Ok(books.drop_tables().await?),
         }
+    }
+}
+
+/// What PostgreSQL calls the use of a database.
+#[cfg(feature = "postgres")]
+pub(crate) const fn postgres_role(role: Role) -> hapax_connect::postgres::tables::Role {
+    use hapax_connect::postgres::tables::Role as Postgres;
+    match role {
+        Role::Target => Postgres::Target,
+        Role::State => Postgres::State,
     }
 }
 
@@ -106,6 +165,8 @@ macro_rules! each {
     ($self:expr, $books:ident => $answer:expr) => {
         match $self {
             AnyBooks::Sqlite($books) => $answer,
+            #[cfg(feature = "postgres")]
+            AnyBooks::Postgres($books) => $answer,
         }
     };
 }

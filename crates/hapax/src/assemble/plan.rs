@@ -13,12 +13,12 @@ use hapax_model::key::{Contributors, DedupStrategy, KeyNeed, Keyer, Uniqueness};
 use hapax_model::mode::{ConflictMode, ProgressPlace};
 use hapax_model::rejects::RejectRule;
 
-use crate::config::{Columns, Source, SqliteSink, Workflow};
+use crate::config::{Columns, Source, TableSink, Workflow};
 
 /// The conflict mode as far as the configuration alone tells; a live table may know a primary key.
-pub(crate) fn mode_without_table(sink: &SqliteSink, delivery: &Delivery) -> ConflictMode {
-    let keyed = !delivery.deduplication.key_fields.is_empty() || sink.key_column.is_some();
-    sink.on_conflict.unwrap_or(if keyed { ConflictMode::Update } else { ConflictMode::Append })
+pub(crate) fn mode_without_table(table: &TableSink, delivery: &Delivery) -> ConflictMode {
+    let keyed = !delivery.deduplication.key_fields.is_empty() || table.key_column.is_some();
+    table.on_conflict.unwrap_or(if keyed { ConflictMode::Update } else { ConflictMode::Append })
 }
 
 /// How keys are made.
@@ -56,13 +56,13 @@ pub(crate) fn strategy(delivery: &Delivery) -> DedupStrategy {
 
 /// What the sink uses keys for. Keyed modes always look at the key fields, so that a NULL in one is noticed; they hash
 /// them where a column, or the watch over keys, wants the hash.
-pub(crate) fn key_need(mode: ConflictMode, sink: &SqliteSink, guarantee: Guarantee) -> KeyNeed {
-    let watched = watches_keys(sink.progress, guarantee);
+pub(crate) fn key_need(mode: ConflictMode, table: &TableSink, guarantee: Guarantee) -> KeyNeed {
+    let watched = watches_keys(table.progress, guarantee);
     match mode {
         ConflictMode::Append if watched => KeyNeed::Event,
         ConflictMode::Append => KeyNeed::Nothing,
         ConflictMode::Ignore => KeyNeed::Event,
-        ConflictMode::Update | ConflictMode::Newer if watched || sink.key_column.is_some() => KeyNeed::Entity,
+        ConflictMode::Update | ConflictMode::Newer if watched || table.key_column.is_some() => KeyNeed::Entity,
         ConflictMode::Update | ConflictMode::Newer => KeyNeed::Fields,
     }
 }
@@ -73,10 +73,10 @@ pub(crate) fn watches_keys(progress: ProgressPlace, guarantee: Guarantee) -> boo
 }
 
 /// The keyer of a delivery.
-pub(crate) fn keyer(workflow: &Workflow, sink: &SqliteSink, mode: ConflictMode) -> Keyer {
+pub(crate) fn keyer(workflow: &Workflow, table: &TableSink, mode: ConflictMode) -> Keyer {
     let delivery = &workflow.delivery;
     let unique = if delivery.deduplication.unique { Uniqueness::FieldsAlone } else { Uniqueness::WithVersion };
-    Keyer::new(strategy(delivery), unique, key_need(mode, sink, delivery.guarantee))
+    Keyer::new(strategy(delivery), unique, key_need(mode, table, delivery.guarantee))
 }
 
 /// The contract, less the target's identity, which only the live target knows.
@@ -101,27 +101,29 @@ pub(crate) fn rejects(delivery: &Delivery) -> RejectRule {
 }
 
 /// What becomes of fields that no column takes.
-pub(crate) const fn unknown_fields(sink: &SqliteSink) -> UnknownFields {
-    match sink.columns {
+pub(crate) const fn unknown_fields(table: &TableSink) -> UnknownFields {
+    match table.columns {
         Columns::Strict => UnknownFields::Rejected,
         Columns::ByName | Columns::Mapped(_) => UnknownFields::Counted,
     }
 }
 
-/// What the live table told the audit; `Unread` if nobody looked.
+/// What is known of the live table; without a look at it, what the configuration says.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct TableFacts {
+    /// What kind of table it is.
+    pub(crate) kind: TableKind,
     /// The mode that is really used.
     pub(crate) mode: ConflictMode,
-    /// Its unique indexes.
+    /// Its unique indexes; `Unread` if nobody looked.
     pub(crate) index: KeyIndex,
 }
 
 /// Judges whether the workflow's guarantee holds for one of its sinks.
-pub(crate) fn audit_sink(workflow: &Workflow, source: &Source, sink: &SqliteSink, table: TableFacts) -> Audit {
-    let arbiter = if sink.key_column.is_some() { Arbiter::KeyColumn } else { Arbiter::KeyFields };
-    let sql =
-        SqlFacts { table: TableKind::Sqlite, index: table.index, arbiter, mode: table.mode, progress: sink.progress };
+pub(crate) fn audit_sink(workflow: &Workflow, source: &Source, table: &TableSink, facts: TableFacts) -> Audit {
+    let TableFacts { kind, mode, index } = facts;
+    let arbiter = if table.key_column.is_some() { Arbiter::KeyColumn } else { Arbiter::KeyFields };
+    let sql = SqlFacts { table: kind, index, arbiter, mode, progress: table.progress };
     let facts = AuditFacts {
         source: source_facts(source),
         transform: TransformFacts::default(),

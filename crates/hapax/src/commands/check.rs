@@ -3,17 +3,16 @@
 use serde_json::json;
 
 use super::{load, print_json};
-use crate::assemble::{Part, parts};
+use crate::assemble::{Live, Part, parts};
 use crate::cli::{CheckArgs, Shared};
 use crate::exit::Failure;
-use hapax_connect::sqlite::inspect::LiveCheck;
 use hapax_model::audit::Audit;
 
 /// What one sink's check found.
 struct Finding<'a> {
     part: Part<'a>,
     audit: Audit,
-    live: Option<Result<LiveCheck, Failure>>,
+    live: Option<Result<Live, Failure>>,
 }
 
 impl Finding<'_> {
@@ -59,7 +58,10 @@ fn print_finding(finding: &Finding<'_>, args: &CheckArgs) {
     let Finding { part, audit, live } = finding;
     println!("{} → {}: {}", part.workflow.id, part.sink.name, audit.headline());
     match live {
-        Some(Ok(live)) => println!("  table: {}", description(live)),
+        Some(Ok(live)) => {
+            println!("  table: {}", description(live));
+            live.notes.iter().for_each(|note| println!("  note: {note}"));
+        }
         Some(Err(failure)) => println!("  table: {failure}"),
         None if part.table_decides_mode() => {
             println!(
@@ -85,7 +87,7 @@ fn as_json(findings: &[Finding<'_>], incomplete: &[(&str, &str)]) -> serde_json:
         .map(|Finding { part, audit, live }| {
             let refused = audit.may_start().err().map(|r| json!({"code": r.code, "reason": r.reason, "cure": r.cure}));
             let live = live.as_ref().map(|live| match live {
-                Ok(live) => json!({"fit": true, "mode": live.mapping.mode.name(), "description": description(live)}),
+                Ok(live) => json!({"fit": true, "mode": live.mode().name(), "description": description(live), "notes": live.notes}),
                 Err(failure) => json!({"fit": false, "code": failure.code, "message": failure.message}),
             });
             json!({"workflow": part.workflow.id, "sink": part.sink.name, "audit": audit, "refused": refused, "table": live})
@@ -96,7 +98,6 @@ fn as_json(findings: &[Finding<'_>], incomplete: &[(&str, &str)]) -> serde_json:
 }
 
 /// The mode, why it is this one, and the columns that are written.
-fn description(live: &LiveCheck) -> String {
-    let columns: Vec<&str> = live.mapping.columns.iter().map(|column| column.live.name.as_str()).collect();
-    format!("{}: {}; writes {}", live.mapping.mode.name(), live.mapping.why, columns.join(", "))
+fn description(live: &Live) -> String {
+    format!("{}: {}; writes {}", live.mode().name(), live.why, live.columns.join(", "))
 }

@@ -3,8 +3,6 @@
 mod replay;
 mod verdict;
 
-use std::collections::BTreeSet;
-
 use hapax_engine::books::{Books as _, LetterGroup};
 use hapax_engine::letters::{LetterChoice, LetterStore as _, StoredLetter};
 use hapax_model::letter::LetterBytes;
@@ -12,7 +10,7 @@ use serde_json::json;
 
 use super::table::Table;
 use super::{confirmed, known_workflow, load, print_json};
-use crate::assemble::{AnyBooks, Place, parts};
+use crate::assemble::{AnyBooks, Place};
 use crate::cli::{DlqChoice, DlqCommand, Doing, Shared};
 use crate::config::Config;
 use crate::exit::{Failure, USAGE};
@@ -46,9 +44,8 @@ fn chosen(choice: &DlqChoice) -> LetterChoice {
 
 /// Every database that may hold letters, each once, opened.
 async fn all_books(config: &Config) -> Result<Vec<(Place, AnyBooks)>, Failure> {
-    let places: BTreeSet<Place> = parts(config).filter_map(|part| Place::of_part(&part, config)).collect();
     let mut all = Vec::new();
-    for place in places {
+    for place in Place::of_all(config) {
         if let Some(books) = AnyBooks::open(&place).await? {
             all.push((place, books));
         }

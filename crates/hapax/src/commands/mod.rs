@@ -3,6 +3,8 @@
 mod check;
 mod demo;
 mod dlq;
+mod look;
+mod pause;
 mod reset;
 mod run;
 mod setup;
@@ -25,8 +27,15 @@ pub(crate) async fn dispatch(cli: Cli) -> Result<u8, Failure> {
         Command::Run(args) => run::run(&args, shared).await,
         Command::Setup(args) => setup::setup(&args, shared).await,
         Command::Status(args) => status::status(&args, shared).await,
+        Command::Trace(args) => look::trace::trace(&args, shared).await,
+        Command::Stuck(args) => look::stuck::stuck(&args, shared).await,
+        Command::Reconcile(args) => look::reconcile::reconcile(&args, shared).await,
+        Command::Top(args) => look::top::top(&args, shared).await,
+        Command::Tap(args) => look::tap::tap(&args, shared).await,
         Command::Dlq(command) => dlq::dlq(command, shared).await,
         Command::Reset(args) => reset::reset(&args, shared).await,
+        Command::Pause(args) => pause::pause(&args, shared).await,
+        Command::Resume(args) => pause::resume(&args, shared).await,
         Command::Config(command) => show::config(&command, shared),
         Command::Completions { shell } => {
             show::completions(shell);
@@ -44,9 +53,9 @@ fn load(shared: &Shared) -> Result<Loaded, Failure> {
         }
         Err(problems) if shared.json => {
             println!("{:#}", problems.to_json());
-            Err(Failure { exit_code: USAGE, code: None, message: String::new() })
+            Err(Failure::problems(String::new()))
         }
-        Err(problems) => Err(Failure { exit_code: USAGE, code: None, message: problems.to_string() }),
+        Err(problems) => Err(Failure::problems(problems.to_string())),
     }
 }
 

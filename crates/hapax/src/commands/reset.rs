@@ -9,7 +9,7 @@ use hapax_model::position::{Bookmark, DeliveryId, Position};
 use hapax_model::progress::Progress;
 
 use super::{confirmed, known_workflow, load};
-use crate::assemble::{AnyBooks, How, Part, open_state, parts};
+use crate::assemble::{AnyBooks, AnyState, How, Part, lanes};
 use crate::cli::{ResetArgs, Shared};
 use crate::config::Config;
 use crate::exit::{Failure, USAGE};
@@ -18,7 +18,7 @@ use crate::exit::{Failure, USAGE};
 pub(crate) async fn reset(args: &ResetArgs, shared: &Shared) -> Result<u8, Failure> {
     let loaded = load(shared)?;
     known_workflow(&loaded.config, &args.workflow)?;
-    let chosen: Vec<Part<'_>> = parts(&loaded.config)
+    let chosen: Vec<Part<'_>> = lanes(&loaded.config)
         .filter(|part| part.workflow.id == args.workflow)
         .filter(|part| args.sink.as_ref().is_none_or(|sink| *sink == part.sink.name))
         .filter(|part| args.lane.as_ref().is_none_or(|lane| *lane == part.id().lane))
@@ -46,7 +46,8 @@ async fn adopt(args: &ResetArgs, old: &str, chosen: &[Part<'_>], config: &Config
     if !confirmed(args.doing, "Do it?")? {
         return Ok(0);
     }
-    for part in chosen {
+    // All lanes of a sink move together.
+    for part in chosen.iter().filter(|part| part.lane == chosen.first().map_or(0, |first| first.lane)) {
         let mut books = AnyBooks::of_part(part, config).await?.ok_or_else(|| no_books(part))?;
         let lanes = books.adopt(old, &args.workflow, &part.sink.name).await?;
         if let Some(mut state) = AnyBooks::of_state(config).await? {
@@ -129,7 +130,7 @@ async fn progress_of(part: &Part<'_>, config: &Config, id: &DeliveryId) -> Resul
 /// The contract as the configuration and the live target have it now.
 async fn contract_now(part: &Part<'_>, config: &Config) -> Result<Contract, Failure> {
     let live = part.live().await?;
-    let state = open_state(config).await?;
+    let state = AnyState::open(config).await?;
     let how = How::new(config, Follow::No, TakeOver::Never);
     let mut delivery = part.delivery(&live, state.as_ref(), &how)?;
     let identity = delivery.sink.inspect().await?;

@@ -1,53 +1,62 @@
 //! `hapax run`: starts every delivery, waits, and ends with the highest code.
 
-use std::collections::HashMap;
+mod bar;
+mod fleet;
+mod notify;
+mod reload;
+mod signals;
+mod start;
+
 use std::io::IsTerminal as _;
 use std::sync::Arc;
-use std::time::Duration;
 
-use hapax_connect::sqlite::state::SqliteState;
 use hapax_engine::memory::MemoryBudget;
-use hapax_engine::runtime::{Control, DeliveryEnd, Meter, Reading, Stop, deliver};
 use hapax_engine::source::Follow;
-use hapax_engine::state::{DeliveryNote, StateStore as _, TakeOver};
-use hapax_model::audit::Audit;
-use hapax_model::position::DeliveryId;
-use serde_json::json;
-use tokio::signal::unix::{SignalKind, signal};
-use tokio::sync::watch;
-use tokio::task::{Id, JoinSet};
+use hapax_engine::state::TakeOver;
 
+use self::fleet::Fleet;
 use super::{known_workflow, load, print_json};
-use crate::assemble::{How, Part, open_state, parts};
+use crate::assemble::{AnyState, How, Part, lanes};
 use crate::cli::{RunArgs, Shared};
 use crate::config::Config;
 use crate::exit::{Failure, USAGE};
+use crate::roster::Roster;
 
 /// Delivers.
 pub(crate) async fn run(args: &RunArgs, shared: &Shared) -> Result<u8, Failure> {
     let loaded = load(shared)?;
-    let chosen = chosen_parts(&loaded.config, &args.only)?;
-    refuse_endless(args, &chosen)?;
-    let state = open_state(&loaded.config).await?;
+    let config = Arc::new(loaded.config);
+    refuse_endless(args, &chosen_parts(&config, &args.only)?)?;
+    // From here on a signal is heard, and does not end the process in the middle of something.
+    let (orders, mut ordered) = signals::listen();
+    let memory = MemoryBudget::new(config.memory.as_usize());
+    let roster = Roster::new(&memory, config.memory.as_usize() as u64);
+    // The port first: a process that should be watched does not run unwatched.
+    let server = config.http.as_ref().map(|http| crate::serve::serve(http, roster.clone())).transpose()?;
+    #[cfg(feature = "postgres")]
+    crate::assemble::make_pools(&config);
+    let state = AnyState::open(&config).await?;
     let how = How::new(
-        &loaded.config,
+        &config,
         if args.once { Follow::No } else { Follow::Yes },
         if args.take_over { TakeOver::Now } else { TakeOver::Never },
     );
-    let (stop, stopped) = watch::channel(false);
-    let memory = MemoryBudget::new(loaded.config.memory.as_usize());
-    let mut fleet = Fleet::default();
-    for part in chosen {
-        fleet.start(part, state.as_ref(), &how, &stopped, &memory).await;
-    }
-    let signals = tokio::spawn(stop_on_signals(stop));
-    let bar = (args.once && !shared.json && std::io::stderr().is_terminal())
-        .then(|| tokio::spawn(show_progress(fleet.meters().collect())));
-    let code = fleet.wait().await;
-    signals.abort();
+    let mut fleet = Fleet::new(Arc::clone(&config), state, how, roster.clone(), memory, shared.config.clone());
+    #[cfg(feature = "http")]
+    let alerts = crate::alert::start(fleet.config(), roster.clone())?;
+    fleet.start_all(&args.only);
+    notify::tell("READY=1");
+    let bar = (args.once && !shared.json && std::io::stderr().is_terminal()).then(|| bar::Bar::show(roster.clone()));
+    let code = fleet.wait(&mut ordered).await;
+    orders.abort();
     if let Some(bar) = bar {
-        bar.abort();
+        bar.clear();
     }
+    #[cfg(feature = "http")]
+    if let Some(alerts) = alerts {
+        alerts.finish().await;
+    }
+    drop(server);
     if shared.json {
         print_json(&fleet.as_json());
     }
@@ -67,7 +76,7 @@ fn chosen_parts<'a>(config: &'a Config, only: &[String]) -> Result<Vec<Part<'a>>
             tracing::warn!(workflow = workflow.id, "incomplete and not started: it lacks {lacking}");
         }
     }
-    let chosen: Vec<_> = parts(config).filter(|part| only.is_empty() || only.contains(&part.workflow.id)).collect();
+    let chosen: Vec<_> = lanes(config).filter(|part| only.is_empty() || only.contains(&part.workflow.id)).collect();
     if chosen.is_empty() {
         return Err(usage("no workflow is complete: each needs a source and a sink".into()));
     }
@@ -88,196 +97,5 @@ fn refuse_endless(args: &RunArgs, chosen: &[Part<'_>]) -> Result<(), Failure> {
         )
         .with_exit(USAGE)),
         None => Ok(()),
-    }
-}
-
-/// All deliveries of this process.
-#[derive(Default)]
-struct Fleet {
-    tasks: JoinSet<DeliveryEnd>,
-    ids: HashMap<Id, DeliveryId>,
-    meters: Vec<(DeliveryId, Arc<Meter>)>,
-    ended: Vec<(DeliveryId, DeliveryEnd)>,
-}
-
-impl Fleet {
-    /// Starts one delivery; one that cannot start leaves the others running.
-    async fn start(
-        &mut self,
-        part: Part<'_>,
-        state: Option<&SqliteState>,
-        how: &How,
-        stopped: &watch::Receiver<bool>,
-        memory: &Arc<MemoryBudget>,
-    ) {
-        let id = part.id();
-        let meter = Arc::new(Meter::default());
-        self.meters.push((id.clone(), Arc::clone(&meter)));
-        match prepare(part, state, how).await {
-            Ok(delivery) => {
-                let control = Control { stop: stopped.clone(), memory: Arc::clone(memory), meter };
-                let task = self.tasks.spawn(deliver(delivery, control));
-                self.ids.insert(task.id(), id);
-            }
-            Err(stop) => {
-                note_refusal(&id, state, &stop).await;
-                self.end(id, DeliveryEnd::Stopped(stop));
-            }
-        }
-    }
-
-    /// Waits until none is left running; returns the highest code.
-    async fn wait(&mut self) -> u8 {
-        while let Some(joined) = self.tasks.join_next_with_id().await {
-            match joined {
-                Ok((task, end)) => {
-                    let id = self.ids.remove(&task).expect("every task has its delivery");
-                    self.end(id, end);
-                }
-                Err(error) => {
-                    let id = self.ids.remove(&error.id()).expect("every task has its delivery");
-                    let message = format!("a bug in Hapax ended this delivery: {error}");
-                    self.end(id, DeliveryEnd::Stopped(Stop { exit_code: 1, code: "HX5009", message }));
-                }
-            }
-        }
-        self.ended.iter().map(|(_, end)| exit_code(end)).max().unwrap_or(0)
-    }
-
-    fn end(&mut self, id: DeliveryId, end: DeliveryEnd) {
-        let sum = self.sum(&id);
-        match &end {
-            DeliveryEnd::Finished => tracing::info!(delivery = %id, "finished: {sum}"),
-            DeliveryEnd::Drained => tracing::info!(delivery = %id, "drained: {sum}"),
-            DeliveryEnd::Stopped(stop) => {
-                tracing::error!(delivery = %id, code = stop.code, exit_code = stop.exit_code, "{}", stop.message);
-            }
-        }
-        self.ended.push((id, end));
-    }
-
-    /// What this delivery has done in all its runs, for people.
-    fn sum(&self, id: &DeliveryId) -> String {
-        let totals =
-            self.meters.iter().find(|(of, _)| of == id).map(|(_, m)| m.read().ledger.totals).unwrap_or_default();
-        let hint = if totals.dead == 0 { "" } else { "; `hapax dlq list` says why" };
-        format!("{} read, {} delivered, {} dead in all{hint}", totals.read, totals.delivered, totals.dead)
-    }
-
-    fn meters(&self) -> impl Iterator<Item = Arc<Meter>> {
-        self.meters.iter().map(|(_, meter)| Arc::clone(meter))
-    }
-
-    fn as_json(&self) -> serde_json::Value {
-        let one = |(id, meter): &(DeliveryId, Arc<Meter>)| {
-            let Reading { ledger, epoch, written, commits, in_doubt, retries, unknown_fields, .. } = meter.read();
-            let unknown: serde_json::Map<_, _> =
-                unknown_fields.into_iter().map(|(field, n)| (field, json!(n))).collect();
-            let end = self.ended.iter().find(|(ended, _)| ended == id).map(|(_, end)| end);
-            let (word, stop) = match end {
-                Some(DeliveryEnd::Finished) => ("finished", None),
-                Some(DeliveryEnd::Drained) | None => ("drained", None),
-                Some(DeliveryEnd::Stopped(stop)) => ("stopped", Some(stop)),
-            };
-            json!({
-                "workflow": id.workflow, "sink": id.sink, "lane": id.lane, "end": word,
-                "stop": stop.map(|s| json!({"exitCode": s.exit_code, "code": s.code, "message": s.message})),
-                "read": ledger.totals.read, "delivered": ledger.totals.delivered, "filtered": ledger.totals.filtered,
-                "dead": ledger.totals.dead, "rows": ledger.totals.rows, "epoch": epoch, "commits": commits,
-                "inserts": written.inserts, "updates": written.updates, "inDoubt": in_doubt, "retries": retries, "unknownFields": unknown,
-            })
-        };
-        json!({"deliveries": self.meters.iter().map(one).collect::<Vec<_>>()})
-    }
-}
-
-fn exit_code(end: &DeliveryEnd) -> u8 {
-    match end {
-        DeliveryEnd::Finished | DeliveryEnd::Drained => 0,
-        DeliveryEnd::Stopped(stop) => stop.exit_code,
-    }
-}
-
-type Ready = hapax_engine::runtime::Delivery<crate::assemble::AnySource, crate::assemble::AnySink, SqliteState>;
-
-/// Judges the guarantee, reads the live table, judges again with what it says, puts everything together.
-async fn prepare(part: Part<'_>, state: Option<&SqliteState>, how: &How) -> Result<Ready, Stop> {
-    let stop = |failure: Failure| Stop {
-        exit_code: failure.exit_code,
-        code: failure.code.unwrap_or("HX5009"),
-        message: failure.message,
-    };
-    // A promise that cannot be kept is refused as `check` refuses it, whatever the table is like.
-    if !part.table_decides_mode() {
-        may_start(&part.audit(None))?;
-    }
-    let live = part.live().await.map_err(stop)?;
-    let audit = part.audit(Some(&live));
-    may_start(&audit)?;
-    audit.warnings.iter().for_each(|warning| tracing::warn!(workflow = part.workflow.id, "{warning}"));
-    part.delivery(&live, state, how).map_err(stop)
-}
-
-fn may_start(audit: &Audit) -> Result<(), Stop> {
-    audit.may_start().map_err(|refused| Stop {
-        exit_code: refused.exit_code,
-        code: refused.code,
-        message: format!("{}; {}", refused.reason, refused.cure),
-    })
-}
-
-async fn note_refusal(id: &DeliveryId, state: Option<&SqliteState>, stop: &Stop) {
-    let Some(mut state) = state.cloned() else { return };
-    let note = DeliveryNote {
-        state: "stopped".into(),
-        exit_code: Some(stop.exit_code),
-        code: Some(stop.code.into()),
-        message: stop.message.clone(),
-    };
-    if let Err(error) = state.note(id, &note).await {
-        tracing::warn!(delivery = %id, %error, "the state store did not take the note");
-    }
-}
-
-/// The first SIGTERM or SIGINT drains; the second ends at once.
-async fn stop_on_signals(stop: watch::Sender<bool>) {
-    let (Ok(mut term), Ok(mut interrupt)) = (signal(SignalKind::terminate()), signal(SignalKind::interrupt())) else {
-        tracing::error!("signals cannot be received; end this process with SIGKILL, nothing is lost by it");
-        return;
-    };
-    for again in [false, true] {
-        tokio::select! {
-            _ = term.recv() => {}
-            _ = interrupt.recv() => {}
-        }
-        if again {
-            tracing::warn!("asked twice: ending at once; nothing is lost, what was in flight is read again");
-            std::process::exit(1);
-        }
-        tracing::info!("draining: delivering what was read, reading no more");
-        stop.send_replace(true);
-    }
-}
-
-/// A bar over all deliveries of `--once`.
-async fn show_progress(meters: Vec<Arc<Meter>>) {
-    let style = "{bar:40} {percent:>3}% {msg}";
-    let bar = indicatif::ProgressBar::new(0);
-    bar.set_style(indicatif::ProgressStyle::with_template(style).expect("the template is right"));
-    loop {
-        let readings: Vec<Reading> = meters.iter().map(|meter| meter.read()).collect();
-        let extent: u64 = readings.iter().filter_map(|r| r.extent).sum();
-        let done: u64 = readings
-            .iter()
-            .filter(|r| r.extent.is_some())
-            .filter_map(|r| r.bookmark.as_ref())
-            .map(|b| b.position.offset)
-            .sum();
-        let delivered: u64 = readings.iter().map(|r| r.ledger.totals.delivered).sum();
-        let dead: u64 = readings.iter().map(|r| r.ledger.totals.dead).sum();
-        bar.set_length(extent.max(done));
-        bar.set_position(done);
-        bar.set_message(format!("{delivered} delivered, {dead} dead"));
-        tokio::time::sleep(Duration::from_millis(100)).await;
     }
 }

@@ -1,13 +1,13 @@
-//! `hapax setup`: the tables that Hapax keeps beside the data.
+//! `hapax setup`: the tables that Hapax keeps beside the data, and the rights that a worker needs.
 
-use std::collections::BTreeSet;
+#[cfg(feature = "postgres")]
+mod grants;
 
-use hapax_connect::sqlite::ddl::suggested_ddl;
 use hapax_connect::sqlite::tables::{self, Role};
 use hapax_model::mode::ProgressPlace;
 
 use super::{ask, load};
-use crate::assemble::{AnyBooks, Place, open_state, parts};
+use crate::assemble::{AnyBooks, AnyState, Place, parts};
 use crate::cli::{SetupArgs, Shared};
 use crate::config::Config;
 use crate::exit::Failure;
@@ -15,69 +15,92 @@ use crate::exit::Failure;
 /// Prints, makes or drops our tables.
 pub(crate) async fn setup(args: &SetupArgs, shared: &Shared) -> Result<u8, Failure> {
     let loaded = load(shared)?;
+    let places = places(&loaded.config);
     if args.sql {
-        print_sql(&loaded.config);
+        print_sql(&loaded.config, &places);
         return Ok(0);
     }
     if args.drop {
-        return drop_tables(args, &loaded.config).await;
+        return drop_tables(args, places).await;
     }
-    describe(&loaded.config);
+    describe(&places);
     if !args.yes && !ask("Make these tables?", "say --yes to do it, or --sql to see the statements")? {
         return Ok(0);
     }
-    for place in targets(&loaded.config) {
-        let mut books = AnyBooks::open(&place).await?.ok_or_else(|| no_database(&place))?;
-        books.make_tables(Role::Target).await?;
-        println!("made: {place}");
-    }
-    if let (Some(place), Some(_)) = (Place::of_state(&loaded.config), open_state(&loaded.config).await?) {
+    for (place, role) in &places {
+        make(place, *role, &loaded.config).await?;
         println!("made: {place}");
     }
     Ok(0)
 }
 
-/// Databases that hold progress beside the data, each once.
-fn targets(config: &Config) -> BTreeSet<Place> {
-    let beside = parts(config).filter(|part| part.sqlite().progress == ProgressPlace::Sink);
-    beside.filter_map(|part| Place::of_part(&part, config)).collect()
+/// Every database that holds our tables, each once, with what it is used for.
+fn places(config: &Config) -> Vec<(Place, Role)> {
+    let state = Place::of_state(config);
+    let beside = parts(config).filter(|part| part.table().progress == ProgressPlace::Sink);
+    let mut places: Vec<(Place, Role)> = Vec::new();
+    for place in beside.filter_map(|part| Place::of_part(&part, config)) {
+        if state.as_ref() != Some(&place) && places.iter().all(|(known, _)| *known != place) {
+            places.push((place, Role::Target));
+        }
+    }
+    places.extend(state.map(|state| (state, Role::State)));
+    places
 }
 
-fn no_database(place: &Place) -> Failure {
-    Failure::new("HX4001", format!("{place} does not exist; create the database, or correct the path"))
-}
-
-fn describe(config: &Config) {
-    println!("SQLite files get their tables by themselves when a workflow first runs; this makes them now:");
-    for place in targets(config) {
-        println!("  {place}: progress, epoch log, dead letters (tables hapax_*)");
-    }
-    if let Some(place) = Place::of_state(config) {
-        println!("  {place}: the state store");
+async fn make(place: &Place, role: Role, config: &Config) -> Result<(), Failure> {
+    match AnyBooks::open(place).await? {
+        Some(mut books) => books.make_tables(role).await,
+        // A state store is Hapax's own file; a target is the user's.
+        None if role == Role::State => AnyState::open(config).await.map(drop),
+        None => {
+            Err(Failure::new("HX4001", format!("{place} does not exist; create the database, or correct the path")))
+        }
     }
 }
 
-fn print_sql(config: &Config) {
-    for place in targets(config) {
-        println!("-- {place}: what Hapax keeps beside the data");
-        println!("{}", tables::ddl(Role::Target));
+const fn contents(role: Role) -> &'static str {
+    match role {
+        Role::Target => "progress, epoch log, dead letters",
+        Role::State => {
+            "the state store: leases, witnesses, notes, pauses; progress and dead letters of what keeps them there"
+        }
     }
-    if let Some(place) = Place::of_state(config) {
-        println!("-- {place}: the state store");
-        println!("{}", tables::ddl(Role::State));
+}
+
+fn describe(places: &[(Place, Role)]) {
+    println!("These databases get, or keep, Hapax's own tables (SQLite: hapax_*, PostgreSQL: schema hapax):");
+    for (place, role) in places {
+        println!("  {place}: {}", contents(*role));
+    }
+    println!("SQLite files would get them by themselves when a workflow first runs; PostgreSQL gets them only here.");
+}
+
+fn print_sql(config: &Config, places: &[(Place, Role)]) {
+    for (place, role) in places {
+        println!("-- {place}: {}", contents(*role));
+        match place {
+            Place::Sqlite(_) => println!("{}", tables::ddl(*role)),
+            #[cfg(feature = "postgres")]
+            Place::Postgres(_) => {
+                println!("{}", hapax_connect::postgres::tables::ddl(crate::assemble::postgres_role(*role)));
+            }
+        }
     }
     for part in parts(config) {
         println!("-- a table that workflow {} could write to; change it as you like", part.workflow.id);
-        println!("{}", suggested_ddl(&part.connector()));
+        println!("{}", part.suggested_ddl());
     }
-    println!("-- rights: SQLite has none of its own; the worker must be able to write the files and their folders");
+    if places.iter().any(|(place, _)| matches!(place, Place::Sqlite(_))) {
+        println!("-- rights: SQLite has none of its own; the worker must be able to write the files and their folders");
+    }
+    #[cfg(feature = "postgres")]
+    grants::print_grants(config, places);
 }
 
-async fn drop_tables(args: &SetupArgs, config: &Config) -> Result<u8, Failure> {
-    let mut places = targets(config);
-    places.extend(Place::of_state(config));
+async fn drop_tables(args: &SetupArgs, places: Vec<(Place, Role)>) -> Result<u8, Failure> {
     let mut all = Vec::new();
-    for place in places {
+    for (place, _) in places {
         if let Some(books) = AnyBooks::open(&place).await? {
             all.push((place, books));
         }

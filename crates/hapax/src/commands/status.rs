@@ -1,17 +1,18 @@
 //! `hapax status`: how each delivery stands, whether a worker is alive or not.
 
-use std::time::{SystemTime, UNIX_EPOCH};
-
-use hapax_engine::books::{Books as _, LetterCounts, NotedDelivery, StateBooks as _, StoredDelivery, StoredLease};
+use hapax_engine::books::{
+    Books as _, LetterCounts, NotedDelivery, Pause, StateBooks as _, StoredDelivery, StoredLease,
+};
 use hapax_model::position::DeliveryId;
 use serde_json::json;
 
 use super::table::Table;
 use super::{known_workflow, load, print_json};
-use crate::assemble::{AnyBooks, Part, parts};
+use crate::assemble::{AnyBooks, Part, lanes};
 use crate::cli::{Shared, StatusArgs};
 use crate::config::Config;
 use crate::exit::Failure;
+use crate::roster::now_ms;
 
 /// One line of the answer.
 struct Line {
@@ -20,7 +21,16 @@ struct Line {
     letters: LetterCounts,
     note: Option<NotedDelivery>,
     lease: Option<StoredLease>,
+    pause: Option<Pause>,
     trouble: Option<String>,
+}
+
+/// What the state store knows.
+#[derive(Default)]
+struct StateSide {
+    notes: Vec<NotedDelivery>,
+    leases: Vec<StoredLease>,
+    pauses: Vec<Pause>,
 }
 
 /// Shows every delivery.
@@ -29,9 +39,9 @@ pub(crate) async fn status(args: &StatusArgs, shared: &Shared) -> Result<u8, Fai
     if let Some(only) = &args.only {
         known_workflow(&loaded.config, only)?;
     }
-    let (notes, leases) = state_side(&loaded.config).await?;
+    let StateSide { notes, leases, pauses } = state_side(&loaded.config).await?;
     let mut lines = Vec::new();
-    for part in parts(&loaded.config).filter(|p| args.only.as_ref().is_none_or(|only| *only == p.workflow.id)) {
+    for part in lanes(&loaded.config).filter(|p| args.only.as_ref().is_none_or(|only| *only == p.workflow.id)) {
         let id = part.id();
         let note = notes.iter().find(|noted| noted.id == id).cloned();
         let lease = leases.iter().find(|lease| lease.id == id && lease.expires_at_ms > now_ms()).cloned();
@@ -39,7 +49,8 @@ pub(crate) async fn status(args: &StatusArgs, shared: &Shared) -> Result<u8, Fai
             Ok((stored, letters)) => (stored, letters, None),
             Err(failure) => (None, LetterCounts::default(), Some(failure.to_string())),
         };
-        lines.push(Line { id, stored, letters, note, lease, trouble });
+        let pause = pauses.iter().find(|pause| pause.workflow == id.workflow && pause.holds(now_ms())).cloned();
+        lines.push(Line { id, stored, letters, note, lease, pause, trouble });
     }
     if shared.json {
         print_json(&as_json(&lines))
@@ -49,9 +60,9 @@ pub(crate) async fn status(args: &StatusArgs, shared: &Shared) -> Result<u8, Fai
     Ok(0)
 }
 
-async fn state_side(config: &Config) -> Result<(Vec<NotedDelivery>, Vec<StoredLease>), Failure> {
-    let Some(mut books) = AnyBooks::of_state(config).await? else { return Ok((Vec::new(), Vec::new())) };
-    Ok((books.notes().await?, books.leases().await?))
+async fn state_side(config: &Config) -> Result<StateSide, Failure> {
+    let Some(mut books) = AnyBooks::of_state(config).await? else { return Ok(StateSide::default()) };
+    Ok(StateSide { notes: books.notes().await?, leases: books.leases().await?, pauses: books.pauses().await? })
 }
 
 async fn ledger_side(part: &Part<'_>, config: &Config) -> Result<(Option<StoredDelivery>, LetterCounts), Failure> {
@@ -64,10 +75,14 @@ async fn ledger_side(part: &Part<'_>, config: &Config) -> Result<(Option<StoredD
 impl Line {
     /// A worker that holds the lease is alive; a note of one that does not is what it said last.
     fn state(&self) -> String {
+        if self.pause.is_some() {
+            let at_work = self.note.as_ref().is_some_and(|noted| noted.note.state == "running");
+            return if self.lease.is_some() && at_work { "pausing" } else { "paused" }.into();
+        }
         match (&self.lease, &self.note) {
             (Some(_), Some(noted)) => noted.note.state.clone(),
             (Some(_), None) => "starting".into(),
-            (None, Some(noted)) if noted.note.state == "running" => "no worker".into(),
+            (None, Some(noted)) if matches!(noted.note.state.as_str(), "running" | "paused") => "no worker".into(),
             (None, Some(noted)) => noted.note.state.clone(),
             (None, None) if self.stored.is_some() => "no worker".into(),
             (None, None) => "never run".into(),
@@ -77,8 +92,17 @@ impl Line {
     fn message(&self) -> Option<String> {
         let noted = self.note.as_ref().map(|noted| &noted.note).filter(|note| !note.message.is_empty());
         let said = noted.map(|note| format!("{}: {}", note.code.as_deref().unwrap_or("note"), note.message));
-        self.trouble.clone().or(said)
+        self.trouble.clone().or(said).or_else(|| self.pause.as_ref().map(pause_text))
     }
+}
+
+fn pause_text(pause: &Pause) -> String {
+    let why = if pause.why.is_empty() { String::new() } else { format!(": {}", pause.why) };
+    let end = match pause.until_ms {
+        Some(until) => format!("for {}s more", until.saturating_sub(now_ms()) / 1000),
+        None => format!("until `hapax resume {}`", pause.workflow),
+    };
+    format!("paused by {} {} ago, {end}{why}", pause.by, age(pause.since_ms))
 }
 
 fn print_lines(lines: &[Line]) {
@@ -133,16 +157,14 @@ fn as_json(lines: &[Line]) -> serde_json::Value {
         json!({
             "workflow": line.id.workflow, "sink": line.id.sink, "lane": line.id.lane, "state": line.state(),
             "progress": progress, "message": line.message(), "worker": line.lease.as_ref().map(|lease| &lease.holder),
+            "pause": line.pause.as_ref().map(|pause| json!({
+                "by": pause.by, "why": pause.why, "sinceMs": pause.since_ms, "untilMs": pause.until_ms,
+            })),
             "exitCode": line.note.as_ref().and_then(|noted| noted.note.exit_code),
             "letters": {"dead": letters.dead, "replayed": letters.replayed, "discarded": letters.discarded},
         })
     };
     json!({"deliveries": lines.iter().map(one).collect::<Vec<_>>()})
-}
-
-fn now_ms() -> u64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
 }
 
 fn age(at_ms: u64) -> String {

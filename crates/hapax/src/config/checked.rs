@@ -10,7 +10,7 @@ use hapax_model::field::FieldPath;
 use hapax_model::mode::{ConflictMode, ProgressPlace};
 use hapax_model::units::{ByteSize, Share};
 #[cfg(feature = "postgres")]
-use hapax_sql::postgres::PostgresUrl;
+use hapax_sql::postgres::{Limits, PostgresUrl};
 
 use super::problem::Place;
 
@@ -158,6 +158,19 @@ pub(crate) struct PostgresSink {
     pub(crate) statement_timeout: Duration,
     pub(crate) lock_timeout: Duration,
     pub(crate) idle_timeout: Duration,
+}
+
+#[cfg(feature = "postgres")]
+impl PostgresSink {
+    /// The limits that every session sets for itself.
+    pub(crate) fn limits(&self) -> Limits {
+        Limits {
+            idle_in_transaction: self.idle_timeout,
+            statement: self.statement_timeout,
+            lock: self.lock_timeout,
+            ..Limits::default()
+        }
+    }
 }
 
 /// A table of any database.

@@ -93,3 +93,55 @@ fn a_webhook_is_a_url_and_a_secret() {
         assert!(!format!("{:?} {} {}", right.config, right.to_yaml(), right.to_json()).contains("hunter2"));
     }
 }
+
+/// Goal: an address that PostgreSQL cannot be reached by is told by its place, and its password never.
+/// Method: wrong addresses, as sink and as state store; right ones.
+#[cfg(feature = "postgres")]
+#[test]
+fn a_database_url_is_checked_and_never_quoted() {
+    let sink = |url: &str| {
+        format!("workflows:\n  - id: w\n    sink:\n      postgres:\n        url: \"{url}\"\n        table: orders\n")
+    };
+    for wrong in [
+        "mysql://me:hunter2@h/d",
+        "postgres://me:hunter2@h:port/d",
+        "postgres://me:hunt/er2@h/d",
+        "hunter2",
+        "postgres://me:hunter2@h/d?sslmode=perhaps",
+        "postgres://h/d?pasword=hunter2",
+    ] {
+        assert_problem(&sink(wrong), 5, "HX4200", &["\"url\"", "postgres://user"]);
+        let told = format!("{:?}", crate::config::tests::problems_of(&sink(wrong)));
+        assert!(!told.contains("hunter2") && !told.contains("er2"), "{told}");
+    }
+    assert_problem("state: postgres://me:hunter2@h:port/d\n", 1, "HX4200", &["\"state\""]);
+    let right =
+        loaded(&format!("state: postgres://me:hunter2@h/d\n{}", sink("postgres://me:hunter2@h/d?password=hunter2")));
+    assert!(!format!("{:?} {} {}", right.config, right.to_yaml(), right.to_json()).contains("hunter2"));
+    assert_eq!(right.config.workflows[0].sinks[0].name, "postgres");
+}
+
+/// Goal: a table of PostgreSQL may have a schema, but not ours, and a name that PostgreSQL can keep. Method: each.
+#[cfg(feature = "postgres")]
+#[test]
+fn a_table_of_postgres_has_a_name_of_its_own() {
+    let text = |table: &str| {
+        format!(
+            "workflows:\n  - id: w\n    sink:\n      postgres:\n        url: postgres://h/d\n        table: '{table}'\n"
+        )
+    };
+    assert_problem(&text("hapax.progress"), 6, "HX1033", &["Hapax's own"]);
+    assert_problem(&text("a.b.c"), 6, "HX1016", &["schema.table"]);
+    for table in ["orders", "shop.orders", "shop.\"odd.name\""] {
+        assert_eq!(loaded(&text(table)).config.workflows[0].sinks[0].target.table().name, table);
+    }
+}
+
+/// Goal: an edition without PostgreSQL says so. Method: a sink and a state store.
+#[cfg(not(feature = "postgres"))]
+#[test]
+fn an_edition_without_postgres_says_so() {
+    let sink = "workflows:\n  - id: w\n    sink:\n      postgres: { url: postgres://h/d, table: t }\n";
+    assert_problem(sink, 4, "HX1300", &["this edition has no PostgreSQL", "--features postgres"]);
+    assert_problem("state: postgres://h/d\n", 1, "HX1300", &["this edition has no PostgreSQL"]);
+}

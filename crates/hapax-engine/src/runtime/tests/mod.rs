@@ -339,3 +339,55 @@ async fn bounds_and_memory_close_an_epoch_early() {
     assert_eq!(deliver(delivery, control).await, DeliveryEnd::Finished);
     assert_eq!(world.lock().rows, lines);
 }
+
+/// Goal: a pause delivers what was read, keeps the lease, reads no more, and ends with the word to go on. Method: a
+/// source that never ends, paused while it flows, resumed; the drain of a paused delivery.
+#[tokio::test]
+async fn a_paused_delivery_rests_with_its_lease_and_goes_on() {
+    let (world, state, run) = (Shared::default(), MemoryState::new("a"), control());
+    let settings = Settings { follow: Follow::Yes, ..settings() };
+    let lines = Lines::new(&THREE);
+    let (sink, more) = (MemorySink::new(&settings.id, &world), Arc::clone(&lines.feed));
+    let delivery = Delivery { settings, source: lines, sink, state: Some(state.clone()) };
+    let task = tokio::spawn(deliver(delivery, run.control.clone()));
+    wait_for(|| world.lock().rows.len() == 3).await;
+    state.lock().paused = true;
+    wait_for(|| run.control.meter.read().state == "paused").await;
+    assert_eq!(run.control.meter.read().ledger.in_flight, 0, "what was read is delivered");
+    more.lock().expect("unpoisoned").push(r#"{"id":4}"#.to_owned());
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    assert_eq!(world.lock().rows.len(), 3, "nothing is read while it is paused");
+    assert!(state.lock().lease.is_some(), "the lease is kept");
+    assert_eq!(state.lock().notes.last().map(|note| note.state.clone()).as_deref(), Some("paused"));
+    state.lock().paused = false;
+    wait_for(|| world.lock().rows.len() == 4).await;
+    assert_eq!(run.control.meter.read().state, "running");
+    state.lock().paused = true;
+    wait_for(|| run.control.meter.read().state == "paused").await;
+    run.stop.send_replace(true);
+    assert_eq!(task.await.expect("no panic"), DeliveryEnd::Drained);
+}
+
+/// Goal: a delivery that starts paused claims nothing until it is resumed. Method: pause first, then start.
+#[tokio::test]
+async fn a_delivery_that_starts_paused_claims_nothing() {
+    let (world, state, run) = (Shared::default(), MemoryState::new("a"), control());
+    state.lock().paused = true;
+    let sink = MemorySink::new(&settings().id, &world);
+    let delivery = Delivery { settings: settings(), source: Lines::new(&THREE), sink, state: Some(state.clone()) };
+    let task = tokio::spawn(deliver(delivery, run.control.clone()));
+    wait_for(|| run.control.meter.read().state == "paused").await;
+    assert!(world.lock().progress.is_empty(), "nothing was claimed");
+    state.lock().paused = false;
+    assert_eq!(task.await.expect("no panic"), DeliveryEnd::Finished);
+    assert_eq!(world.lock().rows, THREE);
+}
+
+async fn wait_for(condition: impl Fn() -> bool) {
+    let waited = tokio::time::timeout(Duration::from_secs(20), async {
+        while !condition() {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    });
+    waited.await.expect("it comes true in time");
+}

@@ -28,12 +28,14 @@ pub(super) struct Lines {
     pub(super) follow: Follow,
     pub(super) gap_at: Option<u64>,
     pub(super) incarnation: &'static str,
+    /// Lines that come later.
+    pub(super) feed: Arc<Mutex<Vec<String>>>,
 }
 
 impl Lines {
     pub(super) fn new(lines: &[&str]) -> Self {
         let lines = lines.iter().map(|line| (*line).to_owned()).collect();
-        Self { lines, next: 0, follow: Follow::No, gap_at: None, incarnation: "lines" }
+        Self { lines, next: 0, follow: Follow::No, gap_at: None, incarnation: "lines", feed: Arc::default() }
     }
 
     fn at(&self, offset: u64) -> Bookmark {
@@ -76,6 +78,7 @@ impl Source for Lines {
         if self.gap_at.is_some_and(|gap| self.next >= gap) {
             return Err(SourceError::Gap { what: format!("lines from {} on are gone", self.next) });
         }
+        self.lines.append(&mut self.feed.lock().expect("no test panics while it feeds"));
         let rest = self.lines.iter().enumerate().skip(usize::try_from(self.next).expect("small")).take(room.events);
         let mut read = 0;
         for (offset, line) in rest {

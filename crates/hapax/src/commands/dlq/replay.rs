@@ -2,23 +2,18 @@
 
 use std::collections::BTreeMap;
 
-use hapax_connect::sqlite::inspect::LiveCheck;
-use hapax_connect::sqlite::{SqliteIdempotentSink, SqliteSink};
 use hapax_engine::batch::Batch;
-use hapax_engine::books::Books as _;
-use hapax_engine::letters::{LetterChoice, LetterStore as _, Replay as _, Replayed, StoredLetter};
+use hapax_engine::letters::{LetterChoice, LetterStore as _, Replayed, StoredLetter};
 use hapax_engine::pipeline::{Origin, Pipeline};
-use hapax_engine::sink::{IdempotentSink as _, Target as _};
 use hapax_engine::source::Source as _;
 use hapax_model::epoch::Epoch;
 use hapax_model::letter::LetterBytes;
-use hapax_model::mode::ProgressPlace;
 use hapax_model::position::Incarnation;
 use serde_json::json;
 
 use super::print_json;
 use super::verdict::{Overwrite, Verdict, judge};
-use crate::assemble::{AnyBooks, Part, parts, plan};
+use crate::assemble::{AnyBooks, Live, Part, Writer, lanes, plan};
 use crate::cli::{Doing, Shared};
 use crate::commands::confirmed;
 use crate::config::Config;
@@ -43,7 +38,7 @@ pub(super) async fn replay(
     shared: &Shared,
 ) -> Result<u8, Failure> {
     let mut sum = Sum::default();
-    for part in parts(config).filter(|part| is_meant(part, choice)) {
+    for part in lanes(config).filter(|part| is_meant(part, choice)) {
         look(&part, choice, config, &mut sum).await?;
     }
     let ready: u64 = sum.verdicts.iter().filter(|(verdict, _)| verdict.goes_ahead(overwrite)).map(|(_, n)| n).sum();
@@ -56,7 +51,7 @@ pub(super) async fn replay(
     }
     let doing_it = !nothing && confirmed(doing, &format!("Replay {ready} letter(s)?"))?;
     if doing_it {
-        for part in parts(config).filter(|part| is_meant(part, choice)) {
+        for part in lanes(config).filter(|part| is_meant(part, choice)) {
             replay_part(&part, choice, overwrite, config, &mut sum).await?;
         }
     }
@@ -74,9 +69,11 @@ fn is_meant(part: &Part<'_>, choice: &LetterChoice) -> bool {
         && choice.sink.as_ref().is_none_or(|sink| *sink == part.sink.name)
 }
 
-/// The letters of this part alone.
+/// The letters of this part alone. Where there is one lane, those of its earlier names too.
 fn narrowed(part: &Part<'_>, choice: &LetterChoice) -> LetterChoice {
-    LetterChoice { workflow: Some(part.workflow.id.clone()), sink: Some(part.sink.name.clone()), ..choice.clone() }
+    let id = part.id();
+    let lane = (part.lane_count() > 1).then_some(id.lane);
+    LetterChoice { workflow: Some(id.workflow), sink: Some(id.sink), lane, ..choice.clone() }
 }
 
 async fn look(part: &Part<'_>, choice: &LetterChoice, config: &Config, sum: &mut Sum) -> Result<(), Failure> {
@@ -88,7 +85,7 @@ async fn look(part: &Part<'_>, choice: &LetterChoice, config: &Config, sum: &mut
         let Some(last) = page.last() else { return Ok(()) };
         after = last.id;
         for letter in page.iter().filter(|letter| letter.state == "dead") {
-            *sum.verdicts.entry(judge(letter, live.mapping.mode, part.sqlite().progress)).or_default() += 1;
+            *sum.verdicts.entry(judge(letter, live.mode(), part.table().progress)).or_default() += 1;
         }
     }
 }
@@ -109,11 +106,13 @@ async fn replay_part(
         let Some(last) = page.last() else { return Ok(()) };
         after = last.id;
         let goes = |letter: &&StoredLetter| {
-            letter.state == "dead" && judge(letter, live.mapping.mode, part.sqlite().progress).goes_ahead(overwrite)
+            letter.state == "dead" && judge(letter, live.mode(), part.table().progress).goes_ahead(overwrite)
         };
         let ready: Vec<StoredLetter> = page.iter().filter(goes).cloned().collect();
         if !ready.is_empty() {
-            let done = writer.write(part, &live, &mut books, &ready).await?;
+            let ids: Vec<i64> = ready.iter().map(|letter| letter.id).collect();
+            let batch = batch_of(part, &live, writer.fields(), &ready);
+            let done = writer.write(&mut books, &ids, batch).await?;
             sum.done.replayed += done.replayed;
             sum.done.taken += done.taken;
             sum.done.refused.extend(done.refused);
@@ -121,70 +120,13 @@ async fn replay_part(
     }
 }
 
-/// Where replayed letters are written.
-enum Writer {
-    /// Row and mark in one transaction.
-    Beside(Box<SqliteSink>),
-    /// The row in the target, then the mark in the state store.
-    Apart(Box<SqliteIdempotentSink>),
-}
-
-impl Writer {
-    async fn open(part: &Part<'_>) -> Result<Self, Failure> {
-        match part.sqlite().progress {
-            ProgressPlace::Sink => {
-                let mut sink = SqliteSink::new(part.connector(), part.id());
-                sink.inspect().await?;
-                Ok(Self::Beside(Box::new(sink)))
-            }
-            ProgressPlace::State => {
-                let mut sink = SqliteIdempotentSink::new(part.connector(), plan::strategy(&part.workflow.delivery));
-                sink.inspect().await?;
-                Ok(Self::Apart(Box::new(sink)))
-            }
-        }
-    }
-
-    async fn write(
-        &mut self,
-        part: &Part<'_>,
-        live: &LiveCheck,
-        books: &mut AnyBooks,
-        ready: &[StoredLetter],
-    ) -> Result<Replayed, Failure> {
-        let ids: Vec<i64> = ready.iter().map(|letter| letter.id).collect();
-        match self {
-            Self::Beside(sink) => Ok(sink.replay(&ids, batch_of(part, live, sink.fields(), ready)).await?),
-            Self::Apart(sink) => {
-                let batch = std::sync::Arc::new(batch_of(part, live, sink.fields(), ready));
-                let upserted = sink.upsert_batch(std::sync::Arc::clone(&batch)).await?;
-                let mut refused: BTreeMap<usize, String> =
-                    batch.letters().iter().map(|(input, letter)| (*input, letter.cause.to_string())).collect();
-                refused.extend(
-                    upserted.rejected.iter().map(|(event, cause)| (batch.event(*event).input(), cause.to_string())),
-                );
-                let good: Vec<i64> =
-                    ids.iter().enumerate().filter(|(n, _)| !refused.contains_key(n)).map(|(_, id)| *id).collect();
-                let replayed = books.mark_replayed(&good).await?;
-                let refused = refused.into_iter().map(|(input, why)| (ids[input], why)).collect();
-                Ok(Replayed { replayed, taken: 0, refused, written: upserted.written })
-            }
-        }
-    }
-}
-
 /// The letters' inputs, decoded and keyed as if they had just been read.
-fn batch_of(
-    part: &Part<'_>,
-    live: &LiveCheck,
-    fields: &[hapax_model::field::FieldPath],
-    ready: &[StoredLetter],
-) -> Batch {
+fn batch_of(part: &Part<'_>, live: &Live, fields: &[hapax_model::field::FieldPath], ready: &[StoredLetter]) -> Batch {
     let source = part.open_source();
     let origin = Origin { source: source.identity(), lane: source.lane().to_owned() };
-    let keyer = plan::keyer(part.workflow, part.sqlite(), live.mapping.mode);
-    let delete_when = part.sqlite().delete_when.clone();
-    let mut pipeline = Pipeline::new(fields, keyer, delete_when, plan::unknown_fields(part.sqlite()), origin);
+    let keyer = plan::keyer(part.workflow, part.table(), live.mode());
+    let delete_when = part.table().delete_when.clone();
+    let mut pipeline = Pipeline::new(fields, keyer, delete_when, plan::unknown_fields(part.table()), origin);
     let mut batch = pipeline.batch();
     for letter in ready {
         let LetterBytes::Whole(bytes) = &letter.bytes else { continue };

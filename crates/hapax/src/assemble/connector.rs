@@ -1,0 +1,147 @@
+//! What a part's connector is told, and the sink, the look at the live table and the table's kind that come from it.
+
+#[cfg(feature = "postgres")]
+use hapax_connect::postgres::{PostgresIdempotentSink, PostgresSink, config as postgres};
+use hapax_connect::sqlite::config::{self as sqlite, Deletes, TableConfig, UniqueKeys};
+use hapax_connect::sqlite::inspect::check_live;
+use hapax_connect::sqlite::{SqliteIdempotentSink, SqliteSink};
+use hapax_engine::runtime::Settings;
+use hapax_engine::sink::IdempotentSink;
+use hapax_engine::state_progress::{Order, StateProgress, WatchKeys};
+use hapax_model::audit::TableKind;
+use hapax_model::delivery::Guarantee;
+use hapax_model::mode::ProgressPlace;
+#[cfg(feature = "postgres")]
+use hapax_sql::postgres::Pool;
+
+#[cfg(feature = "postgres")]
+use super::pools;
+use super::{AnySink, AnyState, Live, Part, plan};
+#[cfg(feature = "postgres")]
+use crate::config::PostgresSink as PostgresSinkConfig;
+use crate::config::{Columns, SqliteSink as SqliteSinkConfig, Target};
+use crate::exit::{Failure, USAGE};
+
+impl Part<'_> {
+    /// Reads the live table without writing anything.
+    pub(crate) async fn live(&self) -> Result<Live, Failure> {
+        match &self.sink.target {
+            Target::Sqlite(sqlite) => Ok(check_live(&self.sqlite_config(sqlite)).await?.into()),
+            #[cfg(feature = "postgres")]
+            Target::Postgres(postgres) => {
+                Ok(hapax_connect::postgres::inspect::check_live(&self.postgres_config(postgres)).await?.into())
+            }
+        }
+    }
+
+    /// The kind of table that it is, as far as the configuration tells.
+    pub(crate) const fn table_kind(&self) -> TableKind {
+        match &self.sink.target {
+            Target::Sqlite(_) => TableKind::Sqlite,
+            #[cfg(feature = "postgres")]
+            Target::Postgres(_) => TableKind::PostgresLogged,
+        }
+    }
+
+    /// A table that this part could write to.
+    pub(crate) fn suggested_ddl(&self) -> String {
+        match &self.sink.target {
+            Target::Sqlite(sqlite) => hapax_connect::sqlite::ddl::suggested_ddl(&self.sqlite_config(sqlite)),
+            #[cfg(feature = "postgres")]
+            Target::Postgres(postgres) => hapax_connect::postgres::ddl::suggested_ddl(&self.postgres_config(postgres)),
+        }
+    }
+
+    /// The sink of one delivery.
+    pub(super) fn open_sink(&self, settings: &Settings, state: Option<&AnyState>) -> Result<AnySink, Failure> {
+        let id = settings.id.clone();
+        let strategy = || settings.keyer.strategy().clone();
+        match (&self.sink.target, self.table().progress) {
+            (Target::Sqlite(sqlite), ProgressPlace::Sink) => {
+                Ok(AnySink::Sqlite(Box::new(SqliteSink::new(self.sqlite_config(sqlite), id))))
+            }
+            (Target::Sqlite(sqlite), ProgressPlace::State) => {
+                let sink = SqliteIdempotentSink::new(self.sqlite_config(sqlite), strategy());
+                Ok(AnySink::SqliteByState(Box::new(self.by_state(settings, sink, state)?)))
+            }
+            #[cfg(feature = "postgres")]
+            (Target::Postgres(postgres), ProgressPlace::Sink) => {
+                let sink = PostgresSink::new(self.postgres_config(postgres), self.pool(postgres), id);
+                Ok(AnySink::Postgres(Box::new(sink)))
+            }
+            #[cfg(feature = "postgres")]
+            (Target::Postgres(postgres), ProgressPlace::State) => {
+                let sink = PostgresIdempotentSink::new(self.postgres_config(postgres), self.pool(postgres), strategy());
+                Ok(AnySink::PostgresByState(Box::new(self.by_state(settings, sink, state)?)))
+            }
+        }
+    }
+
+    /// A sink that holds none of our tables, joined with progress in the state store.
+    fn by_state<K: IdempotentSink>(
+        &self,
+        settings: &Settings,
+        sink: K,
+        state: Option<&AnyState>,
+    ) -> Result<StateProgress<K, AnyState>, Failure> {
+        let (table, guarantee) = (self.table(), self.workflow.delivery.guarantee);
+        let Some(state) = state else {
+            let id = &self.workflow.id;
+            let message =
+                format!("workflow {id} keeps its progress in the state store, and `state` is none: name a state store");
+            return Err(Failure::new("HX5003", message).with_exit(USAGE));
+        };
+        let order = if guarantee == Guarantee::AtMostOnce { Order::PositionFirst } else { Order::RowsFirst };
+        let watched = plan::watches_keys(table.progress, guarantee);
+        let watch = if watched { WatchKeys::Yes } else { WatchKeys::No };
+        Ok(StateProgress::new(settings.id.clone(), sink, state.clone(), order, watch, table.progress_interval))
+    }
+
+    /// What the SQLite connector wants to know.
+    pub(super) fn sqlite_config(&self, sqlite: &SqliteSinkConfig) -> sqlite::SqliteSinkConfig {
+        sqlite::SqliteSinkConfig {
+            table: self.table_config(),
+            busy_timeout: sqlite.busy_timeout,
+            claim_timeout: self.workflow.delivery.claim_timeout,
+            ..sqlite::SqliteSinkConfig::new(&sqlite.path, &sqlite.table.name)
+        }
+    }
+
+    /// The sessions that this part shares with all others of its database.
+    #[cfg(feature = "postgres")]
+    pub(super) fn pool(&self, postgres: &PostgresSinkConfig) -> Pool {
+        pools::pool(&postgres.url, &postgres.limits(), postgres.connections)
+    }
+
+    /// What the PostgreSQL connector wants to know.
+    #[cfg(feature = "postgres")]
+    pub(super) fn postgres_config(&self, postgres: &PostgresSinkConfig) -> postgres::PostgresSinkConfig {
+        postgres::PostgresSinkConfig {
+            table: self.table_config(),
+            limits: postgres.limits(),
+            claim_timeout: self.workflow.delivery.claim_timeout,
+            connections: postgres.connections,
+            ..postgres::PostgresSinkConfig::new(postgres.url.clone(), &postgres.table.name)
+        }
+    }
+
+    /// What every connector wants to know of its table.
+    fn table_config(&self) -> TableConfig {
+        let (table, deduplication) = (self.table(), &self.workflow.delivery.deduplication);
+        let map = match &table.columns {
+            Columns::Mapped(map) => map.clone(),
+            Columns::ByName | Columns::Strict => Vec::new(),
+        };
+        TableConfig {
+            mode: table.on_conflict,
+            key_fields: deduplication.key_fields.clone(),
+            key_column: table.key_column.clone(),
+            version_column: table.version_column.clone(),
+            columns: sqlite::Columns { map, ..sqlite::Columns::default() },
+            deletes: if table.delete_when.is_some() { Deletes::Some } else { Deletes::Never },
+            unique_keys: if deduplication.unique { UniqueKeys::Promised } else { UniqueKeys::NotPromised },
+            progress: table.progress,
+            ..TableConfig::new(&table.name)
+        }
+    }
+}

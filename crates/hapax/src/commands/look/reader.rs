@@ -1,0 +1,120 @@
+//! A source read on a cursor of its own, input by input.
+//!
+//! Reads: the source. Writes: nothing, and never acknowledges. Invariant: inputs come with the incarnation that their
+//! positions belong to, as a worker would have seen them.
+
+use hapax_engine::batch::Inputs;
+use hapax_engine::source::{Follow, Held, Polled, Room, Source, SourceError};
+use hapax_model::letter::LetterBytes;
+use hapax_model::position::{Bookmark, Incarnation, Position};
+
+use super::UNREADABLE;
+use crate::exit::Failure;
+
+/// How much is read ahead.
+const ROOM: Room = Room { events: 1024, bytes: 1024 * 1024 };
+
+/// Reads inputs one by one.
+pub(super) struct Reader<S> {
+    source: S,
+    pending: Inputs,
+    next: usize,
+    incarnation: Incarnation,
+    follow: Follow,
+}
+
+/// What comes next.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Next {
+    /// An input at this place.
+    Input(Bookmark),
+    /// Nothing at the moment; only where the source is followed.
+    Idle,
+    /// Nothing more.
+    End,
+}
+
+impl<S: Source> Reader<S> {
+    /// Reads from `at` on.
+    pub(super) async fn open(mut source: S, at: &Bookmark, follow: Follow) -> Result<Self, SourceError> {
+        source.assign(at, follow).await?;
+        Ok(Self { source, pending: Inputs::default(), next: 0, incarnation: at.incarnation.clone(), follow })
+    }
+
+    /// The next input, without taking it.
+    pub(super) async fn peek(&mut self) -> Result<Next, SourceError> {
+        while self.next >= self.pending.len() {
+            (self.pending, self.next) = (Inputs::default(), 0);
+            let before = self.source.bookmark().incarnation;
+            let polled = self.source.poll(&mut self.pending, ROOM).await?;
+            self.incarnation = match polled {
+                Polled::Boundary => before,
+                Polled::Records | Polled::Idle | Polled::End => self.source.bookmark().incarnation,
+            };
+            match polled {
+                Polled::End if self.pending.is_empty() => return Ok(Next::End),
+                Polled::Idle if self.follow == Follow::Yes => return Ok(Next::Idle),
+                Polled::Records | Polled::Idle | Polled::Boundary | Polled::End => {}
+            }
+        }
+        Ok(Next::Input(Bookmark { incarnation: self.incarnation.clone(), position: self.pending.position(self.next) }))
+    }
+
+    /// Takes the input that [`peek`](Self::peek) found into `into`.
+    pub(super) fn take(&mut self, into: &mut Inputs) {
+        let position = self.pending.position(self.next);
+        match self.pending.oversized_length(self.next) {
+            None => into.push(position, self.pending.bytes(self.next)),
+            Some(_) => {
+                if let LetterBytes::Cut { head, length, sha256 } = self.pending.letter_bytes(self.next) {
+                    into.push_oversized(position, &head, length, sha256);
+                }
+            }
+        }
+        self.next += 1;
+    }
+}
+
+/// Whether the source can be read from a place, and if not, why.
+pub(super) async fn holds<S: Source>(source: &mut S, at: &Bookmark) -> Result<(), String> {
+    match source.hold(at).await {
+        Ok(Held::Yes) => Ok(()),
+        Ok(Held::OtherIncarnation { now }) => Err(format!("the source is another one now: {now}")),
+        Ok(Held::Gone { missing }) => Err(missing),
+        Err(error) => Err(error.to_string()),
+    }
+}
+
+/// The input that begins at `position` or contains it, read from `from` on, at most `limit` inputs further.
+pub(super) async fn input_at<S: Source>(
+    mut source: S,
+    from: &Bookmark,
+    position: Position,
+    limit: u64,
+) -> Result<Option<Inputs>, String> {
+    holds(&mut source, from).await?;
+    let mut reader = Reader::open(source, from, Follow::No).await.map_err(|error| error.to_string())?;
+    let mut found = None;
+    for _ in 0..limit {
+        match reader.peek().await.map_err(|error| error.to_string())? {
+            Next::Input(at) if at.position <= position && at.incarnation.number == from.incarnation.number => {
+                let mut inputs = Inputs::default();
+                reader.take(&mut inputs);
+                found = Some(inputs);
+            }
+            // One that begins behind it: whatever contains it was found.
+            Next::Input(_) => return Ok(found),
+            // A last input may end before it.
+            Next::Idle | Next::End => {
+                let begins_there = |inputs: &Inputs| inputs.position(0) == position;
+                return Ok(found.filter(begins_there));
+            }
+        }
+    }
+    Ok(found.filter(|inputs| inputs.position(0) == position))
+}
+
+/// A source that cannot be read, as a command says it.
+pub(super) fn unreadable(error: &SourceError) -> Failure {
+    Failure::new(UNREADABLE, error.to_string())
+}

@@ -1,0 +1,397 @@
+//! A table with a key: the source is read again over the logged range, and every key is asked for.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+use hapax_engine::batch::{Batch, Inputs};
+use hapax_engine::letters::{LetterChoice, LetterStore as _};
+use hapax_engine::pipeline::Pipeline;
+use hapax_engine::rows::{RowReader as _, RowState};
+use hapax_engine::source::Follow;
+use hapax_model::contract::{Contract, TARGET};
+use hapax_model::epoch::Epoch;
+use hapax_model::mode::ProgressPlace;
+use hapax_model::position::{Bookmark, Position};
+
+use super::super::UNREADABLE;
+use super::super::history::{Range, number_of, ranges};
+use super::super::reader::{Next, Reader, holds, unreadable};
+use super::super::subject::{KeysWanted, Subject};
+use super::chain::Check;
+use super::doubts::{Difference, Doubts, TooMany, misses};
+use crate::assemble::{AnyBooks, AnyRows, AnySource};
+use crate::cli::Shared;
+use crate::exit::Failure;
+
+/// How many keys the target is asked for at once.
+const ASKED_AT_ONCE: usize = 1000;
+/// How many letters are read at once.
+const PAGE: usize = 500;
+/// How often a worker's newer epochs are followed before a doubt is called a difference.
+const ROUNDS: u32 = 10;
+
+/// What came of it.
+pub(super) struct Compared {
+    pub(super) check: Check,
+    pub(super) difference: Option<Difference>,
+}
+
+impl Compared {
+    fn not(why: impl Into<String>) -> Self {
+        Self { check: Check::not_compared("target", why), difference: None }
+    }
+}
+
+/// Compares the newest epochs that hold at least `inputs` inputs.
+pub(super) async fn compare(
+    subject: &Subject<'_>,
+    books: &mut AnyBooks,
+    rows: AnyRows,
+    inputs: u64,
+    shared: &Shared,
+) -> Result<Compared, Failure> {
+    let Some(stored) = subject.progress(books).await? else { return Ok(Compared::not("nothing was ever delivered")) };
+    if let Some(why) = changed(subject, &rows, &stored.progress.contract) {
+        return Ok(Compared::not(why));
+    }
+    let log = ranges(subject.log(books).await?);
+    let (chosen, passed_over) = match readable(subject, sample(&log, inputs)).await {
+        Ok(chosen) => chosen,
+        Err(why) => return Ok(Compared::not(why)),
+    };
+    let total = chosen.iter().map(|range| range.logged.counts.read).sum();
+    let mut walk =
+        Walk { subject, books, rows, dead: HashSet::new(), bar: super::super::bar(total, shared), read: 0, asked: 0 };
+    walk.load_letters().await?;
+    let found = match walk.all_parts(chosen).await {
+        // A range that the log names and the source cannot give; the chain says what is wrong with the log.
+        Err(failure) if failure.code == Some(UNREADABLE) => return Ok(Compared::not(failure.message)),
+        found => found?,
+    };
+    walk.bar.finish_and_clear();
+    let reach = match chosen.first() {
+        Some(first) => format!("{} keys of {} inputs from epoch {} on", walk.asked, walk.read, first.logged.epoch),
+        None => "no inputs".to_owned(),
+    };
+    let aside = match passed_over {
+        0 => String::new(),
+        epochs => format!("; {epochs} older epochs were passed over, the source no longer holds their inputs"),
+    };
+    let check = match &found {
+        None => Check::agrees("target", format!("{reach}, all as they should be{aside}")),
+        Some(difference) => Check::differs("target", format!("{difference}{aside}")),
+    };
+    Ok(Compared { check, difference: found })
+}
+
+/// Why keys derived now would not be those of the delivery, if so.
+fn changed(subject: &Subject<'_>, rows: &AnyRows, was: &Contract) -> Option<String> {
+    if subject.strategy().contains_epoch() && subject.progress_place() == ProgressPlace::State {
+        return Some("its keys contain the epoch, and its log puts several epochs into one row".into());
+    }
+    let differences = was.differences(&subject.contract(rows.shape().mode));
+    let difference = differences.iter().find(|difference| difference.name != TARGET)?;
+    Some(format!("the configuration is not the one that delivered it: {difference}"))
+}
+
+/// The newest epochs that hold at least `inputs` inputs.
+fn sample(log: &[Range], inputs: u64) -> &[Range] {
+    let mut held = 0_u64;
+    let begin = log.iter().rposition(|range| {
+        held = held.saturating_add(range.logged.counts.read);
+        held >= inputs
+    });
+    &log[begin.unwrap_or(0)..]
+}
+
+/// Those of `log` that the source still holds, and how many it does not.
+async fn readable<'r>(subject: &Subject<'_>, log: &'r [Range]) -> Result<(&'r [Range], usize), String> {
+    let mut why = "there is no epoch in the log".to_owned();
+    let mut source = subject.unpaced_source();
+    for (at, range) in log.iter().enumerate() {
+        match &range.from {
+            None => "it is not known where the first epoch of the log began".clone_into(&mut why),
+            Some(from) => match holds(&mut source, from).await {
+                Ok(()) => return Ok((&log[at..], at)),
+                Err(gone) => why = format!("the source no longer holds its inputs: {gone}"),
+            },
+        }
+    }
+    Err(why)
+}
+
+/// One walk over the logged inputs.
+struct Walk<'a> {
+    subject: &'a Subject<'a>,
+    books: &'a mut AnyBooks,
+    rows: AnyRows,
+    /// Inputs that are dead letters: incarnation and position.
+    dead: HashSet<(u32, Position)>,
+    bar: indicatif::ProgressBar,
+    read: u64,
+    asked: u64,
+}
+
+impl Walk<'_> {
+    async fn load_letters(&mut self) -> Result<(), Failure> {
+        let (choice, mut after) = (self.letter_choice(), 0);
+        loop {
+            let page = self.books.list(&choice, after, PAGE).await?;
+            let Some(last) = page.last() else { return Ok(()) };
+            after = last.id;
+            self.dead.extend(page.iter().map(|letter| (number_of(&letter.incarnation), letter.position)));
+        }
+    }
+
+    fn letter_choice(&self) -> LetterChoice {
+        let id = &self.subject.id;
+        LetterChoice {
+            workflow: Some(id.workflow.clone()),
+            sink: Some(id.sink.clone()),
+            lane: Some(id.lane.clone()),
+            ..LetterChoice::default()
+        }
+    }
+
+    /// Walks over all inputs of `chosen`, once, or once for each part of the keys if there are too many doubts for one
+    /// walk. The first difference; of several parts, that of the first part that has one.
+    async fn all_parts(&mut self, chosen: &[Range]) -> Result<Option<Difference>, Failure> {
+        let (mut part, mut parts) = (0, 1);
+        while part < parts {
+            match self.part(chosen, Doubts::new(part, parts)).await? {
+                Ok(None) => part += 1,
+                Ok(Some(difference)) => return Ok(Some(difference)),
+                Err(TooMany) => (part, parts, self.asked) = (0, parts * 4, 0),
+            }
+        }
+        Ok(None)
+    }
+
+    /// Walks over all inputs of `chosen`, looking at one part of the keys; the first difference that stays.
+    async fn part(
+        &mut self,
+        chosen: &[Range],
+        mut doubts: Doubts,
+    ) -> Result<Result<Option<Difference>, TooMany>, Failure> {
+        self.read = 0;
+        self.bar.set_position(0);
+        let mut pipeline = self.subject.pipeline(Some(self.rows.shape()), KeysWanted::AsDelivered);
+        let mut ahead: Vec<Range> = chosen.to_vec();
+        for _ in 0..ROUNDS {
+            let Some(last) = ahead.last().map(|range| range.logged.epoch) else { return Ok(Ok(None)) };
+            match self.walk(&mut pipeline, &ahead, &mut doubts).await? {
+                Err(TooMany) => return Ok(Err(TooMany)),
+                Ok(Some(difference)) => return Ok(Ok(Some(difference))),
+                Ok(None) if doubts.is_empty() => return Ok(Ok(None)),
+                Ok(None) => {}
+            }
+            let confirmed = self.confirm(&mut pipeline, &mut doubts).await?;
+            ahead = ranges(self.subject.log(self.books).await?);
+            ahead.retain(|range| range.logged.epoch > last);
+            // A worker that went on meanwhile may have settled it.
+            if confirmed.is_none() || ahead.is_empty() {
+                return Ok(Ok(confirmed));
+            }
+        }
+        Ok(Ok(self.confirm(&mut pipeline, &mut doubts).await?))
+    }
+
+    /// Reads the inputs of each epoch and asks for their keys.
+    async fn walk(
+        &mut self,
+        pipeline: &mut Pipeline,
+        log: &[Range],
+        doubts: &mut Doubts,
+    ) -> Result<Result<Option<Difference>, TooMany>, Failure> {
+        let mut reader: Option<(Reader<AnySource>, Bookmark)> = None;
+        for range in log {
+            let Some(from) = &range.from else { continue };
+            let mut reading = match reader.take() {
+                Some((reading, end)) if end == *from => reading,
+                Some(_) | None => {
+                    let opened = Reader::open(self.subject.unpaced_source(), from, Follow::No).await;
+                    opened.map_err(|error| unreadable(&error))?
+                }
+            };
+            let mut batch = pipeline.batch();
+            let epoch = range.logged.epoch;
+            while let Next::Input(at) = reading.peek().await.map_err(|error| unreadable(&error))? {
+                if range.ends_before(&at) || at.incarnation.number != from.incarnation.number {
+                    break;
+                }
+                let first = batch.inputs.len();
+                reading.take(&mut batch.inputs);
+                pipeline.process(&mut batch, first, epoch, &from.incarnation);
+            }
+            if let Some(short) = self.miscounted(range, &batch) {
+                return Ok(Ok(Some(short)));
+            }
+            self.read += batch.inputs.len() as u64;
+            self.bar.set_position(self.read);
+            if self.ask(Arc::new(batch), from, epoch, doubts).await? == Err(TooMany) {
+                return Ok(Err(TooMany));
+            }
+            // Where nothing is ever removed, no later event can settle it.
+            if !self.subject.deletes()
+                && !doubts.is_empty()
+                && let Some(difference) = self.confirm(pipeline, doubts).await?
+            {
+                return Ok(Ok(Some(difference)));
+            }
+            reader = Some((reading, range.logged.to.clone()));
+        }
+        Ok(Ok(None))
+    }
+
+    /// The source must give as many inputs as the epoch read.
+    fn miscounted(&self, range: &Range, batch: &Batch) -> Option<Difference> {
+        let (logged, found) = (range.logged.counts.read, batch.inputs.len() as u64);
+        if logged == found || self.subject.progress_place() == ProgressPlace::State {
+            return None;
+        }
+        Some(Difference {
+            epoch: range.logged.epoch.0,
+            at: range.from.clone()?,
+            key: None,
+            expected: format!("{logged} inputs up to position {}", range.logged.to.position),
+            found: format!("{found} in the source"),
+            input: Vec::new(),
+        })
+    }
+
+    /// Asks for the last event of each key of one epoch.
+    async fn ask(
+        &mut self,
+        batch: Arc<Batch>,
+        from: &Bookmark,
+        epoch: Epoch,
+        doubts: &mut Doubts,
+    ) -> Result<Result<(), TooMany>, Failure> {
+        let place = |position| Bookmark { incarnation: from.incarnation.clone(), position };
+        for (_, letter) in batch.letters() {
+            let key = letter_key(letter.position);
+            if self.is_dead(from, letter.position) || !doubts.concerns(&key) {
+                continue;
+            }
+            let (at, expected) = (place(letter.position), format!("a dead letter ({})", letter.cause.code));
+            let input = batch.inputs.bytes(letter_input(&batch, letter.position)).to_vec();
+            let doubt = Difference { epoch: epoch.0, at, key: None, expected, found: "none".into(), input };
+            if doubts.raise(key, doubt).is_err() {
+                return Ok(Err(TooMany));
+            }
+        }
+        let mut last: HashMap<Vec<u8>, usize> = HashMap::new();
+        for (event, key) in batch.events().zip(self.rows.row_keys(&batch)) {
+            let key = key.filter(|key| doubts.concerns(key));
+            if let Some(key) = key.filter(|_| !self.is_dead(from, event.position())) {
+                last.insert(key, event.index());
+            }
+        }
+        self.asked += last.len() as u64;
+        let last: Vec<(Vec<u8>, usize)> = last.into_iter().collect();
+        for some in last.chunks(ASKED_AT_ONCE) {
+            let events: Vec<usize> = some.iter().map(|(_, event)| *event).collect();
+            let states = self.rows.states(Arc::clone(&batch), events).await?;
+            for ((key, event), found) in some.iter().zip(states) {
+                match self.difference(&batch, *event, found, &place, epoch) {
+                    None => doubts.settle(key),
+                    Some(doubt) => {
+                        if doubts.raise(key.clone(), doubt).is_err() {
+                            return Ok(Err(TooMany));
+                        }
+                    }
+                }
+            }
+        }
+        Ok(Ok(()))
+    }
+
+    fn is_dead(&self, from: &Bookmark, position: Position) -> bool {
+        self.dead.contains(&(from.incarnation.number, position))
+    }
+
+    fn difference(
+        &self,
+        batch: &Batch,
+        event: usize,
+        found: RowState,
+        place: &impl Fn(Position) -> Bookmark,
+        epoch: Epoch,
+    ) -> Option<Difference> {
+        let (shape, event) = (self.rows.shape(), batch.event(event));
+        let (expected, found) = misses(shape.mode, shape.order, event.operation(), found)?;
+        Some(Difference {
+            epoch: epoch.0,
+            at: place(event.position()),
+            key: None,
+            expected: expected.to_owned(),
+            found: found.to_owned(),
+            input: batch.inputs.bytes(event.input()).to_vec(),
+        })
+    }
+
+    /// Names the key of the event that decides: where columns hold the key's fields, delivering it needs no hash.
+    fn with_key(&self, difference: Difference) -> Difference {
+        let mut pipeline = self.subject.pipeline(None, KeysWanted::Shown);
+        let mut batch = pipeline.batch();
+        batch.inputs.push(difference.at.position, &difference.input);
+        pipeline.process(&mut batch, 0, Epoch(difference.epoch), &difference.at.incarnation);
+        let key = batch.events().next().and_then(|event| event.entity_key().or(event.event_key()));
+        Difference { key: key.map(|key| key.to_string()), ..difference }
+    }
+
+    /// The first doubt that stays when letters of every state and the target are asked once more.
+    async fn confirm(&mut self, pipeline: &mut Pipeline, doubts: &mut Doubts) -> Result<Option<Difference>, Failure> {
+        for (key, doubt) in doubts.in_order() {
+            let choice = LetterChoice { position: Some(doubt.at.position), ..self.letter_choice() };
+            let letters = self.books.list(&choice, 0, PAGE).await?;
+            if letters.iter().any(|letter| number_of(&letter.incarnation) == doubt.at.incarnation.number) {
+                doubts.settle(&key);
+                continue;
+            }
+            let mut batch = pipeline.batch();
+            batch.inputs.push(doubt.at.position, &doubt.input);
+            pipeline.process(&mut batch, 0, Epoch(doubt.epoch), &doubt.at.incarnation);
+            if batch.is_empty() {
+                return Ok(Some(self.with_key(doubt)));
+            }
+            let batch = Arc::new(batch);
+            let found = self.rows.states(Arc::clone(&batch), vec![0]).await?;
+            let place = |_| doubt.at.clone();
+            let still = found.first().and_then(|found| self.difference(&batch, 0, *found, &place, Epoch(doubt.epoch)));
+            match still {
+                Some(difference) => return Ok(Some(self.with_key(difference))),
+                None => doubts.settle(&key),
+            }
+        }
+        Ok(None)
+    }
+}
+
+/// A key of its own for an input that has none.
+fn letter_key(position: Position) -> Vec<u8> {
+    let mut key = b"letter ".to_vec();
+    key.extend(position.offset.to_be_bytes());
+    key.extend(position.index.to_be_bytes());
+    key
+}
+
+fn letter_input(batch: &Batch, position: Position) -> usize {
+    let inputs: &Inputs = &batch.inputs;
+    (0..inputs.len()).find(|input| inputs.position(*input) == position).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::super::history::tests::logged;
+    use super::*;
+
+    /// Goal: a sample is the newest epochs, whole, and never fewer inputs than asked for while there are any.
+    #[test]
+    fn a_sample_is_the_newest_epochs() {
+        let log = ranges(vec![logged(1, 0, 1, 10), logged(2, 10, 1, 20), logged(3, 20, 1, 30)]);
+        let first = |inputs| sample(&log, inputs).first().map(|range| range.logged.epoch.0);
+        assert_eq!([1, 10, 11, 30, u64::MAX].map(first), [Some(3), Some(3), Some(2), Some(1), Some(1)]);
+        assert!(sample(&[], 5).is_empty());
+    }
+}

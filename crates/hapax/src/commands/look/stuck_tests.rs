@@ -1,0 +1,80 @@
+use hapax_engine::books::{Pause, StoredLease};
+use hapax_engine::state::DeliveryNote;
+
+use super::*;
+
+fn id() -> DeliveryId {
+    DeliveryId { workflow: "orders".into(), sink: "erp".into(), lane: "0".into() }
+}
+
+fn look(lag: Lag) -> Look {
+    Look { id: id(), stored: None, lag, letters: (0, None), trouble: None }
+}
+
+fn noted(state: &str, exit_code: Option<u8>) -> NotedDelivery {
+    let note = DeliveryNote {
+        state: state.into(),
+        exit_code,
+        code: exit_code.map(|_| "HX4002".into()),
+        message: "why".into(),
+    };
+    NotedDelivery { id: id(), note, session: "pid 1 on here".into(), noted_at_ms: 1 }
+}
+
+fn leased() -> StoredLease {
+    StoredLease { id: id(), holder: "pid 7 on there".into(), expires_at_ms: u64::MAX }
+}
+
+fn one(look: &Look, state: &StateSide) -> (String, String) {
+    let waits = judge(look, state, Duration::from_secs(60));
+    assert_eq!(waits.len(), 1, "{waits:?}");
+    (waits[0].why.clone(), waits[0].turn.clone())
+}
+
+/// Goal: each way to stand still has its reason and its next actor. Method: one state store after the other.
+#[test]
+fn each_reason_names_whose_turn_it_is() {
+    let behind = look(Lag::Known(5));
+    let with = |note: Option<NotedDelivery>, lease: Option<StoredLease>| StateSide {
+        notes: note.into_iter().collect(),
+        leases: lease.into_iter().collect(),
+        pauses: Vec::new(),
+    };
+    let (why, turn) = one(&behind, &with(None, None));
+    assert!(why.contains("never run; 5 wait") && turn.contains("start hapax run"), "{why}, {turn}");
+    let (why, _) = one(&behind, &with(Some(noted("running", None)), None));
+    assert!(why.contains("its worker (pid 1 on here) ended without a word"), "{why}");
+    for (code, words) in [(5, "hapax reset orders"), (4, "took over"), (3, "hapax check --explain"), (1, "mend it")] {
+        let (why, turn) = one(&behind, &with(Some(noted("stopped", Some(code))), None));
+        assert!(why.contains(&format!("code {code}: HX4002: why")) && turn.contains(words), "{why}, {turn}");
+    }
+    let (why, turn) = one(&behind, &with(Some(noted("waiting", Some(1))), Some(leased())));
+    assert!(why.contains("waiting: HX4002") && turn.contains("pid 7 on there tries again"), "{why}, {turn}");
+    let (why, turn) = one(&behind, &with(Some(noted("standby", None)), Some(leased())));
+    assert!(why.contains("pid 1 on here stands by") && turn.starts_with("pid 7 on there"), "{why}, {turn}");
+    let pauses =
+        vec![Pause { workflow: "orders".into(), by: "ann".into(), why: String::new(), since_ms: 1, until_ms: None }];
+    let (why, turn) = one(&behind, &StateSide { pauses, ..StateSide::default() });
+    assert!(why.contains("paused by ann") && turn.contains("hapax resume orders"), "{why}, {turn}");
+}
+
+/// Goal: what goes on, or has nothing to do, is not stuck. Method: a live worker; an ended one with nothing behind.
+#[test]
+fn what_goes_on_is_not_stuck() {
+    let working = StateSide { leases: vec![leased()], ..StateSide::default() };
+    assert_eq!(judge(&look(Lag::Known(5)), &working, Duration::from_secs(60)), []);
+    let done = StateSide { notes: vec![noted("finished", None)], ..StateSide::default() };
+    assert_eq!(judge(&look(Lag::Known(0)), &done, Duration::from_secs(60)), []);
+}
+
+/// Goal: letters that wait and a target that is away are told beside everything else.
+#[test]
+fn letters_and_a_lost_target_are_told() {
+    let mut look = look(Lag::Known(0));
+    look.letters = (3, Some(1));
+    look.trouble = Some("HX4001: gone".into());
+    let waits = judge(&look, &StateSide::default(), Duration::from_secs(60));
+    let why: Vec<&str> = waits.iter().map(|wait| wait.why.as_str()).collect();
+    assert_eq!(why, ["HX4001: gone", "3 dead letters wait"]);
+    assert!(waits[1].turn.contains("hapax dlq list"));
+}

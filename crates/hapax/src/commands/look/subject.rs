@@ -1,0 +1,237 @@
+//! One delivery that is looked at, and everything that can be asked about it.
+
+use hapax_engine::books::{
+    Books as _, LoggedEpoch, NotedDelivery, Pause, StateBooks as _, StoredDelivery, StoredLease,
+};
+use hapax_engine::pipeline::{Origin, Pipeline};
+use hapax_engine::rows::TableShape;
+use hapax_engine::source::{Follow, Source as _};
+use hapax_model::contract::Contract;
+use hapax_model::field::FieldPath;
+use hapax_model::key::{DedupStrategy, KeyNeed, Keyer, Uniqueness};
+use hapax_model::mode::{ConflictMode, ProgressPlace};
+use hapax_model::position::DeliveryId;
+
+use super::super::known_workflow;
+use super::clock::now_ms;
+use super::reader::holds;
+use super::unclear;
+use crate::assemble::{AnyBooks, AnyRows, AnySource, Part, lanes, plan};
+use crate::cli::LookChoice;
+use crate::config::checked::GenerateSource;
+use crate::config::{Config, Source};
+use crate::exit::Failure;
+
+/// More epochs than a log ever keeps.
+const WHOLE_LOG: usize = 1_000_000;
+
+/// One delivery.
+pub(super) struct Subject<'a> {
+    pub(super) part: Part<'a>,
+    pub(super) id: DeliveryId,
+    config: &'a Config,
+}
+
+/// The deliveries that are meant, in the order of the configuration; at least one.
+pub(super) fn subjects<'a>(config: &'a Config, choice: &LookChoice) -> Result<Vec<Subject<'a>>, Failure> {
+    if let Some(workflow) = &choice.workflow {
+        known_workflow(config, workflow)?;
+    }
+    let is = |wanted: &Option<String>, found: &str| wanted.as_ref().is_none_or(|wanted| wanted == found);
+    let all = lanes(config).map(|part| Subject { part, id: part.id(), config });
+    let chosen: Vec<Subject<'_>> = all
+        .filter(|s| {
+            is(&choice.workflow, &s.id.workflow) && is(&choice.sink, &s.id.sink) && is(&choice.lane, &s.id.lane)
+        })
+        .collect();
+    if chosen.is_empty() {
+        let known: Vec<String> = lanes(config).map(|part| part.id().to_string()).collect();
+        return Err(unclear(match known.as_slice() {
+            [] => "no workflow is complete: each needs a source and a sink".to_owned(),
+            known => format!("no delivery fits; there are {}", known.join(", ")),
+        }));
+    }
+    Ok(chosen)
+}
+
+/// Which keys a pipeline derives.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum KeysWanted {
+    /// Those of the workflow, so that an input dies here exactly if it dies there.
+    AsDelivered,
+    /// Both, for people; an input without a key has none.
+    Shown,
+    /// None.
+    Nothing,
+}
+
+impl Subject<'_> {
+    /// Its progress, log and letters; none if the database is not there yet.
+    pub(super) async fn books(&self) -> Result<Option<AnyBooks>, Failure> {
+        AnyBooks::of_part(&self.part, self.config).await
+    }
+
+    /// Its target's rows.
+    pub(super) async fn rows(&self) -> Result<AnyRows, Failure> {
+        AnyRows::of_part(&self.part).await
+    }
+
+    /// Its source, not yet reading.
+    pub(super) fn source(&self) -> AnySource {
+        self.part.open_source()
+    }
+
+    /// The same without the generator's rate: what was generated once is generated again at once.
+    pub(super) fn unpaced_source(&self) -> AnySource {
+        match self.part.source {
+            Source::Generate(generate) => {
+                let unpaced = Source::Generate(GenerateSource { rate: None, ..generate.clone() });
+                Part { source: &unpaced, ..self.part }.open_source()
+            }
+            Source::File(_) => self.source(),
+        }
+    }
+
+    /// The workflow's own way from inputs to events, for a table of this shape.
+    pub(super) fn pipeline(&self, shape: Option<&TableShape>, keys: KeysWanted) -> Pipeline {
+        let (workflow, sink) = (self.part.workflow, self.part.table());
+        let deduplication = &workflow.delivery.deduplication;
+        let unique = if deduplication.unique { Uniqueness::FieldsAlone } else { Uniqueness::WithVersion };
+        let mode = shape.map_or_else(|| plan::mode_without_table(sink, &workflow.delivery), |shape| shape.mode);
+        let keyer = match keys {
+            KeysWanted::AsDelivered => plan::keyer(workflow, sink, mode),
+            KeysWanted::Shown => Keyer::new(self.strategy(), unique, KeyNeed::EntityAndEvent),
+            KeysWanted::Nothing => Keyer::new(self.strategy(), unique, KeyNeed::Nothing),
+        };
+        let source = self.source();
+        let origin = Origin { source: source.identity(), lane: source.lane().to_owned() };
+        let fields: &[FieldPath] = shape.map_or(&[], |shape| &shape.fields);
+        Pipeline::new(fields, keyer, sink.delete_when.clone(), plan::unknown_fields(sink), origin)
+    }
+
+    /// How its keys are made.
+    pub(super) fn strategy(&self) -> DedupStrategy {
+        plan::strategy(&self.part.workflow.delivery)
+    }
+
+    /// What must not have changed since it delivered, less the target's identity.
+    pub(super) fn contract(&self, mode: ConflictMode) -> Contract {
+        let keyer = plan::keyer(self.part.workflow, self.part.table(), mode);
+        plan::contract(&self.source().identity(), &keyer, mode)
+    }
+
+    /// Whether its events may be deletes.
+    pub(super) const fn deletes(&self) -> bool {
+        self.part.table().delete_when.is_some()
+    }
+
+    /// Where its progress is kept.
+    pub(super) fn progress_place(&self) -> ProgressPlace {
+        self.part.table().progress
+    }
+
+    /// Progress as it stands.
+    pub(super) async fn progress(&self, books: &mut AnyBooks) -> Result<Option<StoredDelivery>, Failure> {
+        Ok(books.deliveries().await?.into_iter().find(|stored| stored.id == self.id))
+    }
+
+    /// The whole epoch log, the oldest first.
+    pub(super) async fn log(&self, books: &mut AnyBooks) -> Result<Vec<LoggedEpoch>, Failure> {
+        let mut log = books.recent_epochs(&self.id, WHOLE_LOG).await?;
+        log.reverse();
+        Ok(log)
+    }
+}
+
+/// What workers and people left in the state store.
+#[derive(Debug, Default)]
+pub(super) struct StateSide {
+    pub(super) notes: Vec<NotedDelivery>,
+    pub(super) leases: Vec<StoredLease>,
+    pub(super) pauses: Vec<Pause>,
+}
+
+impl StateSide {
+    /// Reads it; empty if there is no state store yet.
+    pub(super) async fn read(config: &Config) -> Result<Self, Failure> {
+        match AnyBooks::of_state(config).await? {
+            Some(mut books) => Self::read_from(&mut books).await,
+            None => Ok(Self::default()),
+        }
+    }
+
+    /// Reads it from a state store that is open.
+    pub(super) async fn read_from(books: &mut AnyBooks) -> Result<Self, Failure> {
+        Ok(Self { notes: books.notes().await?, leases: books.leases().await?, pauses: books.pauses().await? })
+    }
+
+    /// The worker's last note.
+    pub(super) fn note(&self, id: &DeliveryId) -> Option<&NotedDelivery> {
+        self.notes.iter().find(|noted| noted.id == *id)
+    }
+
+    /// The lease, if it has not run out.
+    pub(super) fn lease(&self, id: &DeliveryId) -> Option<&StoredLease> {
+        self.leases.iter().find(|lease| lease.id == *id && lease.expires_at_ms > now_ms())
+    }
+
+    /// The pause of its workflow.
+    pub(super) fn pause(&self, id: &DeliveryId) -> Option<&Pause> {
+        self.pauses.iter().find(|pause| pause.workflow == id.workflow)
+    }
+
+    /// How the delivery stands, in a word or two.
+    pub(super) fn state(&self, id: &DeliveryId, progress: Option<&StoredDelivery>) -> String {
+        let said = self.note(id).map(|noted| noted.note.state.clone());
+        match (self.lease(id), said) {
+            (Some(_), Some(said)) => said,
+            (Some(_), None) => "starting".into(),
+            (None, Some(said)) if matches!(said.as_str(), "running" | "waiting" | "paused") => "no worker".into(),
+            (None, Some(said)) => said,
+            (None, None) if progress.is_some() => "no worker".into(),
+            (None, None) => "never run".into(),
+        }
+    }
+}
+
+/// How much of the source lies before a delivery.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Lag {
+    /// So much, in the source's own unit: bytes of a file, events of a generator.
+    Known(u64),
+    /// The source has no end.
+    Endless,
+    /// It cannot be told from here, and why.
+    Unknown(String),
+}
+
+impl std::fmt::Display for Lag {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Known(lag) => write!(f, "{lag}"),
+            Self::Endless => f.write_str("endless"),
+            Self::Unknown(_) => f.write_str("?"),
+        }
+    }
+}
+
+impl Subject<'_> {
+    /// How far the delivery is behind its source's end.
+    pub(super) async fn lag(&self, progress: Option<&StoredDelivery>) -> Lag {
+        let mut source = self.unpaced_source();
+        let at = match progress {
+            Some(stored) => stored.progress.bookmark.clone(),
+            None => match source.start(self.part.start()).await {
+                Ok(at) => at,
+                Err(error) => return Lag::Unknown(error.to_string()),
+            },
+        };
+        if let Err(why) = holds(&mut source, &at).await {
+            return Lag::Unknown(why);
+        }
+        match source.assign(&at, Follow::No).await {
+            Ok(()) => source.extent().map_or(Lag::Endless, |end| Lag::Known(end.saturating_sub(at.position.offset))),
+            Err(error) => Lag::Unknown(error.to_string()),
+        }
+    }
+}

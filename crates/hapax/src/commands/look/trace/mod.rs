@@ -1,0 +1,301 @@
+//! `hapax trace`: the story of one input or one key, told from the books, the target and, if asked, the source.
+
+mod decide;
+mod search;
+mod story;
+mod what;
+
+use std::sync::Arc;
+
+use hapax_engine::batch::{Batch, Inputs, Operation};
+use hapax_engine::books::StoredDelivery;
+use hapax_engine::letters::{LetterChoice, LetterStore as _, StoredLetter};
+use hapax_engine::rows::{ByHash, RowChoice, RowReader as _};
+use hapax_engine::source::{Source as _, StartAt};
+use hapax_model::epoch::Epoch;
+use hapax_model::key::KeyHash;
+use hapax_model::letter::LetterBytes;
+use hapax_model::position::{Bookmark, Incarnation, Position};
+use serde_json::json;
+
+use self::search::{Found, Wanted};
+use self::story::{Row, Sighting, Story};
+use self::what::What;
+use super::super::{load, print_json};
+use super::history::{Range, number_of, ranges};
+use super::reader::input_at;
+use super::subject::{KeysWanted, StateSide, Subject, subjects};
+use crate::assemble::AnyBooks;
+use crate::cli::{Shared, TraceArgs};
+use crate::exit::Failure;
+
+/// How many letters are read to find one by its key.
+const LETTERS_READ: usize = 10_000;
+/// How many inputs are read to find the one at a position.
+const INPUTS_READ: u64 = 1_000_000;
+/// How many letters are read at once.
+const PAGE: usize = 500;
+/// How many events of one key are told one by one; of the others only how many there are.
+const SIGHTINGS: usize = 20;
+
+/// Tells the story.
+pub(crate) async fn trace(args: &TraceArgs, shared: &Shared) -> Result<u8, Failure> {
+    let what = What::parse(&args.what)?;
+    let loaded = load(shared)?;
+    let chosen = subjects(&loaded.config, &args.choice)?;
+    let state = StateSide::read(&loaded.config).await?;
+    let mut stories = Vec::new();
+    for subject in &chosen {
+        stories.push(Tracer::open(subject, &state).await?.tell(&what, args).await?);
+    }
+    if shared.json {
+        print_json(&json!({"deliveries": stories.iter().map(Story::as_json).collect::<Vec<_>>()}));
+    } else {
+        stories.iter().for_each(|story| print!("{story}"));
+    }
+    Ok(0)
+}
+
+/// Everything that is known of one delivery before the question.
+struct Tracer<'a> {
+    subject: &'a Subject<'a>,
+    books: Option<AnyBooks>,
+    progress: Option<StoredDelivery>,
+    ranges: Vec<Range>,
+    worker: Option<String>,
+    rows: Result<crate::assemble::AnyRows, Failure>,
+}
+
+impl<'a> Tracer<'a> {
+    async fn open(subject: &'a Subject<'a>, state: &StateSide) -> Result<Self, Failure> {
+        let mut books = subject.books().await?;
+        let (progress, log) = match &mut books {
+            Some(books) => (subject.progress(books).await?, subject.log(books).await?),
+            None => (None, Vec::new()),
+        };
+        let worker = state.lease(&subject.id).map(|lease| lease.holder.clone());
+        Ok(Self { subject, books, progress, ranges: ranges(log), worker, rows: subject.rows().await })
+    }
+
+    async fn tell(mut self, what: &What, args: &TraceArgs) -> Result<Story, Failure> {
+        match what {
+            What::Position(position) => self.tell_position(*position).await,
+            What::Key(key) => self.tell_key(Wanted::of_hash(*key), None, args).await,
+            What::Fields(event) => {
+                let bytes = event.clone().into_bytes();
+                let asked = self.batch_of(|inputs| inputs.push(Position::default(), &bytes), None, KeysWanted::Shown);
+                let unique = self.subject.part.workflow.delivery.deduplication.unique;
+                let wanted = Wanted::of_fields(&asked, unique);
+                self.tell_key(wanted, Some(bytes), args).await
+            }
+        }
+    }
+
+    async fn tell_position(&mut self, position: Position) -> Result<Story, Failure> {
+        let mut sighting = self.sight(position, None).await?;
+        let mut story = self.story(format!("position {position}"));
+        let from = self.before(&sighting).await;
+        if let Some(letter) = sighting.letters.first() {
+            let (LetterBytes::Whole(bytes) | LetterBytes::Cut { head: bytes, .. }) = &letter.bytes;
+            sighting.input = Some(bytes.clone());
+        } else if let Some(from) = &from {
+            match input_at(self.subject.unpaced_source(), from, position, INPUTS_READ).await {
+                Ok(Some(inputs)) => {
+                    let begins = inputs.position(0);
+                    if begins != position {
+                        story.notes.push(format!("position {position} is inside the input that begins at {begins}"));
+                        sighting = self.sight(begins, None).await?;
+                    }
+                    sighting.input = Some(inputs.bytes(0).to_vec());
+                }
+                Ok(None) if sighting.epochs.is_empty() => sighting.absent = true,
+                Ok(None) => {}
+                Err(why) => story.notes.push(format!("the input cannot be read again: {why}")),
+            }
+        }
+        if let Some(bytes) = sighting.input.clone() {
+            let (position, incarnation) = (sighting.position, from.map(|from| from.incarnation));
+            let push = |inputs: &mut Inputs| inputs.push(position, &bytes);
+            let keyed = self.batch_of(push, incarnation.as_ref(), KeysWanted::Shown);
+            story.keys = search::keys_of(&keyed, self.subject);
+            story.row = self.row_of(&bytes, position, incarnation.as_ref()).await;
+        }
+        let operation = self.operation_of(sighting.input.as_deref());
+        sighting.decide(self.verdict_facts(), Some(&story.row), operation);
+        story.sightings.push(sighting);
+        Ok(story.close())
+    }
+
+    /// The nearest place before a sighting at which an input surely begins.
+    async fn before(&self, sighting: &Sighting) -> Option<Bookmark> {
+        if let Some(range) = sighting.epochs.first() {
+            return range.from.clone();
+        }
+        match &self.progress {
+            Some(stored) if stored.progress.bookmark.position <= sighting.position => {
+                Some(stored.progress.bookmark.clone())
+            }
+            Some(_) => None,
+            None => self.subject.unpaced_source().start(StartAt::Earliest).await.ok(),
+        }
+    }
+
+    /// What the books know of one position.
+    async fn sight(&mut self, position: Position, incarnation: Option<&Incarnation>) -> Result<Sighting, Failure> {
+        let epochs = self.ranges.iter().rev().filter(|range| range.holds(position, incarnation)).cloned().collect();
+        let choice = LetterChoice { position: Some(position), ..self.letter_choice() };
+        let letters = match &mut self.books {
+            Some(books) => books.list(&choice, 0, PAGE).await?,
+            None => Vec::new(),
+        };
+        let same =
+            |letter: &StoredLetter| incarnation.is_none_or(|wanted| number_of(&letter.incarnation) == wanted.number);
+        let letters = letters.into_iter().rev().filter(same).collect();
+        let mut sighting = Sighting::at(position, incarnation.cloned());
+        (sighting.epochs, sighting.letters) = (epochs, letters);
+        Ok(sighting)
+    }
+
+    fn letter_choice(&self) -> LetterChoice {
+        let id = &self.subject.id;
+        LetterChoice {
+            workflow: Some(id.workflow.clone()),
+            sink: Some(id.sink.clone()),
+            lane: Some(id.lane.clone()),
+            ..LetterChoice::default()
+        }
+    }
+
+    async fn tell_key(&mut self, wanted: Wanted, event: Option<Vec<u8>>, args: &TraceArgs) -> Result<Story, Failure> {
+        let mut story = self.story(wanted.to_string());
+        let mut found = self.letters_with(&wanted).await?;
+        if args.search {
+            let from = args.from.map(|position| self.search_from(position));
+            let searched = search::search(self.subject, &self.ranges, &wanted, from.as_ref(), args.limit).await?;
+            story.notes.push(searched.summary());
+            for place in searched.found {
+                if found.iter().all(|known: &Found| known.at.position != place.at.position) {
+                    found.push(place);
+                }
+            }
+        }
+        found.sort_by_key(|place| (place.at.incarnation.number, place.at.position));
+        story.events = args.search.then_some(found.len());
+        let last_bytes = found.last().map(|place| place.bytes.clone());
+        story.row = match (event.or(last_bytes), wanted.hash()) {
+            (Some(bytes), _) => self.row_of(&bytes, Position::default(), None).await,
+            (None, Some(key)) => self.row_of_hash(key).await,
+            (None, None) => Row::Unasked("neither the key nor its fields name a row".into()),
+        };
+        story.keys = wanted.keys();
+        for (nth, place) in found.iter().rev().take(SIGHTINGS).enumerate() {
+            let mut sighting = self.sight(place.at.position, Some(&place.at.incarnation)).await?;
+            sighting.input = Some(place.bytes.clone());
+            let operation = self.operation_of(sighting.input.as_deref());
+            sighting.decide(self.verdict_facts(), Some(&story.row).filter(|_| nth == 0), operation);
+            story.sightings.insert(0, sighting);
+        }
+        Ok(story.close())
+    }
+
+    /// The place where a search that a person bounded begins.
+    fn search_from(&self, position: Position) -> Bookmark {
+        let range = self.ranges.iter().rev().find(|range| range.holds(position, None));
+        let incarnation = range.and_then(|range| range.from.as_ref()).map(|from| from.incarnation.clone());
+        let present = || self.progress.as_ref().map(|stored| stored.progress.bookmark.incarnation.clone());
+        let incarnation = incarnation.or_else(present).unwrap_or_else(|| Incarnation::new(1, ""));
+        Bookmark { incarnation, position }
+    }
+
+    /// Dead letters whose input has the key.
+    async fn letters_with(&mut self, wanted: &Wanted) -> Result<Vec<Found>, Failure> {
+        let choice = self.letter_choice();
+        let Some(books) = &mut self.books else { return Ok(Vec::new()) };
+        let (mut found, mut after, mut read) = (Vec::new(), 0, 0);
+        if let Some(key) = wanted.hash() {
+            let named = LetterChoice { event_key: Some(key.to_string()), ..choice.clone() };
+            found.extend(books.list(&named, 0, PAGE).await?.iter().map(Found::of_letter));
+        }
+        let mut lens = search::Lens::new(self.subject);
+        while read < LETTERS_READ {
+            let page = books.list(&choice, after, PAGE).await?;
+            let Some(last) = page.last() else { break };
+            (after, read) = (last.id, read + page.len());
+            let matching = page.iter().map(Found::of_letter).filter(|place| lens.has(place, wanted));
+            let new: Vec<Found> = matching.filter(|place| found.iter().all(|known| known.at != place.at)).collect();
+            found.extend(new);
+        }
+        Ok(found)
+    }
+
+    /// The row of an input, or why it cannot be told.
+    async fn row_of(&mut self, bytes: &[u8], position: Position, incarnation: Option<&Incarnation>) -> Row {
+        let delivered = self.batch_of(|inputs| inputs.push(position, bytes), incarnation, KeysWanted::AsDelivered);
+        // Without its key, the table's own key columns may still find it.
+        let batch = match delivered.is_empty() {
+            true => self.batch_of(|inputs| inputs.push(position, bytes), incarnation, KeysWanted::Nothing),
+            false => delivered,
+        };
+        let rows = match &mut self.rows {
+            Ok(rows) => rows,
+            Err(failure) => return Row::Unasked(format!("the target cannot be read: {failure}")),
+        };
+        if batch.is_empty() {
+            return Row::Unasked("the input is no event".into());
+        }
+        if rows.shape().key.is_empty() {
+            return Row::Unasked(format!(
+                "onConflict is {}: a row of its own cannot be told from others",
+                rows.shape().mode.name()
+            ));
+        }
+        Row::of(rows.find(RowChoice::Event(Arc::new(batch), 0)).await)
+    }
+
+    async fn row_of_hash(&mut self, key: KeyHash) -> Row {
+        match &mut self.rows {
+            Err(failure) => Row::Unasked(format!("the target cannot be read: {failure}")),
+            Ok(rows) if rows.shape().by_hash == ByHash::No => {
+                Row::Unasked("no column holds the key's hash; name the key fields, or say --search".into())
+            }
+            Ok(rows) => Row::of(rows.find(RowChoice::Hash(key)).await),
+        }
+    }
+
+    /// What an input asks of its row.
+    fn operation_of(&self, input: Option<&[u8]>) -> Operation {
+        let Some(bytes) = input else { return Operation::Upsert };
+        let batch = self.batch_of(|inputs| inputs.push(Position::default(), bytes), None, KeysWanted::Nothing);
+        batch.events().next().map_or(Operation::Upsert, |event| event.operation())
+    }
+
+    fn batch_of(&self, push: impl FnOnce(&mut Inputs), incarnation: Option<&Incarnation>, keys: KeysWanted) -> Batch {
+        let shape = self.rows.as_ref().ok().map(|rows| rows.shape());
+        let mut pipeline = self.subject.pipeline(shape, keys);
+        let mut batch = pipeline.batch();
+        push(&mut batch.inputs);
+        let unknown = Incarnation::new(1, "");
+        pipeline.process(&mut batch, 0, Epoch(0), incarnation.unwrap_or(&unknown));
+        batch
+    }
+
+    fn story(&self, asked: String) -> Story {
+        Story::new(&self.subject.id, asked, self.progress.clone(), self.worker.clone(), self.ranges.first())
+    }
+
+    /// The log is whole if its sum is the ledger's: epochs of several commits are one row where progress is kept apart.
+    fn reach(&self) -> decide::Log {
+        let sum: u64 = self.ranges.iter().map(|range| range.logged.counts.read).sum();
+        let whole = self.progress.as_ref().is_some_and(|stored| stored.progress.totals.read == sum);
+        if whole { decide::Log::Whole } else { decide::Log::Pruned }
+    }
+
+    fn verdict_facts(&self) -> decide::Facts<'_> {
+        decide::Facts {
+            progress: self.progress.as_ref().map(|stored| &stored.progress),
+            worker: self.worker.as_deref(),
+            first: self.ranges.first(),
+            log: self.reach(),
+        }
+    }
+}

@@ -1,0 +1,262 @@
+//! All deliveries of this process: started, replaced when the configuration changes, waited for.
+//!
+//! Invariant: of one delivery there is never more than one at a time; a changed one is drained before its successor
+//! starts. Not here: what a delivery does (the engine), which signals there are (`signals`).
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use hapax_engine::memory::MemoryBudget;
+use hapax_engine::runtime::{Control, DeliveryEnd, Reading, Stop};
+use hapax_engine::state::TakeOver;
+use hapax_model::position::DeliveryId;
+use serde_json::json;
+use tokio::sync::{mpsc, watch};
+use tokio::task::{Id, JoinError, JoinSet};
+
+use super::notify;
+use super::reload::Changes;
+use super::signals::Order;
+use super::start::Start;
+use crate::assemble::{AnyState, How, lanes};
+use crate::config::{self, Config};
+use crate::roster::{Member, Roster, count};
+
+/// All deliveries.
+pub(super) struct Fleet {
+    config: watch::Sender<Arc<Config>>,
+    state: Option<AnyState>,
+    how: How,
+    roster: Roster,
+    memory: Arc<MemoryBudget>,
+    /// Where the configuration is read again.
+    path: PathBuf,
+    only: Vec<String>,
+    tasks: JoinSet<DeliveryEnd>,
+    running: HashMap<Id, Running>,
+    ended: Vec<(DeliveryId, DeliveryEnd)>,
+    /// Deliveries that start when the last of their workflow has drained.
+    next: Vec<DeliveryId>,
+    draining: bool,
+}
+
+/// A delivery's task.
+struct Running {
+    id: DeliveryId,
+    stop: watch::Sender<bool>,
+    leaving: Leaving,
+}
+
+/// Whether the configuration still has a delivery as it runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Leaving {
+    No,
+    Yes,
+}
+
+impl Fleet {
+    pub(super) fn new(
+        config: Arc<Config>,
+        state: Option<AnyState>,
+        how: How,
+        roster: Roster,
+        memory: Arc<MemoryBudget>,
+        path: PathBuf,
+    ) -> Self {
+        Self {
+            config: watch::Sender::new(config),
+            state,
+            how,
+            roster,
+            memory,
+            path,
+            only: Vec::new(),
+            tasks: JoinSet::new(),
+            running: HashMap::new(),
+            ended: Vec::new(),
+            next: Vec::new(),
+            draining: false,
+        }
+    }
+
+    /// The configuration that runs, as it changes.
+    #[cfg(feature = "http")]
+    pub(super) fn config(&self) -> watch::Receiver<Arc<Config>> {
+        self.config.subscribe()
+    }
+
+    /// Starts every delivery that `only` chooses; one that cannot start leaves the others running.
+    pub(super) fn start_all(&mut self, only: &[String]) {
+        self.only = only.to_vec();
+        for id in self.wanted() {
+            self.start(id);
+        }
+    }
+
+    /// All deliveries that the configuration wants here.
+    fn wanted(&self) -> Vec<DeliveryId> {
+        let config = self.config.borrow();
+        let chosen = |workflow: &String| self.only.is_empty() || self.only.contains(workflow);
+        lanes(&config).filter(|part| chosen(&part.workflow.id)).map(|part| part.id()).collect()
+    }
+
+    fn start(&mut self, id: DeliveryId) {
+        let config = Arc::clone(&self.config.borrow());
+        let commit_timeout = config.workflows.iter().find(|workflow| workflow.id == id.workflow);
+        let commit_timeout = commit_timeout.map(|workflow| workflow.delivery.epoch.commit_timeout).unwrap_or_default();
+        let (stop, stopped) = watch::channel(false);
+        let member = Member { id: id.clone(), meter: Arc::default(), commit_timeout };
+        let control = Control { stop: stopped, memory: Arc::clone(&self.memory), meter: Arc::clone(&member.meter) };
+        self.roster.add(member);
+        self.ended.retain(|(ended, _)| *ended != id);
+        let start = Start { config, id: id.clone(), state: self.state.clone(), how: self.how.clone() };
+        let task = self.tasks.spawn(start.run(control));
+        self.running.insert(task.id(), Running { id, stop, leaving: Leaving::No });
+    }
+
+    /// Waits until none is left running, doing what is ordered meanwhile; returns the highest code.
+    pub(super) async fn wait(&mut self, orders: &mut mpsc::Receiver<Order>) -> u8 {
+        while !self.tasks.is_empty() {
+            tokio::select! {
+                Some(joined) = self.tasks.join_next_with_id() => self.joined(joined),
+                Some(order) = orders.recv() => match order {
+                    Order::Drain => self.drain(),
+                    Order::Reload => self.reload(),
+                },
+            }
+            self.start_next();
+        }
+        self.ended.iter().map(|(_, end)| exit_code(end)).max().unwrap_or(0)
+    }
+
+    fn drain(&mut self) {
+        tracing::info!("draining: delivering what was read, reading no more");
+        notify::tell("STOPPING=1");
+        self.draining = true;
+        self.next.clear();
+        for running in self.running.values() {
+            running.stop.send_replace(true);
+        }
+    }
+
+    fn joined(&mut self, joined: Result<(Id, DeliveryEnd), JoinError>) {
+        let (task, end) = joined.unwrap_or_else(|error| {
+            let message = format!("a bug in Hapax ended this delivery: {error}");
+            (error.id(), DeliveryEnd::Stopped(Stop { exit_code: 1, code: "HX5009", message }))
+        });
+        let Running { id, leaving, .. } = self.running.remove(&task).expect("every task has its delivery");
+        self.say_ended(&id, &end);
+        match leaving {
+            Leaving::No => self.ended.push((id, end)),
+            Leaving::Yes if self.next.contains(&id) => {}
+            Leaving::Yes => self.roster.remove(&id),
+        }
+    }
+
+    fn say_ended(&self, id: &DeliveryId, end: &DeliveryEnd) {
+        let totals = self.roster.meter(id).map(|meter| meter.read().ledger.totals).unwrap_or_default();
+        let hint = if totals.dead == 0 { "" } else { "; `hapax dlq list` says why" };
+        let sum = format!("{} read, {} delivered, {} dead in all{hint}", totals.read, totals.delivered, totals.dead);
+        match end {
+            DeliveryEnd::Finished => tracing::info!(delivery = %id, "finished: {sum}"),
+            DeliveryEnd::Drained => tracing::info!(delivery = %id, "drained: {sum}"),
+            DeliveryEnd::Stopped(stop) => {
+                tracing::error!(delivery = %id, code = stop.code, exit_code = stop.exit_code, "{}", stop.message);
+            }
+        }
+    }
+
+    /// Reads the configuration again and goes over to it, workflow by workflow. One that is wrong changes nothing.
+    fn reload(&mut self) {
+        if self.draining {
+            return;
+        }
+        let loaded = match config::load(&self.path, &config::System) {
+            Ok(loaded) => loaded,
+            Err(problems) => {
+                count(&self.roster.process.reloads_refused);
+                tracing::error!("HX5061: the configuration was not taken over, the old one stays: {problems}");
+                return;
+            }
+        };
+        loaded.warnings.iter().for_each(|warning| tracing::warn!("{warning}"));
+        let old = Arc::clone(&self.config.borrow());
+        let changes = Changes::between(&old, &loaded.config);
+        if !changes.need_restart.is_empty() {
+            tracing::warn!(
+                "changed, and not taken over until the process is started again: {}",
+                changes.need_restart.join(", ")
+            );
+        }
+        let config = Arc::new(Changes::applied(&old, loaded.config));
+        #[cfg(feature = "postgres")]
+        crate::assemble::make_pools(&config);
+        self.how = How::new(&config, self.how.follow, TakeOver::Never);
+        self.config.send_replace(config);
+        self.apply(&changes);
+        count(&self.roster.process.reloads_done);
+        let say = |what: &[String]| if what.is_empty() { "none".to_owned() } else { what.join(", ") };
+        let (added, removed, changed) = (say(&changes.added), say(&changes.removed), say(&changes.changed));
+        tracing::info!(added, removed, changed, "the configuration was read again");
+    }
+
+    fn apply(&mut self, changes: &Changes) {
+        let wanted = self.wanted();
+        for running in self.running.values_mut() {
+            let other = changes.changed.contains(&running.id.workflow) || !wanted.contains(&running.id);
+            if other && running.leaving == Leaving::No {
+                running.leaving = Leaving::Yes;
+                running.stop.send_replace(true);
+            }
+        }
+        for gone in self.ended.extract_if(.., |(id, _)| !wanted.contains(id)) {
+            self.roster.remove(&gone.0);
+        }
+        // What has stopped by itself is tried again: often that is why somebody sends the signal.
+        let stays = |id: &DeliveryId| self.running.values().any(|r| r.id == *id && r.leaving == Leaving::No);
+        let finished = |id: &DeliveryId| {
+            let done = self.ended.iter().any(|(ended, end)| ended == id && *end == DeliveryEnd::Finished);
+            done && !changes.changed.contains(&id.workflow)
+        };
+        self.next = wanted.into_iter().filter(|id| !stays(id) && !finished(id)).collect();
+    }
+
+    /// Starts what waits, where nothing of its workflow still drains.
+    fn start_next(&mut self) {
+        let draining =
+            |id: &DeliveryId| self.running.values().any(|r| r.id.workflow == id.workflow && r.leaving == Leaving::Yes);
+        let (later, now): (Vec<_>, Vec<_>) = std::mem::take(&mut self.next).into_iter().partition(draining);
+        self.next = later;
+        now.into_iter().for_each(|id| self.start(id));
+    }
+
+    pub(super) fn as_json(&self) -> serde_json::Value {
+        let one = |Member { id, meter, .. }: &Member| {
+            let Reading { ledger, epoch, written, commits, in_doubt, retries, unknown_fields, .. } = meter.read();
+            let unknown: serde_json::Map<_, _> =
+                unknown_fields.into_iter().map(|(field, n)| (field, json!(n))).collect();
+            let end = self.ended.iter().find(|(ended, _)| ended == id).map(|(_, end)| end);
+            let (word, stop) = match end {
+                Some(DeliveryEnd::Finished) => ("finished", None),
+                Some(DeliveryEnd::Drained) | None => ("drained", None),
+                Some(DeliveryEnd::Stopped(stop)) => ("stopped", Some(stop)),
+            };
+            json!({
+                "workflow": id.workflow, "sink": id.sink, "lane": id.lane, "end": word,
+                "stop": stop.map(|s| json!({"exitCode": s.exit_code, "code": s.code, "message": s.message})),
+                "read": ledger.totals.read, "delivered": ledger.totals.delivered, "filtered": ledger.totals.filtered,
+                "dead": ledger.totals.dead, "rows": ledger.totals.rows, "epoch": epoch, "commits": commits,
+                "inserts": written.inserts, "updates": written.updates, "inDoubt": in_doubt, "retries": retries, "unknownFields": unknown,
+            })
+        };
+        json!({"deliveries": self.roster.members().iter().map(one).collect::<Vec<_>>()})
+    }
+}
+
+fn exit_code(end: &DeliveryEnd) -> u8 {
+    match end {
+        DeliveryEnd::Finished | DeliveryEnd::Drained => 0,
+        DeliveryEnd::Stopped(stop) => stop.exit_code,
+    }
+}

@@ -1,0 +1,129 @@
+//! Starting one delivery: audit, live table, everything put together; again and again while a server is away.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use hapax_engine::backoff::Backoff;
+use hapax_engine::books::Books as _;
+use hapax_engine::runtime::{Control, DeliveryEnd, Stop, deliver};
+use hapax_engine::source::Follow;
+use hapax_engine::state::{DeliveryNote, StateStore as _};
+use hapax_model::audit::Audit;
+use hapax_model::position::DeliveryId;
+
+use crate::assemble::{AnyBooks, AnyState, How, Part, lanes};
+use crate::config::Config;
+use crate::exit::Failure;
+
+/// All that a delivery needs to start by itself.
+pub(super) struct Start {
+    pub(super) config: Arc<Config>,
+    pub(super) id: DeliveryId,
+    pub(super) state: Option<AnyState>,
+    pub(super) how: How,
+}
+
+type Ready = hapax_engine::runtime::Delivery<crate::assemble::AnySource, crate::assemble::AnySink, AnyState>;
+
+impl Start {
+    pub(super) async fn run(self, control: Control) -> DeliveryEnd {
+        match Box::pin(self.ready(&control)).await {
+            Ok(Some(delivery)) => deliver(delivery, control).await,
+            Ok(None) => DeliveryEnd::Drained,
+            Err(stop) => {
+                control.meter.refused(&stop);
+                self.note_refusal(&stop).await;
+                DeliveryEnd::Stopped(stop)
+            }
+        }
+    }
+
+    /// Prepares, again and again while the target is away. `None`: the process was asked to end first.
+    async fn ready(&self, control: &Control) -> Result<Option<Ready>, Stop> {
+        let part =
+            lanes(&self.config).find(|part| part.id() == self.id).expect("the id is one of this configuration's");
+        let retries = &part.workflow.delivery.retries;
+        let mut backoff = Backoff::new(retries);
+        let mut stopped = control.stop.clone();
+        loop {
+            let failure = match self.prepare(&part).await {
+                Ok(ready) => return Ok(Some(ready)),
+                Err(failure) => failure,
+            };
+            // Who asks for what is there now is told soon; who follows may wait for the target.
+            let told = self.how.follow == Follow::No && backoff.attempts() + 1 >= retries.max_attempts;
+            let wait = if failure.may_pass && part.is_remote() {
+                backoff.failed(Instant::now(), fastrand::f64())
+            } else {
+                None
+            };
+            let Some(wait) = wait.filter(|_| !told) else { return Err(failure.into()) };
+            control.meter.waits_to_start();
+            tracing::warn!(delivery = %self.id, code = failure.code, error = failure.message, attempt = backoff.attempts(),
+                wait_ms = wait.as_millis(), "cannot start yet; trying again");
+            tokio::select! {
+                () = tokio::time::sleep(wait) => {}
+                _ = stopped.wait_for(|stop| *stop) => return Ok(None),
+            }
+        }
+    }
+
+    /// Judges the guarantee, reads the live table, judges again with what it says, puts everything together.
+    async fn prepare(&self, part: &Part<'_>) -> Result<Ready, Failure> {
+        // A promise that cannot be kept is refused as `check` refuses it, whatever the table is like.
+        if !part.table_decides_mode() {
+            may_start(&part.audit(None))?;
+        }
+        let live = part.live().await?;
+        let audit = part.audit(Some(&live));
+        may_start(&audit)?;
+        self.refuse_other_lanes(part).await?;
+        if part.lane == 0 {
+            audit.warnings.iter().for_each(|warning| tracing::warn!(workflow = part.workflow.id, "{warning}"));
+        }
+        part.delivery(&live, self.state.as_ref(), &self.how)
+    }
+
+    /// A stream that was delivered in another number of lanes would be delivered again from its beginning.
+    async fn refuse_other_lanes(&self, part: &Part<'_>) -> Result<(), Failure> {
+        let crate::config::Source::Generate(_) = part.source else { return Ok(()) };
+        let Some(mut books) = AnyBooks::of_part(part, &self.config).await? else { return Ok(()) };
+        let stored = books.deliveries().await?;
+        let now: Vec<DeliveryId> = part.lanes().map(|lane| lane.id()).collect();
+        let same_sink = |id: &DeliveryId| id.workflow == self.id.workflow && id.sink == self.id.sink;
+        let other = stored.iter().find(|found| same_sink(&found.id) && !now.contains(&found.id));
+        match other {
+            Some(other) if stored.iter().all(|found| found.id != self.id) => {
+                let message = format!(
+                    "{} has delivered this stream up to position {}, and `lanes` is now {}: all of it would be delivered \
+                     again. Write the earlier number of lanes; or, if that is meant, run `hapax reset {} --accept`",
+                    other.id,
+                    other.progress.bookmark.position,
+                    part.lane_count(),
+                    self.id.workflow
+                );
+                Err(Failure::new("HX5020", message).with_exit(5))
+            }
+            Some(_) | None => Ok(()),
+        }
+    }
+
+    async fn note_refusal(&self, stop: &Stop) {
+        let Some(mut state) = self.state.clone() else { return };
+        let note = DeliveryNote {
+            state: "stopped".into(),
+            exit_code: Some(stop.exit_code),
+            code: Some(stop.code.into()),
+            message: stop.message.clone(),
+        };
+        if let Err(error) = state.note(&self.id, &note).await {
+            tracing::warn!(delivery = %self.id, %error, "the state store did not take the note");
+        }
+    }
+}
+
+fn may_start(audit: &Audit) -> Result<(), Failure> {
+    audit.may_start().map_err(|refused| {
+        Failure::new(refused.code, format!("{}; {}", refused.reason, refused.cure)).with_exit(refused.exit_code)
+    })
+}

@@ -1,0 +1,87 @@
+//! Alerts by webhook, received by a real server.
+
+use crate::web::Chat;
+use crate::world::{World, order, orders, until};
+
+const KEYED: &str = "guarantee: exactly-once, deduplication: { keyFields: [id] }, maxRejects: 100%";
+const SECRET: &str = "/hooks/hunter2";
+
+fn world(chat: &Chat) -> World {
+    let world = World::shop("", KEYED);
+    let address = &chat.address;
+    world.write(
+        "hapax.yaml",
+        format!("alerts: {{ webhook: \"http://{address}{SECRET}\" }}\n{}", world.read("hapax.yaml")),
+    );
+    world
+}
+
+fn kinds(chat: &Chat) -> Vec<String> {
+    chat.posted().iter().map(|(_, body)| body["kind"].as_str().unwrap_or_default().to_owned()).collect()
+}
+
+/// Goal: a new cause of dead letters is told once, whatever restarts, and the server's moods are borne. Method: the same
+/// cause twice in one run, again after a restart, then another cause; the first two posts are refused with 503.
+#[test]
+fn a_new_cause_is_told_once() {
+    let chat = Chat::new(&[503, 503]);
+    let world = world(&chat);
+    world.write("orders.jsonl", orders(1..=2) + "no json\nno json either\n");
+    let worker = world.start("worker.log", &["run"]);
+    until("the alert came", || chat.posted().len() == 1);
+    assert_eq!(chat.left(), 0, "it was refused twice");
+    let (path, body) = chat.posted().remove(0);
+    assert_eq!(path, SECRET);
+    assert_eq!(
+        (&body["kind"], &body["workflow"], &body["code"]),
+        (&"deadLetters".into(), &"orders".into(), &"HX2001".into())
+    );
+    for field in ["text", "sink", "lane", "cause", "message", "worker"] {
+        assert!(body[field].as_str().is_some_and(|text| !text.is_empty()), "{field}: {body:#}");
+    }
+    assert!(body["text"].as_str().is_some_and(|text| text.contains("new cause of dead letters")), "{body:#}");
+    world.append("orders.jsonl", "no json again\n");
+    until("it is a letter", || world.ask::<i64>("SELECT count(*) FROM hapax_dead_letters") == 3);
+    worker.terminate();
+    worker.ends().exits(0).keeps_silent_about(&["hunter2"]);
+    world.append("orders.jsonl", format!("not json\n{{\"customer\":\"bo\"}}\n{}", order(9, 9)));
+    world.hapax(&["run", "--once"]).exits(0).keeps_silent_about(&["hunter2"]);
+    let posted = chat.posted();
+    assert_eq!(posted.len(), 2, "only the cause that is new: {posted:#?}");
+    assert_ne!(posted[1].1["cause"], posted[0].1["cause"]);
+    world.accounts_for(8, 5);
+}
+
+/// Goal: a ledger that does not add up, and a delivery that stopped, are told, and the process waits for that before it
+/// ends. Method: totals changed by hand; then a table dropped and made anew.
+#[test]
+fn a_wrong_ledger_and_a_stop_are_told() {
+    let chat = Chat::new(&[]);
+    let world = world(&chat);
+    world.write("orders.jsonl", orders(1..=3));
+    world.hapax(&["run", "--once"]).exits(0);
+    assert_eq!(kinds(&chat), [""; 0]);
+    world.sql("UPDATE hapax_progress SET delivered = delivered - 1");
+    world.hapax(&["run", "--once"]).exits(0).says(&["does not add up"]);
+    assert_eq!(kinds(&chat), ["ledger"]);
+    world.sql("UPDATE hapax_progress SET delivered = delivered + 1; DROP TABLE orders");
+    world.sql(crate::world::ORDERS);
+    world.hapax(&["run", "--once"]).exits(5);
+    assert_eq!(kinds(&chat), ["ledger", "stopped"]);
+    let (_, body) = chat.posted().remove(1);
+    assert_eq!(body["code"], "HX4012", "{body:#}");
+}
+
+/// Goal: a webhook that nobody answers holds nothing up. Method: a port where nobody listens.
+#[test]
+fn a_dead_webhook_holds_nothing_up() {
+    let chat = Chat::new(&[]);
+    let world = world(&chat);
+    let closed = std::net::TcpListener::bind("127.0.0.1:0").expect("a port").local_addr().expect("an address");
+    world.write("hapax.yaml", world.read("hapax.yaml").replace(&chat.address, &closed.to_string()));
+    world.write("orders.jsonl", "no json\n".to_owned() + &orders(1..=3));
+    let began = std::time::Instant::now();
+    world.hapax(&["run", "--once"]).exits(0).says(&["alerts unsent"]).keeps_silent_about(&["hunter2"]);
+    assert!(began.elapsed() < std::time::Duration::from_secs(40), "it waits 10 s and no longer");
+    assert_eq!(world.rows(), 3);
+}
