@@ -96,11 +96,13 @@ impl Rig {
 
 pub(super) async fn texts(session: &Session, sql: &str) -> Vec<String> {
     let answer = session.client().simple_query(sql).await.unwrap();
-    let rows = answer.iter().filter_map(|message| match message {
-        SimpleQueryMessage::Row(row) => Some(row.get(0).unwrap_or("NULL").to_owned()),
-        _ => None,
-    });
-    rows.collect()
+    let mut rows = Vec::new();
+    for message in &answer {
+        if let SimpleQueryMessage::Row(row) = message {
+            rows.push(row.get(0).unwrap_or("NULL").to_owned());
+        }
+    }
+    rows
 }
 
 /// Keyed by `id`, in this mode.
