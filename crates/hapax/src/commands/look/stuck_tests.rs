@@ -55,7 +55,7 @@ fn each_reason_names_whose_turn_it_is() {
     let pauses =
         vec![Pause { workflow: "orders".into(), by: "ann".into(), why: String::new(), since_ms: 1, until_ms: None }];
     let (why, turn) = one(&behind, &StateSide { pauses, ..StateSide::default() });
-    assert!(why.contains("paused by ann") && turn.contains("hapax resume orders"), "{why}, {turn}");
+    assert!(why.contains("paused by ann: moving house") && turn.contains("hapax resume orders"), "{why}, {turn}");
 }
 
 /// Goal: what goes on, or has nothing to do, is not stuck. Method: a live worker; an ended one with nothing behind.
