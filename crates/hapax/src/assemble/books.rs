@@ -33,7 +33,7 @@ const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 pub(crate) enum Place {
     Sqlite(PathBuf),
     #[cfg(feature = "postgres")]
-    Postgres(PostgresUrl),
+    Postgres(Box<PostgresUrl>),
 }
 
 impl PartialEq for Place {

@@ -40,7 +40,8 @@ fn print_one(place: &Place, statements: &Result<String, hapax_sql::QuoteError>) 
 /// What a part needs on its own table, if that is in this database.
 fn rights_of(part: &Part<'_>, url: &PostgresUrl) -> Option<TargetRights> {
     let Target::Postgres(postgres) = &part.sink.target else { return None };
-    if Place::Postgres(postgres.url.clone()) != Place::Postgres(url.clone()) {
+    let place = |url: &PostgresUrl| Place::Postgres(Box::new(url.clone()));
+    if place(&postgres.url) != place(url) {
         return None;
     }
     let deletes = if postgres.table.delete_when.is_some() { Deletes::Wanted } else { Deletes::Never };
