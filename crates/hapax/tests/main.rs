@@ -1,4 +1,4 @@
-//! The real program, run as a new user runs it: fresh folders, real files, real SQLite databases.
+//! The real program, run as a new user runs it: fresh folders, real files, real databases.
 
 mod alerts;
 mod bad_configuration;
@@ -14,6 +14,8 @@ mod guarantees;
 mod looking;
 mod pages;
 mod pause;
+#[cfg(feature = "postgres")]
+mod postgres;
 mod reconcile;
 mod reload;
 mod reset;

@@ -35,6 +35,7 @@ pub(crate) fn write(path: &Path, mode: ConflictMode, orders: &Orders, per_commit
     let values = vec!["(?,?,?,?)"; rows].join(",");
     let sql = format!("INSERT INTO orders (order_id, customer, amount_cents, status) VALUES {values}{conflict}");
     let single = format!("INSERT INTO orders (order_id, customer, amount_cents, status) VALUES (?,?,?,?){conflict}");
+    let others = cpu::Others::watch();
     let (started, cpu_before) = (Instant::now(), cpu::spent(' '));
     let (mut many, mut one) =
         (connection.prepare(&sql).expect("prepares"), connection.prepare(&single).expect("prepares"));
@@ -56,7 +57,8 @@ pub(crate) fn write(path: &Path, mode: ConflictMode, orders: &Orders, per_commit
         }
         connection.execute_batch("COMMIT").expect("commits");
     }
-    Run { wall: started.elapsed(), fill_cpu: 0, write_cpu: cpu::spent(' ') - cpu_before }
+    let (wall, write_cpu) = (started.elapsed(), cpu::spent(' ') - cpu_before);
+    Run { wall, fill_cpu: 0, write_cpu, others: others.share() }
 }
 
 fn bind(statement: &mut rusqlite::Statement<'_>, at: usize, orders: &Orders, n: u64) {

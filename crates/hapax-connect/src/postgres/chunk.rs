@@ -3,6 +3,7 @@
 use std::ops::Range;
 use std::pin::pin;
 
+use hapax_engine::batch::Operation;
 use hapax_engine::sink::Written;
 use hapax_model::fault::point;
 use hapax_model::letter::Cause;
@@ -55,15 +56,18 @@ impl Shapes {
     pub(super) fn of(&mut self, place: &Place<'_>, event: usize) -> Result<usize, Fault> {
         let rows = place.rows;
         let event = rows.batch.event(event);
+        // Most events have the shape of the one before.
+        let as_before = |Shaped { shape, .. }: &Shaped| {
+            (shape.kind, event.operation()) == (RowKind::Upsert, Operation::Upsert)
+                && rows.lacks_just(&event, &shape.absent)
+        };
+        if self.all.get(self.last).is_some_and(as_before) {
+            return Ok(self.last);
+        }
         let kind = rows.kind(&event).map_err(Fault::Row)?;
         rows.absent(&event, kind, &mut self.absent);
         let same = |shaped: &Shaped| shaped.shape.kind == kind && shaped.shape.absent == self.absent;
-        // Most events have the shape of the one before.
-        let known = match self.all.get(self.last).is_some_and(same) {
-            true => Some(self.last),
-            false => self.all.iter().position(same),
-        };
-        self.last = match known {
+        self.last = match self.all.iter().position(same) {
             Some(known) => known,
             None => {
                 let shape = RowShape::new(rows.mapping, kind, self.absent.clone());

@@ -7,10 +7,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hapax_engine::batch::Batch;
-use hapax_engine::sink::{EpochRecord, SinkError, Written, causes_of};
+use hapax_engine::sink::{Committed, EpochRecord, SinkError, causes_of};
 use hapax_model::fault::{Bug, planted, point};
 use hapax_model::ledger::Totals;
-use hapax_model::letter::{CauseCount, Letter};
+use hapax_model::letter::Letter;
 use hapax_model::position::DeliveryId;
 use hapax_model::progress::Progress;
 use hapax_sql::postgres::{Session, checked_commit};
@@ -42,10 +42,7 @@ pub(super) struct Job {
 
 /// What a commit did.
 pub(super) struct Done {
-    pub(super) progress: Progress,
-    pub(super) written: Written,
-    pub(super) dead_inputs: Vec<usize>,
-    pub(super) causes: Vec<CauseCount>,
+    pub(super) committed: Committed,
     /// The table as it was read last: it may have changed.
     pub(super) inspected: Arc<Inspected>,
 }
@@ -98,7 +95,7 @@ async fn attempt(session: &Session, job: &Job, inspected: &Inspected, pass: &Pas
     let filled = fill(&place, job, inspected, &order, pass).await;
     let done = end(session, &job.target, during, filled).await?;
     if planted(Bug::ProgressOutsideTransaction) {
-        progress_afterwards(session, job, done.progress.totals).await?;
+        progress_afterwards(session, job, done.committed.progress.totals).await?;
     }
     Ok(done)
 }
@@ -201,7 +198,8 @@ async fn fill(
     point("sql.before_commit");
     let progress = Progress { totals, ..after };
     let causes = causes_of(&job.batch, &outcome.refused);
-    Ok(Done { progress, written: outcome.written, dead_inputs, causes, inspected: Arc::clone(&job.inspected) })
+    let committed = Committed { stored: true, progress, written: outcome.written, dead_inputs, causes };
+    Ok(Done { committed, inspected: Arc::clone(&job.inspected) })
 }
 
 async fn swap_first(session: &Session, job: &Job) -> Result<Progress, SinkError> {

@@ -3,8 +3,6 @@
 //! Identity = the server's own number + the database's + the table's, all of which die with what they number.
 //! Reads: the catalogue. Writes: nothing, anywhere.
 
-use std::time::Duration;
-
 use hapax_engine::sink::{SinkError, TargetIdentity};
 use hapax_model::contract::{Difference, TARGET};
 use hapax_model::mode::{ConflictMode, ProgressPlace};
@@ -15,6 +13,7 @@ use super::column::PostgresColumn;
 use super::config::{Deletes, PostgresSinkConfig};
 use super::error::{During, connect_error, sink_error};
 use super::schema::{self, Found, NoTable, PostgresTable, RowSecurity};
+use super::snapshots::{TOO_OLD, oldest_snapshot};
 use super::statement::Named;
 use super::tables::{self, Role};
 use crate::table::ddl::suggested_ddl;
@@ -32,9 +31,6 @@ pub const RULES: &str = "HX4253";
 pub const ROW_SECURITY: &str = "HX4254";
 /// Other tables inherit from it, over which its unique index does not reach.
 pub const HEIRS: &str = "HX4255";
-
-/// From this age on the oldest snapshot is worth a warning: what it may still see cannot be cleaned up.
-const OLD_SNAPSHOT: Duration = Duration::from_secs(600);
 
 /// The live table as it was last read.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -69,7 +65,7 @@ pub async fn check_live(config: &PostgresSinkConfig) -> Result<LiveCheck, SinkEr
     let (table, mapping) = read(&session, config).await?;
     let identity = identity(&session, table.oid).await.map_err(|fault| look(config, &fault))?;
     let mut notes = notes(&table);
-    notes.extend(old_snapshot(&session).await.map_err(|fault| look(config, &fault))?);
+    notes.extend(old_snapshot(&session).await?);
     if config.table.progress == ProgressPlace::Sink
         && let Err(error) = tables::check(&session, Role::Target).await
     {
@@ -82,7 +78,7 @@ pub async fn check_live(config: &PostgresSinkConfig) -> Result<LiveCheck, SinkEr
 pub(super) async fn inspect(session: &Session, config: &PostgresSinkConfig) -> Result<Inspected, SinkError> {
     let inspected = inspect_foreign(session, config).await?;
     tables::check(session, Role::Target).await?;
-    if let Some(note) = old_snapshot(session).await.map_err(|fault| look(config, &fault))? {
+    if let Some(note) = old_snapshot(session).await? {
         tracing::warn!(target = config.target_name(), "{note}");
     }
     Ok(inspected)
@@ -339,21 +335,9 @@ async fn identity(session: &Session, oid: u32) -> Result<TargetIdentity, SqlFaul
     Ok(TargetIdentity(format!("postgres:{system}/{database}/{oid}")))
 }
 
-async fn old_snapshot(session: &Session) -> Result<Option<String>, SqlFault> {
-    let fault = |error: tokio_postgres::Error| session.fault(&error);
-    let sql = "SELECT pid, extract(epoch FROM clock_timestamp() - xact_start)::float8 FROM pg_catalog.pg_stat_activity \
-               WHERE backend_xmin IS NOT NULL AND datname = pg_catalog.current_database() AND xact_start IS NOT NULL \
-               AND pid <> pg_catalog.pg_backend_pid() ORDER BY xact_start LIMIT 1";
-    let Some(row) = session.client().query_opt(sql, &[]).await.map_err(fault)? else { return Ok(None) };
-    let (pid, age): (i32, f64) = (row.try_get(0).map_err(fault)?, row.try_get(1).map_err(fault)?);
-    let age = Duration::try_from_secs_f64(age).unwrap_or_default();
-    Ok((age > OLD_SNAPSHOT).then(|| {
-        format!(
-            "process {pid} has had a transaction open for {} minutes: old versions of rows cannot be cleaned up, and every \
-             epoch slows down; end it, or find out what it waits for",
-            age.as_secs() / 60
-        )
-    }))
+async fn old_snapshot(session: &Session) -> Result<Option<String>, SinkError> {
+    let oldest = oldest_snapshot(session).await?;
+    Ok(oldest.filter(|oldest| oldest.age > TOO_OLD).map(|oldest| oldest.to_string()))
 }
 
 #[cfg(test)]

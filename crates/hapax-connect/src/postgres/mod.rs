@@ -25,6 +25,8 @@ mod moment;
 pub mod progress;
 pub mod read;
 mod replay;
+#[cfg(test)]
+mod rig;
 pub mod rights;
 pub mod row_error;
 #[cfg(test)]

@@ -17,7 +17,7 @@ use hapax_model::transaction::TransactionState;
 use hapax_sql::postgres::{Pool, Taken};
 
 use super::column::PostgresColumn;
-use super::commit::{Done, Job, commit};
+use super::commit::{Job, commit};
 use super::config::PostgresSinkConfig;
 use super::error::connect_error;
 use super::inspect::{Inspected, inspect};
@@ -117,10 +117,9 @@ impl PostgresSink {
         let session = self.session().await?;
         let begun = Instant::now();
         let done = Box::pin(commit(&session, &job)).await?;
-        self.metrics.committed(events, &done.written, begun.elapsed());
-        self.inspected = Some(Arc::clone(&done.inspected));
-        let Done { progress, written, dead_inputs, causes, .. } = done;
-        Ok(Committed { stored: true, progress, written, dead_inputs, causes })
+        self.metrics.committed(events, &done.committed.written, begun.elapsed());
+        self.inspected = Some(done.inspected);
+        Ok(done.committed)
     }
 }
 

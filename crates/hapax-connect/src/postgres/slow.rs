@@ -1,5 +1,6 @@
 //! The second try, after a rejection: in lane order, a savepoint per statement, halving until only the guilty die.
 //!
+//! Nothing is reduced here: every event is tried, as if each were a statement of its own.
 //! Invariant: an input's rows are written all or none; what lies before another in the lane is written before it.
 //! Not here: BEGIN, COMMIT, progress, letters.
 
@@ -130,7 +131,6 @@ impl Slow<'_> {
         }
         let events: Vec<usize> = self.inputs[range].iter().flat_map(|input| input.iter().copied()).collect();
         let first = events[0];
-        let events = self.place.rows.reduced_in_order(&events).map_err(|cause| (first, Fault::Row(cause)))?;
         let mut rest = events.as_slice();
         while !rest.is_empty() {
             let together = self.together(rest).map_err(|fault| (first, fault))?;

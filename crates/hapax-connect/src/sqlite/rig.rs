@@ -1,14 +1,8 @@
 //! What the tests of the sinks share: a table in a file of its own, and JSON lines delivered into it.
 
 use hapax_engine::batch::Batch;
-use hapax_engine::decode::UnknownFields;
-use hapax_engine::pipeline::{Origin, Pipeline};
 use hapax_engine::sink::{Committed, EpochRecord, SinkError, Target as _, TransactionalSink as _};
-use hapax_model::epoch::Epoch;
-use hapax_model::field::FieldPath;
-use hapax_model::key::{DedupStrategy, KeyNeed, Keyer, Uniqueness};
 use hapax_model::ledger::Totals;
-use hapax_model::position::{Incarnation, Position};
 use hapax_model::progress::Progress;
 use hapax_model::rejects::{OnReject, RejectRule};
 use rusqlite::Connection;
@@ -16,6 +10,7 @@ use rusqlite::Connection;
 use super::config::SqliteSinkConfig;
 use super::sample::{Place, bare, id, take};
 use super::sink::SqliteSink;
+pub(super) use crate::table::sample::batch;
 
 pub(super) struct Rig {
     pub(super) place: Place,
@@ -95,18 +90,4 @@ impl Rig {
 pub(super) fn texts(connection: &Connection, sql: &str) -> Vec<String> {
     let mut statement = connection.prepare(sql).unwrap();
     statement.query_map([], |row| row.get(0)).unwrap().map(Result::unwrap).collect()
-}
-
-pub(super) fn batch(fields: &[FieldPath], first: u64, inputs: &[&str]) -> Batch {
-    let strategy = DedupStrategy::content_fields(vec![FieldPath::of_name("id")]);
-    let keyer = Keyer::new(strategy, Uniqueness::FieldsAlone, KeyNeed::EntityAndEvent);
-    let origin = Origin { source: "file:a".into(), lane: "lane".into() };
-    let delete_when = Some(".op == \"d\"".parse().unwrap());
-    let mut pipeline = Pipeline::new(fields, keyer, delete_when, UnknownFields::Counted, origin);
-    let mut batch = pipeline.batch();
-    for (n, input) in (0..).zip(inputs) {
-        batch.inputs.push(Position::at(first + n), input.as_bytes());
-    }
-    pipeline.process(&mut batch, 0, Epoch(1), &Incarnation::new(1, "only"));
-    batch
 }

@@ -15,6 +15,8 @@ pub mod number;
 pub mod read;
 pub mod replay;
 pub mod rows;
+#[cfg(test)]
+pub(crate) mod sample;
 pub mod shape;
 pub mod tries;
 

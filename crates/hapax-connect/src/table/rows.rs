@@ -30,6 +30,9 @@ pub enum Incarnations {
     PerInput(Vec<u32>),
 }
 
+/// Events in the order of writing, and the places in it where a key is the one before again; ascending.
+pub type CutOrder = (Vec<usize>, Vec<usize>);
+
 /// A batch as rows.
 #[derive(Debug)]
 pub struct Rows<'a, C> {
@@ -206,7 +209,7 @@ impl<'a, C: LiveColumn> Rows<'a, C> {
     ///
     /// # Errors
     /// [`SinkError::DedupKeyCollision`].
-    pub fn reduced_with_cuts(&self, unique: UniqueKeys) -> Result<Option<(Vec<usize>, Vec<usize>)>, SinkError> {
+    pub fn reduced_with_cuts(&self, unique: UniqueKeys) -> Result<Option<CutOrder>, SinkError> {
         let mode = self.mapping.mode;
         if mode == ConflictMode::Append {
             return Ok(Some(((0..self.batch.len()).collect(), Vec::new())));
@@ -219,24 +222,6 @@ impl<'a, C: LiveColumn> Rows<'a, C> {
         let repeats = |at: &usize| keys.key(order[*at]) == keys.key(order[*at - 1]);
         let cuts = (1..order.len()).filter(repeats).collect();
         Ok(Some((order, cuts)))
-    }
-
-    /// Some events, reduced, in the order in which they were given.
-    ///
-    /// # Errors
-    /// Why an event has no key.
-    pub fn reduced_in_order(&self, events: &[usize]) -> Result<Vec<usize>, Cause> {
-        if self.mapping.mode == ConflictMode::Append {
-            return Ok(events.to_vec());
-        }
-        let mut keys = RowKeys::with_capacity(events.len());
-        for event in events {
-            let key = self.key_bytes(*event)?.unwrap_or_default();
-            keys.push(|bytes| bytes.extend_from_slice(&key));
-        }
-        let mut kept = reduce(self.mapping.mode, &keys, &Chosen { rows: self, events });
-        kept.sort_unstable();
-        Ok(kept.into_iter().map(|at| events[at]).collect())
     }
 
     /// The key of one event, as the table compares it; none in `append`.
@@ -284,22 +269,6 @@ pub fn dedup_key(mode: ConflictMode, event: &OutputEvent<'_>) -> Option<hapax_mo
     match mode {
         ConflictMode::Update | ConflictMode::Newer => event.entity_key(),
         ConflictMode::Ignore | ConflictMode::Append => event.event_key(),
-    }
-}
-
-/// Facts about some events, by their index among them.
-struct Chosen<'a, C> {
-    rows: &'a Rows<'a, C>,
-    events: &'a [usize],
-}
-
-impl<C: LiveColumn> RowFacts for Chosen<'_, C> {
-    fn cover(&self, event: usize) -> Cover {
-        self.rows.cover(self.events[event])
-    }
-
-    fn replaces(&self, earlier: usize, later: usize) -> bool {
-        self.rows.replaces(self.events[earlier], self.events[later])
     }
 }
 

@@ -27,8 +27,9 @@ use crate::sink::{EpochRecord, TransactionalSink};
 use crate::source::{Held, Polled, Room, Source, SourceError, SourceReaction};
 use crate::state::StateStore;
 
-/// One poll adds at most so much, so that barriers and signals are seen in time.
-const CHUNK: Room = Room { events: 4096, bytes: 1024 * 1024 };
+/// One poll adds at most so much, so that barriers and signals are seen in time, and that what was read is still in the
+/// processor's cache when it is decoded.
+const CHUNK: Room = Room { events: 1024, bytes: 1024 * 1024 };
 /// A position that moved without outputs is committed at most so often.
 const EMPTY_PROGRESS_INTERVAL: Duration = Duration::from_secs(1);
 /// How often the source is asked whether it is still what it was.
@@ -52,8 +53,9 @@ enum Ending {
 }
 
 /// Why a paused filler looks up.
-#[derive(PartialEq, Eq)]
 enum Rested {
+    /// What was read comes first.
+    DeliverFirst,
     GoOn,
     CommitterGone,
 }
@@ -123,6 +125,8 @@ impl<S: Source> Filler<S> {
                 if to.send(self.close(buffer, slot)).await.is_err() {
                     return Ending::CommitterGone;
                 }
+                // The committer was woken on this thread: let it start before the next chunk keeps the thread busy.
+                tokio::task::yield_now().await;
             }
             if let Some(ending) = ending {
                 return ending;
@@ -172,13 +176,11 @@ impl<S: Source> Filler<S> {
             }
             self.ack(news, &mut acked).await;
             if *self.paused.borrow() {
-                if self.source.bookmark() != self.from {
-                    return None; // what was read is delivered first
+                match self.rest(slots, to).await {
+                    Rested::DeliverFirst => return None,
+                    Rested::CommitterGone => return Some(Ending::CommitterGone),
+                    Rested::GoOn => continue,
                 }
-                if self.rest(slots, to).await == Rested::CommitterGone {
-                    return Some(Ending::CommitterGone);
-                }
-                continue;
             }
             if Instant::now() >= hold_at {
                 hold_at = Instant::now() + HOLD_INTERVAL;
@@ -207,11 +209,7 @@ impl<S: Source> Filler<S> {
             let incarnation = if at_boundary { before } else { self.source.bookmark().incarnation };
             self.take_in(pipeline, buffer, first, &incarnation);
             match polled {
-                Ok(Polled::Records | Polled::Idle) if backoff.attempts() > 0 => {
-                    backoff.succeeded();
-                    self.control.meter.recovered();
-                }
-                Ok(Polled::Records | Polled::Idle) => {}
+                Ok(Polled::Records | Polled::Idle) => self.source_answered(&mut backoff),
                 Ok(Polled::Boundary) => buffer.full = true,
                 Ok(Polled::End) => return Some(Ending::Exhausted),
                 Err(error) => match self.source_failed(&error, &mut backoff) {
@@ -225,6 +223,9 @@ impl<S: Source> Filler<S> {
 
     /// Paused by a person: waits for the last commit, then for the word to go on. The lease is kept meanwhile.
     async fn rest(&mut self, slots: &Semaphore, to: &mpsc::Sender<Filled>) -> Rested {
+        if self.source.bookmark() != self.from {
+            return Rested::DeliverFirst;
+        }
         let (mut stop, mut paused) = (self.control.stop.clone(), self.paused.clone());
         let (meter, id, rests) = (&self.control.meter, &self.settings.id, &self.rests);
         let resting = async {
@@ -357,6 +358,13 @@ impl<S: Source> Filler<S> {
 
     fn cure(&self) -> String {
         gap_cure(&self.settings.id)
+    }
+
+    fn source_answered(&self, backoff: &mut Backoff) {
+        if backoff.attempts() > 0 {
+            backoff.succeeded();
+            self.control.meter.recovered();
+        }
     }
 
     fn source_failed(&self, error: &SourceError, backoff: &mut Backoff) -> Result<Duration, Ending> {

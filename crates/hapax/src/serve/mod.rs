@@ -7,7 +7,7 @@ mod health;
 mod metrics;
 pub(crate) mod names;
 
-use std::net::{SocketAddr, TcpListener};
+use std::net::TcpListener;
 use std::sync::Arc;
 
 use axum::Router;
@@ -46,16 +46,13 @@ pub(crate) fn serve(http: &Http, roster: Roster) -> Result<Server, Failure> {
         }
     });
     tracing::info!(%address, "metrics and health over HTTP");
-    Ok(Server { task, address })
+    Ok(Server { task })
 }
 
 /// Pages that are being served; dropped, they end.
 #[derive(Debug)]
 pub(crate) struct Server {
     task: tokio::task::JoinHandle<()>,
-    /// Where, with the port that was taken.
-    #[cfg_attr(not(test), allow(dead_code))]
-    pub(crate) address: SocketAddr,
 }
 
 impl Drop for Server {

@@ -16,7 +16,7 @@ use super::super::known_workflow;
 use super::clock::now_ms;
 use super::reader::holds;
 use super::unclear;
-use crate::assemble::{AnyBooks, AnyRows, AnySource, Part, parts, plan};
+use crate::assemble::{AnyBooks, AnyRows, AnySource, Part, lanes, plan};
 use crate::cli::LookChoice;
 use crate::config::checked::GenerateSource;
 use crate::config::{Config, Source};
@@ -38,14 +38,14 @@ pub(super) fn subjects<'a>(config: &'a Config, choice: &LookChoice) -> Result<Ve
         known_workflow(config, workflow)?;
     }
     let is = |wanted: &Option<String>, found: &str| wanted.as_ref().is_none_or(|wanted| wanted == found);
-    let all = parts(config).map(|part| Subject { part, id: part.id(), config });
+    let all = lanes(config).map(|part| Subject { part, id: part.id(), config });
     let chosen: Vec<Subject<'_>> = all
         .filter(|s| {
             is(&choice.workflow, &s.id.workflow) && is(&choice.sink, &s.id.sink) && is(&choice.lane, &s.id.lane)
         })
         .collect();
     if chosen.is_empty() {
-        let known: Vec<String> = parts(config).map(|part| part.id().to_string()).collect();
+        let known: Vec<String> = lanes(config).map(|part| part.id().to_string()).collect();
         return Err(unclear(match known.as_slice() {
             [] => "no workflow is complete: each needs a source and a sink".to_owned(),
             known => format!("no delivery fits; there are {}", known.join(", ")),
@@ -120,6 +120,11 @@ impl Subject<'_> {
         plan::contract(&self.source().identity(), &keyer, mode)
     }
 
+    /// Whether its events may be deletes.
+    pub(super) const fn deletes(&self) -> bool {
+        self.part.table().delete_when.is_some()
+    }
+
     /// Where its progress is kept.
     pub(super) fn progress_place(&self) -> ProgressPlace {
         self.part.table().progress
@@ -149,7 +154,14 @@ pub(super) struct StateSide {
 impl StateSide {
     /// Reads it; empty if there is no state store yet.
     pub(super) async fn read(config: &Config) -> Result<Self, Failure> {
-        let Some(mut books) = AnyBooks::of_state(config).await? else { return Ok(Self::default()) };
+        match AnyBooks::of_state(config).await? {
+            Some(mut books) => Self::read_from(&mut books).await,
+            None => Ok(Self::default()),
+        }
+    }
+
+    /// Reads it from a state store that is open.
+    pub(super) async fn read_from(books: &mut AnyBooks) -> Result<Self, Failure> {
         Ok(Self { notes: books.notes().await?, leases: books.leases().await?, pauses: books.pauses().await? })
     }
 
@@ -165,7 +177,7 @@ impl StateSide {
 
     /// The pause of its workflow.
     pub(super) fn pause(&self, id: &DeliveryId) -> Option<&Pause> {
-        self.pauses.iter().find(|pause| pause.workflow == id.workflow)
+        self.pauses.iter().find(|pause| pause.workflow == id.workflow && pause.holds(now_ms()))
     }
 
     /// How the delivery stands, in a word or two.

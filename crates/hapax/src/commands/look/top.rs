@@ -13,6 +13,7 @@ use super::super::load;
 use super::super::table::Table;
 use super::clock::{age, moment, now_ms};
 use super::subject::{Lag, StateSide, Subject, subjects};
+use crate::assemble::AnyBooks;
 use crate::cli::{Shared, TopArgs};
 use crate::config::Config;
 use crate::exit::Failure;
@@ -35,17 +36,25 @@ struct Line<'a> {
     before: Option<&'a Sample>,
 }
 
+/// Books that stay open from one look to the next; opened anew after they failed.
+struct Open<'a> {
+    config: &'a Config,
+    state: Option<AnyBooks>,
+    books: Vec<Option<AnyBooks>>,
+}
+
 /// Shows them again and again.
 pub(crate) async fn top(args: &TopArgs, shared: &Shared) -> Result<u8, Failure> {
     let loaded = load(shared)?;
     let chosen = subjects(&loaded.config, &args.choice)?;
     let mut screen = if shared.json { None } else { Screen::open() };
     let mut before: Vec<Sample> = Vec::new();
+    let mut open = Open { config: &loaded.config, state: None, books: chosen.iter().map(|_| None).collect() };
     let ended = tokio::signal::ctrl_c();
     tokio::pin!(ended);
     let mut looks = 0;
     loop {
-        let now = look(&chosen, &loaded.config).await;
+        let now = open.look(&chosen).await;
         let lines: Vec<Line<'_>> =
             now.iter().map(|now| Line { now, before: before.iter().find(|sample| sample.id == now.id) }).collect();
         match &mut screen {
@@ -74,37 +83,60 @@ async fn pressed(screen: Option<&mut Screen>) {
     }
 }
 
-async fn look(chosen: &[Subject<'_>], config: &Config) -> Vec<Sample> {
-    let state = StateSide::read(config).await;
-    let trouble = state.as_ref().err().map(ToString::to_string);
-    let state = state.unwrap_or_default();
-    let mut samples = Vec::with_capacity(chosen.len());
-    for subject in chosen {
-        let (stored, letters, away) = match books(subject).await {
-            Ok((stored, letters)) => (stored, letters, None),
-            Err(failure) => (None, LetterCounts::default(), Some(failure.to_string())),
-        };
-        let said = state.note(&subject.id).filter(|noted| !noted.note.message.is_empty());
-        let said = said.map(|noted| format!("{} {}", noted.note.code.as_deref().unwrap_or(""), noted.note.message));
-        let away_word = if away.is_some() { Some("unreadable".to_owned()) } else { None };
-        let paused = state.pause(&subject.id).map(|_| "paused".to_owned());
-        samples.push(Sample {
-            id: subject.id.clone(),
-            at: Instant::now(),
-            state: away_word.or(paused).unwrap_or_else(|| state.state(&subject.id, stored.as_ref())),
-            lag: subject.lag(stored.as_ref()).await,
-            stored,
-            letters,
-            worker: state.lease(&subject.id).map(|lease| lease.holder.clone()),
-            note: away.or(said).or_else(|| trouble.clone()),
-        });
+impl Open<'_> {
+    async fn look(&mut self, chosen: &[Subject<'_>]) -> Vec<Sample> {
+        let state = self.state().await;
+        let trouble = state.as_ref().err().map(ToString::to_string);
+        let state = state.unwrap_or_default();
+        let mut samples = Vec::with_capacity(chosen.len());
+        for (subject, books) in chosen.iter().zip(&mut self.books) {
+            let (stored, letters, away) = match read(subject, books).await {
+                Ok((stored, letters)) => (stored, letters, None),
+                Err(failure) => {
+                    *books = None;
+                    (None, LetterCounts::default(), Some(failure.to_string()))
+                }
+            };
+            let said = state.note(&subject.id).filter(|noted| !noted.note.message.is_empty());
+            let said = said.map(|noted| format!("{} {}", noted.note.code.as_deref().unwrap_or(""), noted.note.message));
+            let away_word = away.as_ref().map(|_| "unreadable".to_owned());
+            let paused = state.pause(&subject.id).map(|_| "paused".to_owned());
+            samples.push(Sample {
+                id: subject.id.clone(),
+                at: Instant::now(),
+                state: away_word.or(paused).unwrap_or_else(|| state.state(&subject.id, stored.as_ref())),
+                lag: subject.lag(stored.as_ref()).await,
+                stored,
+                letters,
+                worker: state.lease(&subject.id).map(|lease| lease.holder.clone()),
+                note: away.or(said).or_else(|| trouble.clone()),
+            });
+        }
+        samples
     }
-    samples
+
+    async fn state(&mut self) -> Result<StateSide, Failure> {
+        if self.state.is_none() {
+            self.state = AnyBooks::of_state(self.config).await?;
+        }
+        let Some(books) = &mut self.state else { return Ok(StateSide::default()) };
+        let read = StateSide::read_from(books).await;
+        if read.is_err() {
+            self.state = None;
+        }
+        read
+    }
 }
 
-async fn books(subject: &Subject<'_>) -> Result<(Option<StoredDelivery>, LetterCounts), Failure> {
-    let Some(mut books) = subject.books().await? else { return Ok((None, LetterCounts::default())) };
-    let stored = subject.progress(&mut books).await?;
+async fn read(
+    subject: &Subject<'_>,
+    books: &mut Option<AnyBooks>,
+) -> Result<(Option<StoredDelivery>, LetterCounts), Failure> {
+    if books.is_none() {
+        *books = subject.books().await?;
+    }
+    let Some(books) = books else { return Ok((None, LetterCounts::default())) };
+    let stored = subject.progress(books).await?;
     Ok((stored, books.letter_counts(&subject.id).await?))
 }
 
@@ -177,9 +209,27 @@ impl Line<'_> {
 const HEADINGS: [&str; 10] =
     ["delivery", "state", "read/s", "rows/s", "epochs/s", "position", "behind", "moved", "dead", "worker"];
 
+/// How much of a delivery's name the picture shows: a lane may be a long path.
+const NAME_CHARACTERS: usize = 36;
+
+/// The beginning and the end of a long name.
+fn narrow(name: &str) -> String {
+    let length = name.chars().count();
+    if length <= NAME_CHARACTERS {
+        return name.to_owned();
+    }
+    let begin: String = name.chars().take(NAME_CHARACTERS / 2).collect();
+    let end: String = name.chars().skip(length - NAME_CHARACTERS / 2 + 1).collect();
+    format!("{begin}…{end}")
+}
+
 fn picture(lines: &[Line<'_>]) -> String {
     let mut table = Table::new(&HEADINGS);
-    lines.iter().for_each(|line| table.row(line.cells()));
+    for line in lines {
+        let mut cells = line.cells();
+        cells[0] = narrow(&cells[0]);
+        table.row(cells);
+    }
     let mut picture = format!("hapax top   {}   q ends\n\n{table}", moment(now_ms()));
     for line in lines {
         if let Some(note) = &line.now.note {
@@ -187,4 +237,18 @@ fn picture(lines: &[Line<'_>]) -> String {
         }
     }
     picture
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Goal: a long name keeps both its ends and fits its column.
+    #[test]
+    fn a_long_name_keeps_its_ends() {
+        assert_eq!(narrow("orders/erp/0"), "orders/erp/0");
+        let short = narrow("orders/sqlite//srv/a/very/long/path/to/orders.jsonl");
+        assert_eq!(short.chars().count(), NAME_CHARACTERS);
+        assert!(short.starts_with("orders/sqlite//") && short.ends_with("orders.jsonl"), "{short}");
+    }
 }

@@ -63,24 +63,10 @@ pub(super) async fn compare(
     let mut walk =
         Walk { subject, books, rows, dead: HashSet::new(), bar: super::super::bar(total, shared), read: 0, asked: 0 };
     walk.load_letters().await?;
-    let mut parts = 1;
-    let found = 'parts: loop {
-        for part in 0..parts {
-            let walked = match walk.part(chosen, Doubts::new(part, parts)).await {
-                // A range that the log names and the source cannot give; the chain says what is wrong with the log.
-                Err(failure) if failure.code == Some(UNREADABLE) => return Ok(Compared::not(failure.message)),
-                walked => walked?,
-            };
-            match walked {
-                Ok(None) => {}
-                Ok(Some(difference)) => break 'parts Some(difference),
-                Err(TooMany) => {
-                    parts *= 4;
-                    continue 'parts;
-                }
-            }
-        }
-        break None;
+    let found = match walk.all_parts(chosen).await {
+        // A range that the log names and the source cannot give; the chain says what is wrong with the log.
+        Err(failure) if failure.code == Some(UNREADABLE) => return Ok(Compared::not(failure.message)),
+        found => found?,
     };
     walk.bar.finish_and_clear();
     let reach = match chosen.first() {
@@ -167,6 +153,20 @@ impl Walk<'_> {
         }
     }
 
+    /// Walks over all inputs of `chosen`, once, or once for each part of the keys if there are too many doubts for one
+    /// walk. The first difference; of several parts, that of the first part that has one.
+    async fn all_parts(&mut self, chosen: &[Range]) -> Result<Option<Difference>, Failure> {
+        let (mut part, mut parts) = (0, 1);
+        while part < parts {
+            match self.part(chosen, Doubts::new(part, parts)).await? {
+                Ok(None) => part += 1,
+                Ok(Some(difference)) => return Ok(Some(difference)),
+                Err(TooMany) => (part, parts, self.asked) = (0, parts * 4, 0),
+            }
+        }
+        Ok(None)
+    }
+
     /// Walks over all inputs of `chosen`, looking at one part of the keys; the first difference that stays.
     async fn part(
         &mut self,
@@ -230,6 +230,13 @@ impl Walk<'_> {
             self.bar.set_position(self.read);
             if self.ask(Arc::new(batch), from, epoch, doubts).await? == Err(TooMany) {
                 return Ok(Err(TooMany));
+            }
+            // Where nothing is ever removed, no later event can settle it.
+            if !self.subject.deletes()
+                && !doubts.is_empty()
+                && let Some(difference) = self.confirm(pipeline, doubts).await?
+            {
+                return Ok(Ok(Some(difference)));
             }
             reader = Some((reading, range.logged.to.clone()));
         }
@@ -316,11 +323,21 @@ impl Walk<'_> {
         Some(Difference {
             epoch: epoch.0,
             at: place(event.position()),
-            key: event.entity_key().or(event.event_key()).map(|key| key.to_string()),
+            key: None,
             expected: expected.to_owned(),
             found: found.to_owned(),
             input: batch.inputs.bytes(event.input()).to_vec(),
         })
+    }
+
+    /// Names the key of the event that decides: where columns hold the key's fields, delivering it needs no hash.
+    fn with_key(&self, difference: Difference) -> Difference {
+        let mut pipeline = self.subject.pipeline(None, KeysWanted::Shown);
+        let mut batch = pipeline.batch();
+        batch.inputs.push(difference.at.position, &difference.input);
+        pipeline.process(&mut batch, 0, Epoch(difference.epoch), &difference.at.incarnation);
+        let key = batch.events().next().and_then(|event| event.entity_key().or(event.event_key()));
+        Difference { key: key.map(|key| key.to_string()), ..difference }
     }
 
     /// The first doubt that stays when letters of every state and the target are asked once more.
@@ -336,14 +353,14 @@ impl Walk<'_> {
             batch.inputs.push(doubt.at.position, &doubt.input);
             pipeline.process(&mut batch, 0, Epoch(doubt.epoch), &doubt.at.incarnation);
             if batch.is_empty() {
-                return Ok(Some(doubt));
+                return Ok(Some(self.with_key(doubt)));
             }
             let batch = Arc::new(batch);
             let found = self.rows.states(Arc::clone(&batch), vec![0]).await?;
             let place = |_| doubt.at.clone();
             let still = found.first().and_then(|found| self.difference(&batch, 0, *found, &place, Epoch(doubt.epoch)));
             match still {
-                Some(difference) => return Ok(Some(difference)),
+                Some(difference) => return Ok(Some(self.with_key(difference))),
                 None => doubts.settle(&key),
             }
         }

@@ -1,0 +1,10 @@
+//! The real program against a real PostgreSQL server, each test in a database of its own.
+
+mod bad_rows;
+mod bad_servers;
+mod bad_tables;
+mod lanes;
+mod life;
+mod looking;
+mod workers;
+mod world;
