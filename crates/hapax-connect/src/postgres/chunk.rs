@@ -84,10 +84,6 @@ impl Shapes {
     pub(super) fn get(&self, at: usize) -> &Shaped {
         &self.all[at]
     }
-
-    pub(super) fn len(&self) -> usize {
-        self.all.len()
-    }
 }
 
 /// What one statement did.
