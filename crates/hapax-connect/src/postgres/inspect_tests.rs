@@ -25,8 +25,11 @@ async fn an_unfit_table_is_refused_with_its_code() {
     let session = place.bare().await;
     let mood = "CREATE TYPE mood AS ENUM ('sad')";
     let loose = "CREATE COLLATION loose (provider = icu, locale = 'und-u-ks-level2', deterministic = false)";
-    run(&session, &format!("{mood}; {loose}; CREATE EXTENSION postgres_fdw; CREATE SERVER s FOREIGN DATA WRAPPER postgres_fdw"))
-        .await;
+    run(
+        &session,
+        &format!("{mood}; {loose}; CREATE EXTENSION postgres_fdw; CREATE SERVER s FOREIGN DATA WRAPPER postgres_fdw"),
+    )
+    .await;
     for (mode, ddl, code) in [
         (UPDATE, "CREATE TABLE t (id int PRIMARY KEY)", "fit"),
         (UPDATE, "CREATE TABLE t (id int NOT NULL)", NO_UNIQUE_INDEX),
@@ -47,7 +50,11 @@ async fn an_unfit_table_is_refused_with_its_code() {
         (APPEND, "CREATE SEQUENCE t", NO_PLAIN_TABLE),
         (APPEND, "SELECT 1", NO_TABLE),
         (APPEND, "CREATE TABLE t (id int); CREATE RULE r AS ON INSERT TO t DO INSTEAD NOTHING", RULES),
-        (APPEND, "CREATE TABLE t (id int) PARTITION BY LIST (id); CREATE UNLOGGED TABLE p PARTITION OF t DEFAULT", UNLOGGED),
+        (
+            APPEND,
+            "CREATE TABLE t (id int) PARTITION BY LIST (id); CREATE UNLOGGED TABLE p PARTITION OF t DEFAULT",
+            UNLOGGED,
+        ),
         (UPDATE, "CREATE TABLE t (id int PRIMARY KEY); CREATE TABLE h () INHERITS (t)", HEIRS),
         (APPEND, "CREATE TABLE t (id int PRIMARY KEY); CREATE TABLE h () INHERITS (t)", "fit"),
         (APPEND, "CREATE TABLE t (id int); ALTER TABLE t ENABLE ROW LEVEL SECURITY", "fit"),
