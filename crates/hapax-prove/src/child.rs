@@ -12,6 +12,8 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, bail};
 use rustix::process::{Pid, Resource, Rlimit, Signal, WaitId, WaitIdOptions, kill_process, prlimit, waitid};
 
+use crate::guardian;
+
 const POLL: Duration = Duration::from_millis(2);
 
 /// How a process ended.
@@ -56,6 +58,7 @@ impl Child {
     pub fn start(name: &str, command: &mut Command, log: &Path) -> anyhow::Result<Self> {
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut process = command.spawn().with_context(|| format!("cannot start {command:?}"))?;
+        guardian::guard(process.id()).context("nobody can be told to kill it if we are killed")?;
         let said = Arc::new(Mutex::new(String::new()));
         let log = Arc::new(Mutex::new(File::options().create(true).append(true).open(log)?));
         let mut listeners = Vec::new();
@@ -122,6 +125,7 @@ impl Child {
                 (None, Some(signal)) => Exit::Signal(signal),
                 (None, None) => bail!("{} ended without code or signal", self.name),
             });
+            guardian::release(self.process.id());
             self.listeners.drain(..).for_each(|listener| drop(listener.join()));
         }
         Ok(self.ended)
@@ -197,6 +201,7 @@ impl Child {
         // Both fail only if the process has ended already, which is what is wanted.
         drop(self.process.kill());
         drop(self.process.wait());
+        guardian::release(self.process.id());
     }
 }
 

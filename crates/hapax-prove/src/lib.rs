@@ -13,6 +13,7 @@ pub mod config;
 pub mod database;
 pub mod ddl;
 pub mod feed;
+pub mod guardian;
 pub mod launch;
 pub mod observe;
 pub mod plants;

@@ -104,3 +104,22 @@ pub(crate) fn now_ms() -> u64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Goal: only a loop that should turn and does not is stuck. Method: each state with an old turn; the bound itself.
+    #[test]
+    fn only_a_loop_that_should_turn_is_stuck() {
+        let id = DeliveryId { workflow: "w".into(), sink: "s".into(), lane: "l".into() };
+        let member = Member { id, meter: Arc::default(), commit_timeout: Duration::from_secs(30) };
+        let reading = |state: &str, turned_at_ms| Reading { state: state.into(), turned_at_ms, ..Reading::default() };
+        assert!(member.is_stuck(&reading("running", 1_000), 91_001));
+        assert!(!member.is_stuck(&reading("running", 1_000), 91_000));
+        assert!(!member.is_stuck(&reading("running", 0), u64::MAX), "it has not begun");
+        for state in ["starting", "standby", "waiting", "paused", "finished", "drained", "stopped"] {
+            assert!(!member.is_stuck(&reading(state, 1), u64::MAX), "{state}");
+        }
+    }
+}

@@ -85,3 +85,35 @@ fn a_dead_webhook_holds_nothing_up() {
     assert!(began.elapsed() < std::time::Duration::from_secs(40), "it waits 10 s and no longer");
     assert_eq!(world.rows(), 3);
 }
+
+/// Goal: `https` is trusted only by the certificates that this machine trusts. Method: a certificate of our own, named in
+/// `SSL_CERT_FILE`, and then another one there.
+#[test]
+fn a_webhook_behind_tls_is_called_if_it_is_trusted() {
+    use tokio_rustls::rustls::ServerConfig;
+    use tokio_rustls::rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
+    let certify = || rcgen::generate_simple_self_signed(["localhost".to_owned()]).expect("a certificate");
+    let (ours, other) = (certify(), certify());
+    let key = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(ours.signing_key.serialize_der()));
+    let server = ServerConfig::builder().with_no_client_auth().with_single_cert(vec![ours.cert.der().clone()], key);
+    let chat = Chat::behind(std::sync::Arc::new(server.expect("a right pair")));
+    let world = world(&chat);
+    let port = chat.address.rsplit(':').next().expect("a port");
+    let url = format!("https://localhost:{port}");
+    world.write("hapax.yaml", world.read("hapax.yaml").replace(&format!("http://{}", chat.address), &url));
+    world.write("ours.pem", ours.cert.pem());
+    world.write("other.pem", other.cert.pem());
+    world.write("orders.jsonl", "no json\n");
+    let run = |roots: &str| {
+        let path = world.path(roots).display().to_string();
+        world.hapax_with(
+            &["run", "--once", "--log-level", "debug"],
+            &[("SSL_CERT_FILE", &path), ("SSL_CERT_DIR", "/nowhere")],
+        )
+    };
+    run("other.pem").exits(0).says(&["alerts unsent", "ertificate"]).keeps_silent_about(&["hunter2"]);
+    assert_eq!(kinds(&chat), [""; 0]);
+    world.append("orders.jsonl", "{}\n");
+    run("ours.pem").exits(0).keeps_silent_about(&["hunter2"]);
+    assert_eq!(kinds(&chat), ["deadLetters"]);
+}

@@ -138,3 +138,16 @@ fn tap_follows_the_source() {
     world.hapax(&["run", "--once"]).exits(0);
     assert_eq!(world.rows(), 3);
 }
+
+/// Goal: a paused workflow says who paused it, and whose turn it is. Method: pause, look, resume.
+#[test]
+fn a_paused_workflow_is_stuck_until_it_is_resumed() {
+    let world = World::shop("onConflict: update", KEYED);
+    world.write("orders.jsonl", orders(1..=3));
+    world.hapax(&["run", "--once"]).exits(0);
+    world.hapax(&["pause", "orders"]).exits(0);
+    world.hapax(&["stuck"]).exits(1).says(&["paused by", "hapax resume orders"]);
+    world.hapax(&["top", "--count", "1"]).exits(0).says(&["state paused"]);
+    world.hapax(&["resume", "orders"]).exits(0);
+    world.hapax(&["stuck"]).exits(0);
+}

@@ -12,8 +12,6 @@ mod follow;
 mod gone_back;
 mod guarantees;
 mod looking;
-#[cfg(feature = "postgres")]
-mod looking_postgres;
 mod pages;
 mod pause;
 #[cfg(feature = "postgres")]

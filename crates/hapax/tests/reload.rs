@@ -83,3 +83,16 @@ fn a_wrong_configuration_changes_nothing() {
     worker.terminate();
     worker.ends().exits(0);
 }
+
+/// Goal: the service manager hears when the process is ready and when it ends. Method: the socket that systemd would name.
+#[test]
+fn the_service_manager_is_told() {
+    let world = world(&[workflow("a", "20ms")]);
+    let path = world.path("notify.socket");
+    let socket = std::os::unix::net::UnixDatagram::bind(&path).expect("a socket");
+    socket.set_read_timeout(Some(std::time::Duration::from_secs(60))).expect("a timeout");
+    world.hapax_with(&["run", "--once"], &[("NOTIFY_SOCKET", &path.display().to_string())]).exits(0);
+    let mut told = [0; 64];
+    let length = socket.recv(&mut told).expect("a message");
+    assert_eq!(&told[..length], b"READY=1");
+}

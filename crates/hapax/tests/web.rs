@@ -1,11 +1,12 @@
 //! A browser and a chat server, both of a few lines: what a process shows, and whom it calls.
 
-use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::io::{BufRead as _, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use serde_json::Value;
+use tokio_rustls::rustls::{ServerConfig, ServerConnection, StreamOwned};
 
 use crate::world::{Worker, until};
 
@@ -69,14 +70,29 @@ pub(crate) struct Chat {
 impl Chat {
     /// Listens on a free port; answers with `answers` first.
     pub(crate) fn new(answers: &[u16]) -> Self {
+        Self::start(answers, None)
+    }
+
+    /// The same behind TLS.
+    pub(crate) fn behind(tls: Arc<ServerConfig>) -> Self {
+        Self::start(&[], Some(tls))
+    }
+
+    fn start(answers: &[u16], tls: Option<Arc<ServerConfig>>) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let address = listener.local_addr().expect("an address").to_string();
         let (posted, answers) = (Arc::new(Mutex::new(Vec::new())), Arc::new(Mutex::new(answers.to_vec())));
         let chat = Self { address, posted: Arc::clone(&posted), answers: Arc::clone(&answers) };
         std::thread::spawn(move || {
             for stream in listener.incoming().flatten() {
-                let (posted, answers) = (Arc::clone(&posted), Arc::clone(&answers));
-                std::thread::spawn(move || take(&stream, &posted, &answers));
+                let (posted, answers, tls) = (Arc::clone(&posted), Arc::clone(&answers), tls.clone());
+                std::thread::spawn(move || match tls {
+                    None => take(stream, &posted, &answers),
+                    Some(tls) => {
+                        let connection = ServerConnection::new(tls).expect("the settings are right");
+                        take(StreamOwned::new(connection, stream), &posted, &answers);
+                    }
+                });
             }
         });
         chat
@@ -93,7 +109,7 @@ impl Chat {
     }
 }
 
-fn take(stream: &TcpStream, posted: &Mutex<Vec<(String, Value)>>, answers: &Mutex<Vec<u16>>) {
+fn take(stream: impl Read + Write, posted: &Mutex<Vec<(String, Value)>>, answers: &Mutex<Vec<u16>>) {
     let mut reader = BufReader::new(stream);
     loop {
         let (mut length, mut path, mut line) = (0, String::new(), String::new());
@@ -118,7 +134,8 @@ fn take(stream: &TcpStream, posted: &Mutex<Vec<(String, Value)>>, answers: &Mute
         if status == 200 {
             posted.lock().expect("unpoisoned").push((path, serde_json::from_slice(&body).expect("JSON")));
         }
-        let mut answer = stream;
+        let answer = reader.get_mut();
         write!(answer, "HTTP/1.1 {status} x\r\nContent-Length: 0\r\n\r\n").expect("the answer is sent");
+        answer.flush().expect("the answer is sent");
     }
 }

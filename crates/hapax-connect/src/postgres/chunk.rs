@@ -86,10 +86,6 @@ impl Shapes {
         &self.all[at]
     }
 
-    pub(super) fn len(&self) -> usize {
-        self.all.len()
-    }
-
     pub(super) fn all(&self) -> impl Iterator<Item = &Shaped> {
         self.all.iter()
     }

@@ -212,11 +212,10 @@ impl LiveColumn for PostgresColumn {
     }
 
     fn holds_hash(&self) -> bool {
-        match self.kind {
-            Kind::Bytea => true,
-            Kind::Text { most } | Kind::Char { most } => most.is_none_or(|most| most >= HASH_CHARACTERS),
-            _ => false,
+        if let Kind::Text { most } | Kind::Char { most } = self.kind {
+            return most.is_none_or(|most| most >= HASH_CHARACTERS);
         }
+        self.kind == Kind::Bytea
     }
 
     fn holds_version(&self) -> bool {
@@ -270,10 +269,7 @@ impl LiveColumn for PostgresColumn {
 
     #[inline]
     fn key<'a>(&self, key: KeyHash) -> Stored<'a> {
-        match self.kind {
-            Kind::Bytea => Stored::KeyBytes(key),
-            _ => Stored::KeyText(key.text()),
-        }
+        if self.kind == Kind::Bytea { Stored::KeyBytes(key) } else { Stored::KeyText(key.text()) }
     }
 
     #[inline]

@@ -84,16 +84,24 @@ impl Stored<'_> {
             Self::Bool(value) => Some((*value).into()),
             Self::Integer(value) | Self::Micros(value) => Some(*value),
             Self::Days(days) => Some((*days).into()),
-            _ => None,
+            Self::Null
+            | Self::Single(_)
+            | Self::Double(_)
+            | Self::Numeric(_)
+            | Self::Text(_)
+            | Self::Bytes(_)
+            | Self::Uuid(_)
+            | Self::KeyBytes(_)
+            | Self::KeyText(_)
+            | Self::Version(_) => None,
         }
     }
 
     fn fraction(&self) -> Option<f64> {
-        match self {
-            Self::Single(value) => Some((*value).into()),
-            Self::Double(value) => Some(*value),
-            _ => None,
+        if let Self::Single(value) = self {
+            return Some((*value).into());
         }
+        if let Self::Double(value) = self { Some(*value) } else { None }
     }
 }
 

@@ -147,10 +147,10 @@ pub(super) fn encode(value: &Stored<'_>, kind: Kind, carrier: Carrier, out: &mut
     }
     match value {
         Stored::Null => {}
-        Stored::Bool(value) => match kind {
-            Kind::Int2 | Kind::Int4 | Kind::Int8 => integer(i64::from(*value), kind, out)?,
-            _ => out.put_u8((*value).into()),
-        },
+        Stored::Bool(value) if matches!(kind, Kind::Int2 | Kind::Int4 | Kind::Int8) => {
+            integer(i64::from(*value), kind, out)?;
+        }
+        Stored::Bool(value) => out.put_u8((*value).into()),
         Stored::Integer(value) => integer(*value, kind, out)?,
         Stored::Single(value) => out.put_f32(*value),
         Stored::Double(value) => out.put_f64(*value),
@@ -168,10 +168,12 @@ pub(super) fn encode(value: &Stored<'_>, kind: Kind, carrier: Carrier, out: &mut
 }
 
 fn integer(value: i64, kind: Kind, out: &mut BytesMut) -> Encoded<()> {
-    match kind {
-        Kind::Int2 => out.put_i16(i16::try_from(value)?),
-        Kind::Int4 => out.put_i32(i32::try_from(value)?),
-        _ => out.put_i64(value),
+    if kind == Kind::Int2 {
+        out.put_i16(i16::try_from(value)?);
+    } else if kind == Kind::Int4 {
+        out.put_i32(i32::try_from(value)?);
+    } else {
+        out.put_i64(value);
     }
     Ok(())
 }

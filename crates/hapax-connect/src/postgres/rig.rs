@@ -55,7 +55,11 @@ impl Rig {
     }
 
     pub(super) fn record(&self, batch: &Batch) -> EpochRecord {
-        let was = self.progress.as_ref().unwrap();
+        self.record_after(self.progress.as_ref().unwrap(), batch)
+    }
+
+    /// The epoch that follows `was`.
+    pub(super) fn record_after(&self, was: &Progress, batch: &Batch) -> EpochRecord {
         let (read, dead) = (batch.inputs.len() as u64, batch.letters().len() as u64);
         let mut to = was.bookmark.clone();
         to.position.offset += read;
@@ -96,11 +100,13 @@ impl Rig {
 
 pub(super) async fn texts(session: &Session, sql: &str) -> Vec<String> {
     let answer = session.client().simple_query(sql).await.unwrap();
-    let rows = answer.iter().filter_map(|message| match message {
-        SimpleQueryMessage::Row(row) => Some(row.get(0).unwrap_or("NULL").to_owned()),
-        _ => None,
-    });
-    rows.collect()
+    let mut rows = Vec::new();
+    for message in &answer {
+        if let SimpleQueryMessage::Row(row) = message {
+            rows.push(row.get(0).unwrap_or("NULL").to_owned());
+        }
+    }
+    rows
 }
 
 /// Keyed by `id`, in this mode.

@@ -75,21 +75,35 @@ pub fn grants(role: Role, user: &str, targets: &[TargetRights]) -> Result<String
         let all: Vec<&str> = need.run.iter().chain(need.person).copied().collect();
         line(&mut text, &grant_table(&all, &format!("hapax.{}", need.table), &user));
     }
-    if !targets.is_empty() {
-        text.push_str("-- Your tables.\n");
-    }
-    for target in targets {
-        if let Some(schema) = target.table.schema() {
-            line(&mut text, &grant_schema(&quote_identifier(schema)?, &user));
-        }
-        line(&mut text, &grant_table(&target_rights(target), &target.table.quoted(), &user));
-    }
+    text.push_str(&target_grants(&user, targets)?);
     text.push_str(
         "-- The number of a new dead letter comes from an identity column, which needs no right on its sequence.\n\
          -- A claim ends sessions of this same role that block it (pg_terminate_backend), which needs no right either.\n\
          -- The target is recognised by the server's own number; every role may read it unless that was revoked:\n",
     );
     line(&mut text, &format!("GRANT EXECUTE ON FUNCTION pg_catalog.pg_control_system() TO {user};"));
+    Ok(text)
+}
+
+/// The statements for the user's tables where none of ours are (`progress: state`).
+///
+/// # Errors
+/// If `user` is no name that PostgreSQL could have.
+pub fn grants_without_ours(user: &str, targets: &[TargetRights]) -> Result<String, hapax_sql::QuoteError> {
+    target_grants(&quote_identifier(user)?, targets)
+}
+
+fn target_grants(user: &str, targets: &[TargetRights]) -> Result<String, hapax_sql::QuoteError> {
+    let mut text = String::new();
+    if !targets.is_empty() {
+        text.push_str("-- Your tables.\n");
+    }
+    for target in targets {
+        if let Some(schema) = target.table.schema() {
+            line(&mut text, &grant_schema(&quote_identifier(schema)?, user));
+        }
+        line(&mut text, &grant_table(&target_rights(target), &target.table.quoted(), user));
+    }
     Ok(text)
 }
 

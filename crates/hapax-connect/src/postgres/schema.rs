@@ -138,9 +138,11 @@ fn question() -> String {
            WHERE t.tgrelid = c.oid AND NOT t.tgisinternal AND t.tgenabled IN ('O', 'A')), \
          'user', current_user::text, 'usage', pg_catalog.has_schema_privilege(n.oid, 'USAGE'), \
          'lacks', (SELECT json_agg(r.name) FROM unnest(ARRAY['SELECT', 'INSERT', 'UPDATE', 'DELETE']) AS r (name) \
-           WHERE NOT pg_catalog.has_table_privilege(c.oid, r.name)))::text \
+           WHERE NOT pg_catalog.has_table_privilege(c.oid, r.name) AND (r.name = 'DELETE' \
+           OR NOT pg_catalog.has_any_column_privilege(c.oid, CASE r.name WHEN 'DELETE' THEN 'SELECT' ELSE r.name END))))::text \
          FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace \
-         WHERE c.oid = pg_catalog.to_regclass($1)",
+         WHERE CASE WHEN $1::text IS NULL THEN c.oid = pg_catalog.to_regclass($3) \
+           ELSE n.nspname = $1 AND c.relname = $2 END",
         version = version!(),
     )
 }
@@ -151,7 +153,9 @@ fn question() -> String {
 /// What the server said.
 pub async fn read(session: &Session, name: &TableName) -> Result<Found, SqlFault> {
     let fault = |error: tokio_postgres::Error| session.fault(&error);
-    let rows = session.client().query(&question(), &[&name.quoted()]).await.map_err(fault)?;
+    // Not by `to_regclass` where a schema is named: it refuses one that this role may not use, and we say what to grant.
+    let rows =
+        session.client().query(&question(), &[&name.schema(), &name.table(), &name.quoted()]).await.map_err(fault)?;
     let Some(row) = rows.first() else { return Ok(Found::Nothing) };
     let text: String = row.try_get(0).map_err(fault)?;
     let facts: Value = serde_json::from_str(&text)

@@ -49,10 +49,12 @@ impl Harness for Postgres {
              amount integer NOT NULL CHECK (amount <> {POISON}), seq bigint, hapax_deleted boolean DEFAULT false)"
         );
         self.mode = mode;
-        self.place = block_on(async {
-            let place = Place::new().await;
-            run(&place.connect().await, &sql).await;
-            place
+        // One database for all clauses: making one takes longer than a clause.
+        block_on(async {
+            let session = self.place.connect().await;
+            let clear =
+                format!("DROP TABLE IF EXISTS x, {TABLE}; TRUNCATE hapax.progress, hapax.epochs, hapax.dead_letters");
+            run(&session, &format!("{clear}; {sql}")).await;
         });
     }
 
@@ -489,11 +491,8 @@ async fn statements_are_filled_and_the_rest_is_written_too() {
 /// which loses nothing.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_deadlock_is_tried_again() {
-    let ddl = format!(
-        "{PLAIN}; INSERT INTO t VALUES (1, 'x', 0), (2, 'x', 0); ALTER SYSTEM SET deadlock_timeout = '100ms'; SELECT pg_reload_conf()"
-    );
-    let mut rig = Rig::new(PLAIN, keyed(ConflictMode::Update)).await;
-    run(&rig.look, ddl.split_once("; ").unwrap().1.split_once("; ALTER").unwrap().0).await;
+    let ddl = format!("{PLAIN}; INSERT INTO t VALUES (1, 'x', 0), (2, 'x', 0)");
+    let mut rig = Rig::unclaimed(&ddl, keyed(ConflictMode::Update)).await;
     // One row per statement, so that there is a moment between the two locks.
     rig.config.rows_per_statement = 1;
     rig.sink = PostgresSink::new(rig.config.clone(), rig.config.pool(), id("rig"));

@@ -86,6 +86,11 @@ fn plain(sql: String) -> Statement {
     Statement { sql, answer: Answer::Changed, unsplit: None }
 }
 
+/// What `hapax_deleted` says of a row that is there, whatever its type: the server reads it as the column's.
+const PRESENT: &str = "'0'";
+/// And of one that was removed.
+const REMOVED: &str = "'1'";
+
 type Sql = Result<String, QuoteError>;
 type Columns = Mapping<PostgresColumn>;
 
@@ -152,7 +157,7 @@ fn upsert(table: &Named, mapping: &Columns, shape: &RowShape) -> Result<Statemen
     let mut values: Vec<String> = shape.bound.iter().map(|at| taken(mapping, shape, *at)).collect();
     if let Some(deleted) = mapping.columns.iter().find(|column| column.feed == Feed::Deleted) {
         columns.push(name(deleted)?);
-        values.push(mark(deleted.live.kind, "false", "0").to_owned());
+        values.push(PRESENT.to_owned());
     }
     if columns.is_empty() {
         // Every column takes its default: only how many rows there are is given.
@@ -227,10 +232,8 @@ fn guard(mapping: &Columns) -> Sql {
         return Ok(String::new());
     }
     let column = &mapping.columns[mapping.version.expect("mode newer has a version column")];
-    let bytes = match column.live.kind {
-        Kind::Text { .. } | Kind::Char { .. } => " COLLATE \"C\"",
-        _ => "",
-    };
+    let is_text = matches!(column.live.kind, Kind::Text { .. } | Kind::Char { .. });
+    let bytes = if is_text { " COLLATE \"C\"" } else { "" };
     let name = name(column)?;
     Ok(format!(" WHERE present.{name} IS NULL OR present.{name}{bytes} < excluded.{name}"))
 }
@@ -246,7 +249,7 @@ fn tombstone(table: &Named, mapping: &Columns, shape: &RowShape) -> Sql {
         let value = if shape.bound.contains(&at) {
             taken(mapping, shape, at)
         } else if column.feed == Feed::Deleted {
-            mark(column.live.kind, "true", "1").to_owned()
+            REMOVED.to_owned()
         } else if column.live.required && !column.live.fills_itself {
             column.live.kind.neutral().unwrap_or("NULL").to_owned()
         } else {
@@ -268,14 +271,6 @@ fn tombstone(table: &Named, mapping: &Columns, shape: &RowShape) -> Sql {
         sets.join(", "),
         guard(mapping)?
     ))
-}
-
-/// The mark of a removed row, as its column spells it.
-const fn mark(kind: Kind, boolean: &'static str, number: &'static str) -> &'static str {
-    match kind {
-        Kind::Bool => boolean,
-        _ => number,
-    }
 }
 
 #[cfg(test)]

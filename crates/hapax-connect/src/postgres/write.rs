@@ -15,8 +15,6 @@ use super::statement::SplitBy;
 use crate::table::shape::RowKind;
 use crate::table::tries::{Fault, Outcome, Trouble};
 
-/// Events of many shapes in turn are put together by their shape if runs of one shape are shorter than this.
-const SHORT_RUN: usize = 32;
 /// From so many rows on a COPY is worth its two round trips.
 const COPY_FROM: usize = 64;
 
@@ -33,19 +31,19 @@ struct Chunk {
 /// Writes all rows of `order`; `cuts` are the places where a key is the one before again, ascending.
 pub(super) async fn write_fast(place: &Place<'_>, order: &[usize], cuts: &[usize]) -> Result<Outcome, Trouble> {
     let mut shapes = Shapes::default();
-    let (events, chunks) = plan(place, &mut shapes, order, cuts)?;
-    let before = match can_be_counted(place, &shapes, events.len()) {
+    let chunks = plan(place, &mut shapes, order, cuts)?;
+    let before = match can_be_counted(place, &shapes, order.len()) {
         true => place.inserted().await?,
         false => None,
     };
     let by = if before.is_some() { SplitBy::Table } else { SplitBy::Statement };
-    let middle = events.len() / 2;
+    let middle = order.len() / 2;
     let mut written = Written::default();
     let mut flights = Flights::new();
     let mut passed = false;
     for chunk in &chunks {
         let shaped = shapes.get(chunk.shape);
-        let chunk_events = &events[chunk.start..chunk.end];
+        let chunk_events = &order[chunk.start..chunk.end];
         let holds_middle = !passed && middle < chunk.end;
         passed |= holds_middle;
         if let Some(sql) = shaped.copy.as_ref().filter(|_| chunk_events.len() >= COPY_FROM) {
@@ -112,37 +110,27 @@ fn take(place: &Place<'_>, written: &mut Written, answer: Result<Done, Fault>) -
     booked.map_err(|_| Trouble::Refused)
 }
 
-/// The events in the order of writing, and how they are cut into statements.
-fn plan(
-    place: &Place<'_>,
-    shapes: &mut Shapes,
-    order: &[usize],
-    cuts: &[usize],
-) -> Result<(Vec<usize>, Vec<Chunk>), Trouble> {
-    let mut shaped: Vec<(usize, usize)> = Vec::with_capacity(order.len());
+/// How the events are cut into statements, in their order.
+fn plan(place: &Place<'_>, shapes: &mut Shapes, order: &[usize], cuts: &[usize]) -> Result<Vec<Chunk>, Trouble> {
+    let mut shaped: Vec<usize> = Vec::with_capacity(order.len());
     for event in order {
-        shaped.push((shapes.of(place, *event)?, *event));
+        shaped.push(shapes.of(place, *event)?);
     }
-    let runs = shaped.chunk_by(|a, b| a.0 == b.0).count();
-    // Where keys repeat, their order counts; else it only matters that lanes lock rows in one order, which they then
-    // do shape by shape.
-    if shapes.len() > 1 && cuts.is_empty() && shaped.len() < runs * SHORT_RUN {
-        shaped.sort_by_key(|(shape, _)| *shape);
-    }
-    let events: Vec<usize> = shaped.iter().map(|(_, event)| *event).collect();
+    // Never put together by their shape: rows arrive in lane order, or, where keys can be there already, are locked in
+    // the order of their keys by every lane; else two lanes meet in a deadlock.
     let mut cuts = cuts.iter().copied().peekable();
     let (mut chunks, mut start) = (Vec::new(), 0);
     while start < shaped.len() {
-        let shape = shaped[start].0;
+        let shape = shaped[start];
         while cuts.next_if(|cut| *cut <= start).is_some() {}
         let until = cuts.peek().copied().unwrap_or(shaped.len());
-        let run = shaped[start..until].iter().take_while(|(other, _)| *other == shape).count();
+        let run = shaped[start..until].iter().take_while(|other| **other == shape).count();
         let fitting = match shapes.get(shape).copy.is_some() && run >= COPY_FROM {
             true => run,
-            false => place.fitting(&events, start..start + run),
+            false => place.fitting(order, start..start + run),
         };
         chunks.push(Chunk { shape, start, end: start + fitting });
         start += fitting;
     }
-    Ok((events, chunks))
+    Ok(chunks)
 }

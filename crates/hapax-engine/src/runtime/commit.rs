@@ -103,7 +103,10 @@ impl<K: TransactionalSink, T: StateStore> Committer<K, T> {
             self.acknowledge_early(&record).await;
         }
         let started = Instant::now();
-        let committed = self.commit_until_known(&record, batch).await?;
+        let committed = match self.commit_until_known(&record, batch, self.settings.after_doubt).await? {
+            Known::Committed(committed) => committed,
+            Known::NeverAgain => self.commit_letters(&record, batch).await?,
+        };
         let took = started.elapsed();
         self.control.meter.recovered();
         point("commit.answered");
@@ -132,11 +135,16 @@ impl<K: TransactionalSink, T: StateStore> Committer<K, T> {
     }
 
     /// Commits, and if that fails finds out what became of it, until it is known to have landed or must stop.
-    async fn commit_until_known(&mut self, record: &EpochRecord, batch: &Arc<Batch>) -> Result<Committed, Stop> {
+    async fn commit_until_known(
+        &mut self,
+        record: &EpochRecord,
+        batch: &Arc<Batch>,
+        after_doubt: AfterDoubt,
+    ) -> Result<Known, Stop> {
         let mut backoff = Backoff::new(&self.settings.retries);
         loop {
             let error = match self.commit_once(record).await {
-                Ok(committed) => return Ok(committed),
+                Ok(committed) => return Ok(Known::Committed(committed)),
                 Err(error) => error,
             };
             let in_doubt = match error.reaction() {
@@ -156,11 +164,9 @@ impl<K: TransactionalSink, T: StateStore> Committer<K, T> {
                 Outcome::Landed => {
                     self.control.meter.landed(batch.len());
                     self.abort().await; // what is staged is already there
-                    return Ok(landed(found, batch));
+                    return Ok(Known::Committed(landed(found, batch)));
                 }
-                Outcome::CommitAgain if in_doubt && self.settings.after_doubt == AfterDoubt::GiveUp => {
-                    return self.give_up(record, batch).await;
-                }
+                Outcome::CommitAgain if in_doubt && after_doubt == AfterDoubt::GiveUp => return Ok(Known::NeverAgain),
                 Outcome::CommitAgain => {}
                 Outcome::LaneLost => return Err(Stop::new(4, "HX4009", "another worker took this delivery over")),
                 Outcome::Broken { tried, found } => {
@@ -216,18 +222,22 @@ impl<K: TransactionalSink, T: StateStore> Committer<K, T> {
         Ok(())
     }
 
-    /// At-most-once: an epoch in doubt is never repeated. Its inputs become letters, so that nobody loses them unseen.
-    async fn give_up(&mut self, record: &EpochRecord, batch: &Arc<Batch>) -> Result<Committed, Stop> {
+    /// At-most-once: an epoch in doubt is never repeated. Its inputs become letters, so that nobody loses them unseen;
+    /// the letters are no events, and are committed until they are there.
+    async fn commit_letters(&mut self, record: &EpochRecord, batch: &Arc<Batch>) -> Result<Committed, Stop> {
         self.sink.abort_transaction().await.map_err(|e| Stop::of_sink(&e))?;
-        let letters = letters_in_doubt(batch);
+        let letters = Arc::new(letters_in_doubt(batch));
         let mut record = record.clone();
         record.counts.dead = record.counts.read - record.counts.filtered;
         record.counts.delivered = 0;
         record.counts.rows = 0;
         record.rejects = RejectRule::new(hapax_model::rejects::OnReject::DeadLetter, 1000);
         self.sink.begin_transaction(record.epoch).map_err(|e| Stop::of_sink(&e))?;
-        self.sink.write(Arc::new(letters)).map_err(|e| Stop::of_sink(&e))?;
-        self.commit_once(&record).await.map_err(|e| Stop::of_sink(&e))
+        self.sink.write(Arc::clone(&letters)).map_err(|e| Stop::of_sink(&e))?;
+        match self.commit_until_known(&record, &letters, AfterDoubt::CommitAgain).await? {
+            Known::Committed(committed) => Ok(committed),
+            Known::NeverAgain => unreachable!("what may be committed again is"),
+        }
     }
 
     async fn witness(&mut self, witness: Witness, due: Due) {
@@ -258,6 +268,14 @@ impl<K: TransactionalSink, T: StateStore> Committer<K, T> {
             tracing::warn!(delivery = %self.settings.id, "the abort failed; the next claim cleans up");
         }
     }
+}
+
+/// What is known of a commit in the end.
+enum Known {
+    /// It is there.
+    Committed(Committed),
+    /// It was in doubt, is not there, and must not be repeated.
+    NeverAgain,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]

@@ -27,8 +27,9 @@ use crate::sink::{EpochRecord, TransactionalSink};
 use crate::source::{Held, Polled, Room, Source, SourceError, SourceReaction};
 use crate::state::StateStore;
 
-/// One poll adds at most so much, so that barriers and signals are seen in time.
-const CHUNK: Room = Room { events: 4096, bytes: 1024 * 1024 };
+/// One poll adds at most so much, so that barriers and signals are seen in time, and that what was read is still in the
+/// processor's cache when it is decoded.
+const CHUNK: Room = Room { events: 1024, bytes: 1024 * 1024 };
 /// A position that moved without outputs is committed at most so often.
 const EMPTY_PROGRESS_INTERVAL: Duration = Duration::from_secs(1);
 /// How often the source is asked whether it is still what it was.
@@ -124,6 +125,8 @@ impl<S: Source> Filler<S> {
                 if to.send(self.close(buffer, slot)).await.is_err() {
                     return Ending::CommitterGone;
                 }
+                // The committer was woken on this thread: let it start before the next chunk keeps the thread busy.
+                tokio::task::yield_now().await;
             }
             if let Some(ending) = ending {
                 return ending;

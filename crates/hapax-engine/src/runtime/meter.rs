@@ -217,8 +217,9 @@ impl Meter {
     }
 
     /// The target is away before the delivery could begin: it waits, and will try again.
-    pub fn waits_to_start(&self) {
+    pub fn waits_to_start(&self, code: &'static str, message: &str) {
         self.set_state("waiting");
+        self.troubled(code, message);
         self.retried();
     }
 

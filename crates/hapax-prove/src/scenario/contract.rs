@@ -58,7 +58,7 @@ pub fn table_recreated(world: &mut World) -> anyhow::Result<()> {
 /// # Errors
 /// If it could not be told to its end.
 pub fn column_added(world: &mut World) -> anyhow::Result<()> {
-    let reader = world.reader();
+    let mut reader = world.reader();
     let pace = Pace { lines: 20, pause: Duration::from_millis(10) };
     let feeder = world.feed_slowly(world.count(), pace);
     let mut worker = world.follow("follows")?;
@@ -69,7 +69,10 @@ pub fn column_added(world: &mut World) -> anyhow::Result<()> {
     ] {
         let works = reader.wait_for(SOON, |sample| sample.progress.read >= read);
         world.must(works.into(), format!("{read} inputs were never read"));
+        // To a transaction that began before it, a table that is written anew looks empty: nobody may be looking.
+        reader.finish()?;
         world.target().execute(sql)?;
+        reader = world.reader();
     }
     feeder.finish()?;
     let fed = world.fed as u64;

@@ -1,11 +1,13 @@
 //! The database restored to an older copy: rewind, or stop where the source has lost the range.
 
 use std::path::{Path, PathBuf};
-use std::time::Instant;
+
+use anyhow::Context;
+use hapax_services::{Postgres, Stop};
 
 use super::contract::refused_start;
 use crate::database::Database;
-use crate::world::{SOON, World};
+use crate::world::World;
 
 const PARTS: [&str; 3] = ["", "-wal", "-shm"];
 
@@ -16,7 +18,7 @@ fn part(path: &Path, suffix: &str) -> PathBuf {
 }
 
 /// Copies the target as it lies there, with no worker alive and no reader either: closing a file gives up all locks that
-/// this process has on it, those of its readers too; and a server copies no database that somebody uses.
+/// this process has on it, those of its readers too. A server is copied whole, as backups are that keep its identity.
 fn back_up(world: &mut World) -> anyhow::Result<()> {
     match world.target() {
         Database::File(target) => {
@@ -26,19 +28,24 @@ fn back_up(world: &mut World) -> anyhow::Result<()> {
             }
             Ok(())
         }
-        Database::Server { name, .. } => {
-            let server = world.lodging()?.server.postgres();
-            let started = Instant::now();
-            loop {
-                match server.query(&format!("CREATE DATABASE {name}_copy TEMPLATE {name}")) {
-                    Ok(_) => return Ok(()),
-                    // A session that was closed just now.
-                    Err(error) if error.code() == Some("55006") && started.elapsed() < SOON => {}
-                    Err(error) => return Err(error.into()),
-                }
-            }
+        Database::Server { .. } => {
+            let server = world.lodging()?.server.own()?;
+            server.stop(Stop::Fast);
+            copy_directory(server, &server.data_dir(), &copy_of(server))?;
+            Ok(server.start_again()?)
         }
     }
+}
+
+fn copy_of(server: &Postgres) -> PathBuf {
+    server.socket_dir().join("copy")
+}
+
+/// With owners and rights, which a server is particular about.
+fn copy_directory(server: &Postgres, from: &Path, to: &Path) -> anyhow::Result<()> {
+    let done = server.command("cp").arg("-Rp").args([from, to]).status().context("cannot start cp")?;
+    anyhow::ensure!(done.success(), "cp of the server's directory failed: {done}");
+    Ok(())
 }
 
 fn restore(world: &mut World) -> anyhow::Result<()> {
@@ -55,10 +62,12 @@ fn restore(world: &mut World) -> anyhow::Result<()> {
                 }
             }
         }
-        Database::Server { name, .. } => {
-            let server = world.lodging()?.server.postgres();
-            server.query(&format!("DROP DATABASE {name} WITH (FORCE)"))?;
-            server.query(&format!("ALTER DATABASE {name}_copy RENAME TO {name}"))?;
+        Database::Server { .. } => {
+            let server = world.lodging()?.server.own()?;
+            server.stop(Stop::Fast);
+            std::fs::remove_dir_all(server.data_dir())?;
+            copy_directory(server, &copy_of(server), &server.data_dir())?;
+            server.start_again()?;
         }
     }
     world.note_restored();
@@ -130,8 +139,8 @@ mod tests {
         for stack in [Stack::Files, Stack::Postgres] {
             let setting = Setting::strictest().on(stack);
             let place = dir.path().join(format!("{stack:?}"));
-            let mut world =
-                World::new(&environment, &place, setting, (Mix::Clean, &Need::Databases), 1).expect("a world");
+            let need = Need::Own(Box::new(crate::servers::builder()));
+            let mut world = World::new(&environment, &place, setting, (Mix::Clean, &need), 1).expect("a world");
             let row = "INSERT INTO orders (n, order_id, region, reference, account, amount, op, version) \
                        VALUES (1, 1, 'eu', 'r', 'a1', 1, 'c', 1)";
             let identity = |world: &World| match stack {

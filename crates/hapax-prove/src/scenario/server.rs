@@ -142,15 +142,19 @@ pub fn exhausted(world: &mut World) -> anyhow::Result<()> {
 
 /// Ends the workers' sessions and takes their places until none of them has any.
 fn take_all(world: &mut World) -> anyhow::Result<Vec<Client>> {
+    // Of all databases: a place that the state's session leaves would do for the target's.
+    let theirs = "backend_type = 'client backend' AND application_name <> 'hapax-services'";
     let mut admin = world.target().client()?;
     let mut others = Vec::new();
     for _ in 0..200 {
-        admin.query(&format!("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE {WORKERS}"))?;
+        admin.query(&format!("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE {theirs}"))?;
         while let Ok(other) = world.target().client() {
             others.push(other);
         }
-        let left = admin.query(&format!("SELECT count(*) FROM pg_stat_activity WHERE {WORKERS}"))?;
+        let left = admin.query(&format!("SELECT count(*) FROM pg_stat_activity WHERE {theirs}"))?;
         if left.value() == Some("0") && others.len() > CONNECTIONS / 3 && world.target().client().is_err() {
+            // Its place must not become free either.
+            others.push(admin);
             return Ok(others);
         }
         std::thread::sleep(Duration::from_millis(5));

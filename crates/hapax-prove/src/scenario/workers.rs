@@ -55,7 +55,7 @@ pub fn standby(world: &mut World) -> anyhow::Result<()> {
 pub fn take_over(world: &mut World) -> anyhow::Result<()> {
     if world.setting.stack.has_server() {
         // A server would end the session that is in the way; here it shall be waited for.
-        world.config.claim_timeout = SOON;
+        world.config.claim_timeout = Duration::from_secs(20);
         world.write_config()?;
     }
     let reader = world.reader();

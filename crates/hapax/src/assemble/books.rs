@@ -33,7 +33,7 @@ const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 pub(crate) enum Place {
     Sqlite(PathBuf),
     #[cfg(feature = "postgres")]
-    Postgres(PostgresUrl),
+    Postgres(Box<PostgresUrl>),
 }
 
 impl PartialEq for Place {
@@ -82,6 +82,15 @@ impl Place {
             #[cfg(feature = "postgres")]
             StateUrl::Postgres(url) => Some(Self::Postgres(url.clone())),
             StateUrl::None => None,
+        }
+    }
+
+    /// Whether it is a server, which may be away for a while.
+    pub(crate) const fn is_remote(&self) -> bool {
+        match self {
+            Self::Sqlite(_) => false,
+            #[cfg(feature = "postgres")]
+            Self::Postgres(_) => true,
         }
     }
 

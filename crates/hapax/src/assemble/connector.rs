@@ -121,7 +121,7 @@ impl Part<'_> {
             limits: postgres.limits(),
             claim_timeout: self.workflow.delivery.claim_timeout,
             connections: postgres.connections,
-            ..postgres::PostgresSinkConfig::new(postgres.url.clone(), &postgres.table.name)
+            ..postgres::PostgresSinkConfig::new((*postgres.url).clone(), &postgres.table.name)
         }
     }
 

@@ -6,6 +6,7 @@ mod notify;
 mod reload;
 mod signals;
 mod start;
+mod store;
 
 use std::io::IsTerminal as _;
 use std::sync::Arc;
@@ -16,7 +17,7 @@ use hapax_engine::state::TakeOver;
 
 use self::fleet::Fleet;
 use super::{known_workflow, load, print_json};
-use crate::assemble::{AnyState, How, Part, lanes};
+use crate::assemble::{How, Part, lanes};
 use crate::cli::{RunArgs, Shared};
 use crate::config::Config;
 use crate::exit::{Failure, USAGE};
@@ -35,12 +36,9 @@ pub(crate) async fn run(args: &RunArgs, shared: &Shared) -> Result<u8, Failure> 
     let server = config.http.as_ref().map(|http| crate::serve::serve(http, roster.clone())).transpose()?;
     #[cfg(feature = "postgres")]
     crate::assemble::make_pools(&config);
-    let state = AnyState::open(&config).await?;
-    let how = How::new(
-        &config,
-        if args.once { Follow::No } else { Follow::Yes },
-        if args.take_over { TakeOver::Now } else { TakeOver::Never },
-    );
+    let follow = if args.once { Follow::No } else { Follow::Yes };
+    let store::Opened::State(state) = store::open(&config, follow, &mut ordered).await? else { return Ok(0) };
+    let how = How::new(&config, follow, if args.take_over { TakeOver::Now } else { TakeOver::Never });
     let mut fleet = Fleet::new(Arc::clone(&config), state, how, roster.clone(), memory, shared.config.clone());
     #[cfg(feature = "http")]
     let alerts = crate::alert::start(fleet.config(), roster.clone())?;

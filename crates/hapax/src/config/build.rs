@@ -49,7 +49,7 @@ fn secret(value: &Value) -> Option<Secret> {
 fn build_state(url: &str, folder: &Path) -> Option<StateUrl> {
     #[cfg(feature = "postgres")]
     if url.starts_with("postgres") {
-        return url.parse().ok().map(StateUrl::Postgres);
+        return url.parse().ok().map(|url| StateUrl::Postgres(Box::new(url)));
     }
     match url.strip_prefix("sqlite://") {
         Some(path) => Some(StateUrl::Sqlite(folder.join(path))),
@@ -108,7 +108,7 @@ fn build_target(sink: &Value, folder: &Path) -> Option<(&'static str, Target)> {
     if let Some(postgres) = sink.get("postgres") {
         let duration = |name: &str| postgres.get(name)?.duration();
         let target = PostgresSink {
-            url: parsed(postgres.get("url"))?,
+            url: Box::new(parsed(postgres.get("url"))?),
             table: build_table(postgres)?,
             connections: postgres.get("connections")?.integer()?.try_into().ok()?,
             statement_timeout: duration("statementTimeout")?,

@@ -53,7 +53,7 @@ pub(crate) enum StateUrl {
     Sqlite(PathBuf),
     /// A PostgreSQL database.
     #[cfg(feature = "postgres")]
-    Postgres(PostgresUrl),
+    Postgres(Box<PostgresUrl>),
     /// Nowhere.
     None,
 }
@@ -152,7 +152,7 @@ pub(crate) struct SqliteSink {
 #[cfg(feature = "postgres")]
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct PostgresSink {
-    pub(crate) url: PostgresUrl,
+    pub(crate) url: Box<PostgresUrl>,
     pub(crate) table: TableSink,
     pub(crate) connections: usize,
     pub(crate) statement_timeout: Duration,

@@ -5,5 +5,6 @@ mod bad_servers;
 mod bad_tables;
 mod lanes;
 mod life;
+mod looking;
 mod workers;
 mod world;

@@ -2,6 +2,7 @@
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use hapax_sql::postgres::tokio_postgres::SimpleQueryMessage;
 use hapax_sql::postgres::{Limits, PostgresUrl, Session};
 use serde_json::Value;
 
@@ -122,10 +123,8 @@ workflows:
             let session = Session::connect(&url, &Limits::default()).await.expect("the test server answers");
             let rows = session.client().simple_query(query).await.expect("the query is right");
             rows.iter()
-                .find_map(|message| match message {
-                    hapax_sql::postgres::tokio_postgres::SimpleQueryMessage::Row(row) => row.get(0).map(str::to_owned),
-                    _ => None,
-                })
+                .find_map(|message| if let SimpleQueryMessage::Row(row) = message { row.get(0) } else { None })
+                .map(str::to_owned)
                 .unwrap_or_default()
         })
     }

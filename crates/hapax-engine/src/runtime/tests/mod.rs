@@ -131,6 +131,21 @@ async fn an_epoch_in_doubt_is_never_repeated_under_at_most_once() {
     assert_eq!(reading.ledger.totals, Totals { read: 3, dead: 3, ..Totals::default() });
 }
 
+/// Goal: the letters of an epoch in doubt get past doubt themselves, once each. Method: each fault at their commit, too.
+#[tokio::test]
+async fn letters_of_an_epoch_in_doubt_are_committed_until_they_are_there() {
+    for fault in [Fault::AnswerLost, Fault::RequestLost, Fault::RolledBack] {
+        let world = Shared::default();
+        world.lock().faults = vec![Some(Fault::RequestLost), Some(fault), Some(fault)].into();
+        let settings = Settings { after_doubt: AfterDoubt::GiveUp, ..settings() };
+        let (end, reading) = run(settings, Lines::new(&THREE), &world, &MemoryState::new("a")).await;
+        assert_eq!(end, DeliveryEnd::Finished, "{fault:?}");
+        assert!(world.lock().rows.is_empty(), "{fault:?}");
+        assert_eq!(world.lock().letters.len(), 3, "{fault:?}");
+        assert_eq!(reading.ledger.totals, Totals { read: 3, dead: 3, ..Totals::default() }, "{fault:?}");
+    }
+}
+
 /// Goal: a worker whose delivery was taken writes nothing and ends with code 4. Method: stolen before the commit, and
 /// between a lost commit and the reclaim; without a lease of its own it must not fight for it.
 #[tokio::test]

@@ -132,7 +132,8 @@ fn going_on(look: &Look, state: &StateSide, older_than: Duration) -> Option<Reas
     let moved = look.stored.as_ref().map(|stored| stored.updated_at_ms);
     if let Some(pause) = state.pause(id) {
         let turn = format!("a person: hapax resume {}", id.workflow);
-        return Some((Some(pause.since_ms), format!("paused by {}", pause.by), turn));
+        let why = if pause.why.is_empty() { String::new() } else { format!(": {}", pause.why) };
+        return Some((Some(pause.since_ms), format!("paused by {}{why}", pause.by), turn));
     }
     let Some(lease) = state.lease(id) else { return without_worker(look, note) };
     let said = note.map_or("", |noted| noted.note.state.as_str());

@@ -52,10 +52,15 @@ fn each_reason_names_whose_turn_it_is() {
     assert!(why.contains("waiting: HX4002") && turn.contains("pid 7 on there tries again"), "{why}, {turn}");
     let (why, turn) = one(&behind, &with(Some(noted("standby", None)), Some(leased())));
     assert!(why.contains("pid 1 on here stands by") && turn.starts_with("pid 7 on there"), "{why}, {turn}");
-    let pauses =
-        vec![Pause { workflow: "orders".into(), by: "ann".into(), why: String::new(), since_ms: 1, until_ms: None }];
+    let pauses = vec![Pause {
+        workflow: "orders".into(),
+        by: "ann".into(),
+        why: "moving house".into(),
+        since_ms: 1,
+        until_ms: None,
+    }];
     let (why, turn) = one(&behind, &StateSide { pauses, ..StateSide::default() });
-    assert!(why.contains("paused by ann") && turn.contains("hapax resume orders"), "{why}, {turn}");
+    assert!(why.contains("paused by ann: moving house") && turn.contains("hapax resume orders"), "{why}, {turn}");
 }
 
 /// Goal: what goes on, or has nothing to do, is not stuck. Method: a live worker; an ended one with nothing behind.

@@ -177,7 +177,7 @@ impl StateSide {
 
     /// The pause of its workflow.
     pub(super) fn pause(&self, id: &DeliveryId) -> Option<&Pause> {
-        self.pauses.iter().find(|pause| pause.workflow == id.workflow)
+        self.pauses.iter().find(|pause| pause.workflow == id.workflow && pause.holds(now_ms()))
     }
 
     /// How the delivery stands, in a word or two.

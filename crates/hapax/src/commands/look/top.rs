@@ -209,9 +209,27 @@ impl Line<'_> {
 const HEADINGS: [&str; 10] =
     ["delivery", "state", "read/s", "rows/s", "epochs/s", "position", "behind", "moved", "dead", "worker"];
 
+/// How much of a delivery's name the picture shows: a lane may be a long path.
+const NAME_CHARACTERS: usize = 36;
+
+/// The beginning and the end of a long name.
+fn narrow(name: &str) -> String {
+    let length = name.chars().count();
+    if length <= NAME_CHARACTERS {
+        return name.to_owned();
+    }
+    let begin: String = name.chars().take(NAME_CHARACTERS / 2).collect();
+    let end: String = name.chars().skip(length - NAME_CHARACTERS / 2 + 1).collect();
+    format!("{begin}…{end}")
+}
+
 fn picture(lines: &[Line<'_>]) -> String {
     let mut table = Table::new(&HEADINGS);
-    lines.iter().for_each(|line| table.row(line.cells()));
+    for line in lines {
+        let mut cells = line.cells();
+        cells[0] = narrow(&cells[0]);
+        table.row(cells);
+    }
     let mut picture = format!("hapax top   {}   q ends\n\n{table}", moment(now_ms()));
     for line in lines {
         if let Some(note) = &line.now.note {
@@ -219,4 +237,18 @@ fn picture(lines: &[Line<'_>]) -> String {
         }
     }
     picture
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Goal: a long name keeps both its ends and fits its column.
+    #[test]
+    fn a_long_name_keeps_its_ends() {
+        assert_eq!(narrow("orders/erp/0"), "orders/erp/0");
+        let short = narrow("orders/sqlite//srv/a/very/long/path/to/orders.jsonl");
+        assert_eq!(short.chars().count(), NAME_CHARACTERS);
+        assert!(short.starts_with("orders/sqlite//") && short.ends_with("orders.jsonl"), "{short}");
+    }
 }

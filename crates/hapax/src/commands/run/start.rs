@@ -58,7 +58,7 @@ impl Start {
                 None
             };
             let Some(wait) = wait.filter(|_| !told) else { return Err(failure.into()) };
-            control.meter.waits_to_start();
+            control.meter.waits_to_start(failure.code.unwrap_or("HX5009"), &failure.message);
             tracing::warn!(delivery = %self.id, code = failure.code, error = failure.message, attempt = backoff.attempts(),
                 wait_ms = wait.as_millis(), "cannot start yet; trying again");
             tokio::select! {
