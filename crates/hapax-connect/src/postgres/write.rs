@@ -4,14 +4,18 @@
 //! Invariant: the error that counts is the first one in the order of sending; what comes behind it only follows from
 //! it. Not here: the second try (`slow`), BEGIN, COMMIT, progress, letters.
 
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+
 use hapax_engine::sink::Written;
 use hapax_model::fault::point;
 use hapax_model::letter::Cause;
 use hapax_model::mode::ConflictMode;
+use tokio_postgres::Statement;
 
 use super::chunk::{Done, Place, Shapes, book};
 use super::flight::Flights;
-use super::statement::SplitBy;
+use super::statement::{Answer, SplitBy};
 use crate::table::shape::RowKind;
 use crate::table::tries::{Fault, Outcome, Trouble};
 
@@ -28,6 +32,13 @@ struct Chunk {
     end: usize,
 }
 
+impl Chunk {
+    /// The COPY that carries them, if one does.
+    fn copied_by<'s>(&self, shapes: &'s Shapes) -> Option<&'s String> {
+        shapes.get(self.shape).copy.as_ref().filter(|_| self.end - self.start >= COPY_FROM)
+    }
+}
+
 /// Writes all rows of `order`; `cuts` are the places where a key is the one before again, ascending.
 pub(super) async fn write_fast(place: &Place<'_>, order: &[usize], cuts: &[usize]) -> Result<Outcome, Trouble> {
     let mut shapes = Shapes::default();
@@ -37,6 +48,7 @@ pub(super) async fn write_fast(place: &Place<'_>, order: &[usize], cuts: &[usize
         false => None,
     };
     let by = if before.is_some() { SplitBy::Table } else { SplitBy::Statement };
+    let prepared = prepare(place, &shapes, &chunks, by).await?;
     let middle = order.len() / 2;
     let mut written = Written::default();
     let mut flights = Flights::new();
@@ -46,7 +58,7 @@ pub(super) async fn write_fast(place: &Place<'_>, order: &[usize], cuts: &[usize
         let chunk_events = &order[chunk.start..chunk.end];
         let holds_middle = !passed && middle < chunk.end;
         passed |= holds_middle;
-        if let Some(sql) = shaped.copy.as_ref().filter(|_| chunk_events.len() >= COPY_FROM) {
+        if let Some(sql) = chunk.copied_by(&shapes) {
             land_all(place, &mut flights, &mut written).await?;
             let middle = holds_middle.then(|| middle - chunk.start.min(middle));
             let done = place.copy(&shaped.shape, sql, chunk_events, middle).await?;
@@ -56,16 +68,8 @@ pub(super) async fn write_fast(place: &Place<'_>, order: &[usize], cuts: &[usize
         if holds_middle {
             point("sql.data_middle");
         }
-        let (sql, answer) = shaped.statement.for_split(by);
-        let prepared = match place.prepare(sql).await {
-            Ok(prepared) => prepared,
-            Err(fault) => {
-                // It may only be the echo of an earlier one.
-                land_all(place, &mut flights, &mut written).await?;
-                return Err(fault.into());
-            }
-        };
-        let request = async move { place.run(&shaped.shape, &prepared, answer, chunk_events).await };
+        let (statement, answer) = &prepared[&chunk.shape];
+        let request = async move { place.run(&shaped.shape, statement, *answer, chunk_events).await };
         let bytes = place.bytes(chunk_events);
         while flights.is_full(bytes)
             && let Some(answer) = flights.land().await
@@ -95,6 +99,24 @@ fn split(written: &mut Written, created: u64) {
     let overwritten = written.inserts.saturating_sub(created);
     written.inserts -= overwritten;
     written.updates += overwritten;
+}
+
+/// The statements of all shapes that do not go by COPY. Before the first is sent: the driver reads an answer only when
+/// those before it are taken, so whoever waits for anything else with requests on their way may wait for ever.
+async fn prepare(
+    place: &Place<'_>,
+    shapes: &Shapes,
+    chunks: &[Chunk],
+    by: SplitBy,
+) -> Result<BTreeMap<usize, (Statement, Answer)>, Fault> {
+    let mut prepared = BTreeMap::new();
+    for chunk in chunks.iter().filter(|chunk| chunk.copied_by(shapes).is_none()) {
+        if let Entry::Vacant(vacant) = prepared.entry(chunk.shape) {
+            let (sql, answer) = shapes.get(chunk.shape).statement.for_split(by);
+            vacant.insert((place.prepare(sql).await?, answer));
+        }
+    }
+    Ok(prepared)
 }
 
 async fn land_all<F: Future<Output = Result<Done, Fault>>>(
