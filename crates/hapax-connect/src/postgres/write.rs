@@ -160,3 +160,7 @@ fn plan(place: &Place<'_>, shapes: &mut Shapes, order: &[usize], cuts: &[usize])
     }
     Ok(chunks)
 }
+
+#[cfg(test)]
+#[path = "write_tests.rs"]
+mod tests;
