@@ -5,20 +5,19 @@
 
 use hapax_engine::books::{
     Books, Forgotten, LetterCounts, LetterGroup, LoggedEpoch, NotedDelivery, Pause, StateBooks, StoredDelivery,
-    StoredLease, around,
+    StoredLease,
 };
 use hapax_engine::letters::{LetterChoice, LetterStore, StoredLetter};
 use hapax_engine::sink::SinkError;
 use hapax_model::contract::Contract;
-use hapax_model::position::{Bookmark, DeliveryId, Position};
+use hapax_model::position::{Bookmark, DeliveryId};
 use hapax_model::progress::{Progress, Witness};
 use hapax_sql::postgres::{Limits, Pool, PostgresUrl, Taken};
 
-use super::admin::{self, Stretch};
 use super::error::{During, connect_error};
 use super::snapshots::{OldestSnapshot, oldest_snapshot};
 use super::tables::{self, Made, Role};
-use super::{ask, lease, letters, memory};
+use super::{admin, ask, lease, letters, memory};
 
 /// The books of one PostgreSQL database.
 #[derive(Debug)]
@@ -100,21 +99,7 @@ impl Books for PostgresBooks {
     }
 
     async fn recent_epochs(&mut self, id: &DeliveryId, limit: usize) -> Result<Vec<LoggedEpoch>, SinkError> {
-        admin::epochs(&*self.session().await?, id, Stretch { from_ms: 0, to_ms: u64::MAX, limit }).await
-    }
-
-    async fn epochs_around(&mut self, id: &DeliveryId, position: Position) -> Result<Vec<LoggedEpoch>, SinkError> {
-        Ok(around(self.recent_epochs(id, usize::MAX).await?, position))
-    }
-
-    async fn epochs_between(
-        &mut self,
-        id: &DeliveryId,
-        from_ms: u64,
-        to_ms: u64,
-        limit: usize,
-    ) -> Result<Vec<LoggedEpoch>, SinkError> {
-        admin::epochs(&*self.session().await?, id, Stretch { from_ms, to_ms, limit }).await
+        admin::recent_epochs(&*self.session().await?, id, limit).await
     }
 
     async fn letter_counts(&mut self, id: &DeliveryId) -> Result<LetterCounts, SinkError> {
