@@ -15,7 +15,6 @@ use hapax_model::progress::{Progress, Witness};
 use hapax_sql::postgres::{Limits, Pool, PostgresUrl, Taken};
 
 use super::error::{During, connect_error};
-use super::snapshots::{OldestSnapshot, oldest_snapshot};
 use super::tables::{self, Made, Role};
 use super::{admin, ask, lease, letters, memory};
 
@@ -44,30 +43,6 @@ impl PostgresBooks {
     /// If the rights do not suffice, or the tables are newer than this program, or damaged.
     pub async fn make_tables(&mut self, role: Role) -> Result<Made, SinkError> {
         tables::ensure(&*self.session().await?, role).await
-    }
-
-    /// What [`make_tables`](Self::make_tables) would run in this database; empty if nothing.
-    ///
-    /// # Errors
-    /// If the tables are newer than this program, or damaged.
-    pub async fn pending_tables(&mut self, role: Role) -> Result<String, SinkError> {
-        tables::pending(&*self.session().await?, role).await
-    }
-
-    /// Checks that our tables are here, whole, in this program's version, and may be used.
-    ///
-    /// # Errors
-    /// With what is wrong and the cure.
-    pub async fn check_tables(&mut self, role: Role) -> Result<(), SinkError> {
-        tables::check(&*self.session().await?, role).await.map(|_| ())
-    }
-
-    /// Who keeps old versions of our rows alive, as far as this role may see.
-    ///
-    /// # Errors
-    /// If the server does not answer.
-    pub async fn oldest_snapshot(&mut self) -> Result<Option<OldestSnapshot>, SinkError> {
-        oldest_snapshot(&*self.session().await?).await
     }
 
     /// Drops all our tables.
