@@ -2,6 +2,7 @@
 //!
 //! The driver puts a request on the wire when its future is first polled; so a future is polled once when it is
 //! started, and its answer is waited for later. Invariant: order of starting = order on the wire = order of answers.
+//! While some are on their way nothing else may be asked of the session: its answer would be stuck behind theirs.
 
 use std::collections::VecDeque;
 use std::future::poll_fn;

@@ -4,16 +4,26 @@
 //! Invariant: the error that counts is the first one in the order of sending; what comes behind it only follows from
 //! it. Not here: the second try (`slow`), BEGIN, COMMIT, progress, letters.
 
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+
 use hapax_engine::sink::Written;
 use hapax_model::fault::point;
 use hapax_model::letter::Cause;
+use hapax_model::mode::ConflictMode;
+use tokio_postgres::Statement;
 
 use super::chunk::{Done, Place, Shapes, book};
 use super::flight::Flights;
+use super::statement::{Answer, SplitBy};
+use crate::table::shape::RowKind;
 use crate::table::tries::{Fault, Outcome, Trouble};
 
 /// From so many rows on a COPY is worth its two round trips.
 const COPY_FROM: usize = 64;
+
+/// From so many rows on the table's counters tell created rows from overwritten ones.
+const COUNT_FROM: usize = 256;
 
 /// Events that go into one statement.
 struct Chunk {
@@ -22,10 +32,23 @@ struct Chunk {
     end: usize,
 }
 
+impl Chunk {
+    /// The COPY that carries them, if one does.
+    fn copied_by<'s>(&self, shapes: &'s Shapes) -> Option<&'s String> {
+        shapes.get(self.shape).copy.as_ref().filter(|_| self.end - self.start >= COPY_FROM)
+    }
+}
+
 /// Writes all rows of `order`; `cuts` are the places where a key is the one before again, ascending.
 pub(super) async fn write_fast(place: &Place<'_>, order: &[usize], cuts: &[usize]) -> Result<Outcome, Trouble> {
     let mut shapes = Shapes::default();
     let chunks = plan(place, &mut shapes, order, cuts)?;
+    let before = match can_be_counted(place, &shapes, order.len()) {
+        true => place.inserted().await?,
+        false => None,
+    };
+    let by = if before.is_some() { SplitBy::Table } else { SplitBy::Statement };
+    let prepared = prepare(place, &shapes, &chunks, by).await?;
     let middle = order.len() / 2;
     let mut written = Written::default();
     let mut flights = Flights::new();
@@ -35,7 +58,7 @@ pub(super) async fn write_fast(place: &Place<'_>, order: &[usize], cuts: &[usize
         let chunk_events = &order[chunk.start..chunk.end];
         let holds_middle = !passed && middle < chunk.end;
         passed |= holds_middle;
-        if let Some(sql) = shaped.copy.as_ref().filter(|_| chunk_events.len() >= COPY_FROM) {
+        if let Some(sql) = chunk.copied_by(&shapes) {
             land_all(place, &mut flights, &mut written).await?;
             let middle = holds_middle.then(|| middle - chunk.start.min(middle));
             let done = place.copy(&shaped.shape, sql, chunk_events, middle).await?;
@@ -45,21 +68,51 @@ pub(super) async fn write_fast(place: &Place<'_>, order: &[usize], cuts: &[usize
         if holds_middle {
             point("sql.data_middle");
         }
-        let prepared = match place.prepare(&shaped.statement.sql).await {
-            Ok(prepared) => prepared,
-            Err(fault) => {
-                // It may only be the echo of an earlier one.
-                land_all(place, &mut flights, &mut written).await?;
-                return Err(fault.into());
-            }
-        };
-        let request = async move { place.run(shaped, &prepared, chunk_events).await };
+        let (statement, answer) = &prepared[&chunk.shape];
+        let request = async move { place.run(&shaped.shape, statement, *answer, chunk_events).await };
         if let Some(answer) = flights.start(request).await {
             take(place, &mut written, answer)?;
         }
     }
     land_all(place, &mut flights, &mut written).await?;
+    if let Some(before) = before {
+        let created = place.inserted().await?.unwrap_or(before).saturating_sub(before);
+        split(&mut written, created);
+    }
     Ok(Outcome { written, refused: Vec::new() })
+}
+
+/// Whether the table's counters tell how many rows were created: if no statement creates rows that are booked as
+/// something else, and if there are enough rows for two more questions to pay.
+fn can_be_counted(place: &Place<'_>, shapes: &Shapes, events: usize) -> bool {
+    let open = matches!(place.rows.mapping.mode, ConflictMode::Update | ConflictMode::Newer);
+    open && events >= COUNT_FROM && shapes.all().all(|shaped| shaped.shape.kind != RowKind::Tombstone)
+}
+
+/// All rows were booked as created: those that were not, were overwritten. A trigger of the table may create further
+/// ones, and another session may take a key in between: the sum stays right.
+fn split(written: &mut Written, created: u64) {
+    let overwritten = written.inserts.saturating_sub(created);
+    written.inserts -= overwritten;
+    written.updates += overwritten;
+}
+
+/// The statements of all shapes that do not go by COPY. Before the first is sent: the driver reads an answer only when
+/// those before it are taken, so whoever waits for anything else with requests on their way may wait for ever.
+async fn prepare(
+    place: &Place<'_>,
+    shapes: &Shapes,
+    chunks: &[Chunk],
+    by: SplitBy,
+) -> Result<BTreeMap<usize, (Statement, Answer)>, Fault> {
+    let mut prepared = BTreeMap::new();
+    for chunk in chunks.iter().filter(|chunk| chunk.copied_by(shapes).is_none()) {
+        if let Entry::Vacant(vacant) = prepared.entry(chunk.shape) {
+            let (sql, answer) = shapes.get(chunk.shape).statement.for_split(by);
+            vacant.insert((place.prepare(sql).await?, answer));
+        }
+    }
+    Ok(prepared)
 }
 
 async fn land_all<F: Future<Output = Result<Done, Fault>>>(

@@ -11,6 +11,9 @@ use crate::proxy::{Deed, Fault, Watch};
 use crate::setting::Place;
 use crate::world::{SOON, World};
 
+/// So few that they are one epoch.
+const LAST: usize = 60;
+
 /// The transaction whose COMMIT is meant by a point.
 fn watch_at(point: &Point, place: Place) -> Watch {
     match (point.way, place) {
@@ -75,14 +78,17 @@ pub fn cut_at(world: &mut World, random: &mut fastrand::Rng, point: &Point, acti
 /// If it could not be told to its end.
 pub fn spoiled(world: &mut World, random: &mut fastrand::Rng) -> anyhow::Result<()> {
     let reader = world.reader();
-    world.feed(world.count())?;
+    world.feed(world.count() - LAST)?;
     let pass = random.u64(1..=5);
     for pass in [pass, pass + 2] {
         world.wire()?.arm(Fault { watch: Watch::Epoch, pass, deed: Deed::Spoil });
     }
-    let mut worker = world.launch("spoiled", &["run", "--once"]).start()?;
-    world.expect(&mut worker, Exit::Code(0))?;
+    world.run_once("spoiled")?;
     must_have_happened(world, Deed::Spoil, Watch::Epoch)?;
+    // Behind the last epoch comes no other that would find it missing.
+    world.feed(world.count())?;
+    world.wire()?.arm(Fault { watch: Watch::Epoch, pass: 1, deed: Deed::Spoil });
+    world.run_once("spoiled-at-last")?;
     reader.finish()?;
     world.conclude()
 }
