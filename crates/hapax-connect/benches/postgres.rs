@@ -2,7 +2,8 @@
 //! statements' size, same commits, as many connections. `cargo bench -p hapax-connect --bench postgres`.
 //!
 //! Ratios count: every round runs all contestants once, in turn, each into a table of its own, and the answer is the
-//! median of the rounds' ratios. `-- --events N --rounds N --only WORD` for less; `--steps`, `--keys`, `--statements`, `--profile NAME`.
+//! median of the rounds' ratios. `-- --events N --rounds N --only WORD` for less; `--steps`, `--keys`, `--metrics`, `--statements`,
+//! `--profile NAME`.
 
 #[path = "parts/bare_postgres.rs"]
 mod bare;
@@ -25,7 +26,7 @@ mod steps;
 #[path = "parts/tables.rs"]
 mod tables;
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use futures_util::future::join_all;
 use hapax_connect::postgres::tables::{Role, ensure};
@@ -35,7 +36,7 @@ use tokio_postgres::Client;
 use bare::Columns;
 use by_hapax::Deliveries;
 use orders::Orders;
-use rounds::{Ratio, Run, median, ratio};
+use rounds::{Ratio, Run, median, ratios};
 use server::Server;
 use tables::Table;
 
@@ -91,8 +92,8 @@ const CONTESTANTS: [Contestant; 12] = [
 ];
 
 /// Everything a run needs.
-struct Bench {
-    server: Server,
+struct Bench<'a> {
+    server: &'a Server,
     url: String,
     admin: Client,
     orders: Orders,
@@ -115,11 +116,13 @@ fn main() {
         let url = server.url(&name);
         let admin = bare::connect(&url).await;
         set_up(&url).await;
-        let bench = Bench { server, url, admin, orders, rounds: number("--rounds", ROUNDS) };
+        let bench = Bench { server: &server, url, admin, orders, rounds: number("--rounds", ROUNDS) };
         if words.iter().any(|word| word == "--keys") {
             keys::contest(&bench).await;
         } else if words.iter().any(|word| word == "--steps") {
             steps::all(&bench).await;
+        } else if words.iter().any(|word| word == "--metrics") {
+            metrics(&bench).await;
         } else if words.iter().any(|word| word == "--statements") {
             statements(&bench).await;
         } else if let Some(only) = said("--profile") {
@@ -140,7 +143,7 @@ async fn set_up(url: &str) {
 }
 
 /// All rounds of all contestants whose name has `only` in it.
-async fn contest(bench: &Bench, only: &str) {
+async fn contest(bench: &Bench<'_>, only: &str) {
     let chosen: Vec<Contestant> = CONTESTANTS.into_iter().filter(|one| one.name.contains(only)).collect();
     let mut runs = vec![Vec::new(); chosen.len()];
     for round in 0..bench.rounds {
@@ -162,11 +165,11 @@ async fn contest(bench: &Bench, only: &str) {
     for (one, runs) in chosen.iter().zip(&runs) {
         println!("median: {}", median(runs).told(one.name));
     }
-    ratios(&chosen, &runs, bench.orders.len());
+    compare(&chosen, &runs, bench.orders.len());
 }
 
 /// What the issue is: how much of the bare loop's speed is left.
-fn ratios(chosen: &[Contestant], runs: &[Vec<Run>], rows: u64) {
+fn compare(chosen: &[Contestant], runs: &[Vec<Run>], rows: u64) {
     let of = |name: &str| chosen.iter().position(|one| one.name == name).map(|at| runs[at].as_slice());
     for (first, second) in [
         ("bare, new keys", "exactly-once, new keys"),
@@ -179,7 +182,7 @@ fn ratios(chosen: &[Contestant], runs: &[Vec<Run>], rows: u64) {
         ("exactly-once, new keys", "exactly-once, new keys, 4 lanes"),
     ] {
         if let (Some(slow), Some(fast)) = (of(first), of(second)) {
-            println!("{:<76} {}", format!("speed of \"{second}\" against \"{first}\""), ratio(slow, fast));
+            println!("{:<76} {}", format!("speed of \"{second}\" against \"{first}\""), ratios(slow, fast));
         }
     }
     if let [Some(one), Some(four), Some(bare_one), Some(bare_four)] =
@@ -207,7 +210,7 @@ fn gain(one: &[Run], four: &[Run], bare_one: &[Run], bare_four: &[Run]) -> Ratio
 }
 
 /// Runs one contestant again and again, for a profiler.
-async fn profile(bench: &Bench, name: &str) {
+async fn profile(bench: &Bench<'_>, name: &str) {
     let one = CONTESTANTS.into_iter().find(|one| one.name == name).expect("the name of a contestant");
     for _ in 0..bench.rounds {
         println!("{}", bench.run(&one, "orders_0").await.told(one.name));
@@ -215,8 +218,38 @@ async fn profile(bench: &Bench, name: &str) {
     }
 }
 
+/// What it costs that somebody reads the meters all the time: a hundred times a second, which is more than anybody asks.
+async fn metrics(bench: &Bench<'_>) {
+    let mut runs = [Vec::new(), Vec::new()];
+    for _ in 0..bench.rounds {
+        for (watched, runs) in runs.iter_mut().enumerate() {
+            tables::make(&bench.admin, "orders_0", Table::Plain, 0).await;
+            let (mode, by) = (Mode::Append, By::ExactlyOnce);
+            let deliveries = Deliveries::new(&bench.url, "orders_0", mode, by, bench.orders.len(), 1).await;
+            let meters = deliveries.meters();
+            let reader = (watched == 1).then(|| {
+                tokio::spawn(async move {
+                    loop {
+                        meters.iter().for_each(|meter| drop(std::hint::black_box(meter.read())));
+                        tokio::time::sleep(Duration::from_millis(10)).await;
+                    }
+                })
+            });
+            runs.push(bench.measure(deliveries.run()).await);
+            reader.inspect(tokio::task::JoinHandle::abort);
+            tables::remove(&bench.admin, "orders_0").await;
+        }
+    }
+    let [alone, watched] = runs;
+    println!("median: {}", median(&alone).told("nobody reads the meters"));
+    println!("median: {}", median(&watched).told("meters read 100 times a second"));
+    println!("speed of the second against the first: {}", ratios(&alone, &watched));
+    let cost = alone.iter().zip(&watched).map(|(a, b)| b.client as f64 / a.client as f64).collect();
+    println!("processor time of this process, the second against the first: {}", Ratio::of(cost));
+}
+
 /// What rows per statement, and what answers, suit the bare upsert.
-async fn statements(bench: &Bench) {
+async fn statements(bench: &Bench<'_>) {
     let plain = bare::upsert_sql("orders_0");
     let counted = format!(
         "WITH written AS ({plain} RETURNING orders_0.xmax = 0 AS created) \
@@ -247,7 +280,7 @@ async fn statements(bench: &Bench) {
     }
 }
 
-impl Bench {
+impl Bench<'_> {
     async fn run(&self, one: &Contestant, table: &str) -> Run {
         tables::make(&self.admin, table, one.table, self.orders.len()).await;
         match (one.by, one.mode) {
@@ -276,9 +309,14 @@ impl Bench {
 
     /// What it costs to wait for `work`.
     async fn measure<R>(&self, work: impl Future<Output = R>) -> Run {
+        let others = cpu::Others::watch();
         let (client, server, started) = (cpu::spent(' '), self.server.spent(), Instant::now());
         work.await;
         let wall = started.elapsed();
-        Run { rows: self.orders.len(), wall, client: cpu::spent(' ') - client, server: self.server.spent() - server }
+        let (client, server) = (cpu::spent(' ') - client, self.server.spent() - server);
+        let processors = std::thread::available_parallelism().map_or(1, std::num::NonZero::get) as f64;
+        let of_server = Duration::from_nanos(server).as_secs_f64() / (wall.as_secs_f64() * processors);
+        let others = (others.share() - of_server).max(0.0);
+        Run { rows: self.orders.len(), wall, client, server, others }
     }
 }

@@ -36,24 +36,6 @@ pub trait Books: LetterStore {
         limit: usize,
     ) -> impl Future<Output = Result<Vec<LoggedEpoch>, SinkError>> + Send;
 
-    /// The epochs that read the input at `position`, the newest first: several, if the delivery was reset or the source
-    /// had other incarnations. If none did, the nearest before and the nearest after it, as far as the log reaches.
-    fn epochs_around(
-        &mut self,
-        id: &DeliveryId,
-        position: Position,
-    ) -> impl Future<Output = Result<Vec<LoggedEpoch>, SinkError>> + Send;
-
-    /// The epochs that were committed from `from_ms` to `to_ms` (both included, milliseconds since 1970), the newest
-    /// first, at most `limit`.
-    fn epochs_between(
-        &mut self,
-        id: &DeliveryId,
-        from_ms: u64,
-        to_ms: u64,
-        limit: usize,
-    ) -> impl Future<Output = Result<Vec<LoggedEpoch>, SinkError>> + Send;
-
     /// How many letters of one delivery are in each state.
     fn letter_counts(&mut self, id: &DeliveryId) -> impl Future<Output = Result<LetterCounts, SinkError>> + Send;
 
@@ -153,25 +135,6 @@ pub struct LoggedEpoch {
     pub committed_at_ms: u64,
 }
 
-impl LoggedEpoch {
-    /// Whether its inputs include the one at `position`.
-    #[must_use]
-    pub fn holds(&self, position: Position) -> bool {
-        self.from <= position && position < self.to.position
-    }
-}
-
-/// Which of `log` (newest first) answer [`Books::epochs_around`]. Pure, so that every database answers alike.
-#[must_use]
-pub fn around(log: Vec<LoggedEpoch>, position: Position) -> Vec<LoggedEpoch> {
-    if log.iter().any(|epoch| epoch.holds(position)) {
-        return log.into_iter().filter(|epoch| epoch.holds(position)).collect();
-    }
-    let after = log.iter().filter(|epoch| epoch.from > position).min_by_key(|epoch| epoch.from).cloned();
-    let before = log.into_iter().filter(|epoch| epoch.to.position <= position).max_by_key(|epoch| epoch.to.position);
-    after.into_iter().chain(before).collect()
-}
-
 /// Letters that share one cause.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LetterGroup {
@@ -265,46 +228,5 @@ impl Pause {
     #[must_use]
     pub fn holds(&self, now_ms: u64) -> bool {
         self.until_ms.is_none_or(|until| until > now_ms)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn epoch(number: u64, from: u64, to: u64) -> LoggedEpoch {
-        LoggedEpoch {
-            epoch: Epoch(number),
-            generation: Generation(1),
-            from: Position::at(from),
-            to: Bookmark::at("f", to),
-            counts: Totals::default(),
-            opened_at_ms: 0,
-            closed_at_ms: 0,
-            committed_at_ms: 0,
-        }
-    }
-
-    fn numbers(found: &[LoggedEpoch]) -> Vec<u64> {
-        found.iter().map(|epoch| epoch.epoch.0).collect()
-    }
-
-    /// Goal: an input's epochs are found, all of them, at both edges. Method: a log with a repeated range.
-    #[test]
-    fn all_epochs_that_read_an_input_are_found() {
-        let log = || vec![epoch(4, 0, 10), epoch(3, 20, 30), epoch(2, 10, 20), epoch(1, 0, 10)];
-        assert_eq!(numbers(&around(log(), Position::at(0))), [4, 1]);
-        assert_eq!(numbers(&around(log(), Position::at(19))), [2]);
-        assert_eq!(numbers(&around(log(), Position::at(20))), [3]);
-    }
-
-    /// Goal: an input that no epoch read is answered with its neighbours. Method: a hole, both ends, an empty log.
-    #[test]
-    fn a_hole_is_answered_with_its_neighbours() {
-        let log = || vec![epoch(3, 40, 50), epoch(2, 30, 40), epoch(1, 0, 10)];
-        assert_eq!(numbers(&around(log(), Position::at(10))), [2, 1]);
-        assert_eq!(numbers(&around(log(), Position::at(77))), [3]);
-        assert_eq!(numbers(&around(vec![epoch(1, 5, 9)], Position::at(1))), [1]);
-        assert_eq!(around(Vec::new(), Position::at(1)), []);
     }
 }

@@ -205,7 +205,10 @@ pub enum SinkError {
         message: String,
     },
     /// Another session holds the lock that the claim or the commit needs.
-    #[error("{target} is locked by {holder}: end its transaction, or raise busyTimeout if it is only slow")]
+    #[error(
+        "{target} is locked by {holder}: end its transaction, or, if it is only slow, raise busyTimeout (SQLite) or \
+         lockTimeout (PostgreSQL)"
+    )]
     Locked {
         /// Which target.
         target: String,

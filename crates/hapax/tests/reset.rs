@@ -36,6 +36,26 @@ fn a_delivery_is_moved_to_where_a_person_says() {
     world.status();
 }
 
+/// Goal: a workflow goes over to exactly-once with its position, and nothing is doubled. Method: by the word alone where
+/// progress is beside the rows; with `reset --to` where it was in the state store.
+#[test]
+fn a_workflow_goes_over_to_exactly_once() {
+    for (place, moves) in [("", false), (", progress: state", true)] {
+        let world = World::shop(&format!("onConflict: append{place}"), "guarantee: at-least-once");
+        world.sql("DROP TABLE orders; CREATE TABLE orders (id INTEGER, customer TEXT, amount INTEGER)");
+        world.write("orders.jsonl", orders(1..=5));
+        world.hapax(&["run", "--once"]).exits(0);
+        let position = world.status()[0]["progress"]["position"].as_str().expect("a position").to_owned();
+        world.configure("orders", "onConflict: append", "guarantee: exactly-once");
+        if moves {
+            world.hapax(&["reset", "orders", "--to", &position, "--yes"]).exits(0).says(&["no progress yet"]);
+        }
+        world.append("orders.jsonl", orders(6..=7));
+        world.hapax(&["run", "--once"]).exits(0);
+        assert_eq!((world.rows(), world.ask::<i64>("SELECT count(DISTINCT id) FROM orders")), (7, 7), "{place}");
+    }
+}
+
 /// Goal: a position inside a line, behind the end, or that is no number is refused with the reason.
 #[test]
 fn an_impossible_position_is_refused() {

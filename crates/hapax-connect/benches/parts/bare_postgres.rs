@@ -56,7 +56,7 @@ pub(crate) fn pieces(all: Range<usize>, size: usize) -> impl Iterator<Item = Ran
 pub(crate) fn upsert_sql(table: &str) -> String {
     format!(
         "INSERT INTO {table} (order_id, customer, amount_cents, status) \
-         SELECT * FROM unnest($1::int8[], $2::text[], $3::int8[], $4::text[]) ON CONFLICT (order_id) DO UPDATE SET \
+         SELECT unnest($1::int8[]), unnest($2::text[]), unnest($3::int8[]), unnest($4::text[]) ON CONFLICT (order_id) DO UPDATE SET \
          customer = excluded.customer, amount_cents = excluded.amount_cents, status = excluded.status"
     )
 }

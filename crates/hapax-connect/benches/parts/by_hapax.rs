@@ -63,6 +63,7 @@ impl Deliveries {
             settings.epoch.max_events = PER_COMMIT as u64;
             settings.id.workflow = format!("bench {run}");
             settings.id.lane = lane(number, lanes).name();
+            settings.configured = [(settings.id.workflow.clone(), settings.id.sink.clone())].into();
             settings
         };
         let meters = (0..lanes).map(|_| Arc::new(Meter::default())).collect();
@@ -75,7 +76,7 @@ impl Deliveries {
     }
 
     /// Runs all of them to their end.
-    pub(crate) async fn run(self) {
+    pub(crate) async fn run(&self) {
         let lanes = self.settings.len() as u64;
         let ends = join_all((0..lanes).map(|number| self.run_one(lane(number, lanes)))).await;
         assert!(ends.iter().all(|end| *end == DeliveryEnd::Finished), "{ends:?}");

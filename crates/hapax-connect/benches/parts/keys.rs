@@ -2,13 +2,12 @@
 //! order, and the digest of it as bytes and as text (what `hapax_key` holds). Bare loops: this is the server's price.
 
 use std::ops::Range;
-use std::time::Instant;
 
 use sha2::{Digest as _, Sha256};
 use tokio_postgres::types::ToSql;
 
 use super::rounds::{Ratio, Run, median};
-use super::{Bench, PER_COMMIT, ROWS, bare, cpu, tables};
+use super::{Bench, PER_COMMIT, ROWS, bare, tables};
 
 /// The keys of all rows, sorted within each transaction as Hapax sorts them.
 struct Keys {
@@ -47,7 +46,7 @@ fn all_keys(rows: usize) -> [Keys; 4] {
     ]
 }
 
-pub(super) async fn contest(bench: &Bench) {
+pub(super) async fn contest(bench: &Bench<'_>) {
     let all = all_keys(bench.orders.len() as usize);
     let mut runs = vec![(Vec::new(), Vec::new()); all.len()];
     for round in 0..bench.rounds {
@@ -68,7 +67,7 @@ pub(super) async fn contest(bench: &Bench) {
 const UPDATE: &str = "ON CONFLICT (key) DO UPDATE SET customer = excluded.customer, amount_cents = \
                       excluded.amount_cents, status = excluded.status";
 
-async fn run(bench: &Bench, keys: &Keys, conflict: &str) -> Run {
+async fn run(bench: &Bench<'_>, keys: &Keys, conflict: &str) -> Run {
     let declared = keys.declared;
     let sql = format!(
         "CREATE TABLE keyed (key {declared} PRIMARY KEY, customer text NOT NULL, amount_cents bigint NOT NULL, \
@@ -78,26 +77,27 @@ async fn run(bench: &Bench, keys: &Keys, conflict: &str) -> Run {
     bench.admin.batch_execute("CHECKPOINT").await.expect("a checkpoint");
     let client = &bare::connect(&bench.url).await;
     let wire = declared.split(' ').next().expect("a name");
-    let sql =
-        format!("INSERT INTO keyed SELECT * FROM unnest($1::{wire}[], $2::text[], $3::int8[], $4::text[]) {conflict}");
+    let sql = format!(
+        "INSERT INTO keyed SELECT unnest($1::{wire}[]), unnest($2::text[]), unnest($3::int8[]), unnest($4::text[]) {conflict}"
+    );
     let statement = &client.prepare(&sql).await.expect("prepares");
     let columns = &bare::Columns::share(&bench.orders, 0, 1);
     let arrays: Vec<_> = bare::pieces(0..columns.len(), ROWS).map(|piece| (keys.array)(piece)).collect();
-    let (spent, server, started) = (cpu::spent(' '), bench.server.spent(), Instant::now());
-    for epoch in bare::pieces(0..columns.len(), PER_COMMIT) {
-        let one = |piece: Range<usize>| {
-            let key = &arrays[piece.start / ROWS];
-            async move {
-                let (customers, amounts) = (&columns.customers[piece.clone()], &columns.amounts[piece.clone()]);
-                let parameters: [&(dyn ToSql + Sync); 4] =
-                    [key.as_ref(), &customers, &amounts, &&columns.statuses[piece]];
-                client.execute(statement, &parameters).await.expect("writes");
-            }
-        };
-        bare::transaction(client, bare::pieces(epoch, ROWS).map(one)).await;
-    }
-    let wall = started.elapsed();
-    let (client, server) = (cpu::spent(' ') - spent, bench.server.spent() - server);
+    let work = async {
+        for epoch in bare::pieces(0..columns.len(), PER_COMMIT) {
+            let one = |piece: Range<usize>| {
+                let key = &arrays[piece.start / ROWS];
+                async move {
+                    let (customers, amounts) = (&columns.customers[piece.clone()], &columns.amounts[piece.clone()]);
+                    let parameters: [&(dyn ToSql + Sync); 4] =
+                        [key.as_ref(), &customers, &amounts, &&columns.statuses[piece]];
+                    client.execute(statement, &parameters).await.expect("writes");
+                }
+            };
+            bare::transaction(client, bare::pieces(epoch, ROWS).map(one)).await;
+        }
+    };
+    let run = bench.measure(work).await;
     tables::remove(&bench.admin, "keyed").await;
-    Run { rows: bench.orders.len(), wall, client, server }
+    run
 }

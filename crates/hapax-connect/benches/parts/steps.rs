@@ -25,7 +25,7 @@ use super::{Bench, Mode, bare, by_hapax, tables};
 const TIMES: usize = 200;
 const IN_ONE_TRANSACTION: usize = 100_000;
 
-pub(super) async fn all(bench: &Bench) {
+pub(super) async fn all(bench: &Bench<'_>) {
     bare_upserts(bench).await;
     idempotent(bench).await;
     transactional(bench).await;
@@ -46,7 +46,7 @@ async fn timed<R>(work: impl Future<Output = R>) -> Duration {
 }
 
 /// What the server itself takes, without anything of ours.
-async fn bare_upserts(bench: &Bench) {
+async fn bare_upserts(bench: &Bench<'_>) {
     for (name, rows) in
         [("bench_postgres_upsert_single, bare", 1), ("bench_postgres_upsert_batch of 1,000, bare", 1000)]
     {
@@ -67,7 +67,7 @@ async fn bare_upserts(bench: &Bench) {
 }
 
 /// Generated orders as a batch, from number `first` on.
-fn batch(bench: &Bench, fields: &[FieldPath], first: u64, count: u64) -> Arc<Batch> {
+fn batch(bench: &Bench<'_>, fields: &[FieldPath], first: u64, count: u64) -> Arc<Batch> {
     let origin = Origin { source: "steps".into(), lane: "0".into() };
     let mut pipeline = Pipeline::new(fields, by_hapax::keyer(Mode::Upsert), None, UnknownFields::Counted, origin);
     let mut batch = pipeline.batch();
@@ -83,7 +83,7 @@ fn batch(bench: &Bench, fields: &[FieldPath], first: u64, count: u64) -> Arc<Bat
 }
 
 /// `at-least-once` with progress elsewhere: a transaction of its own for each call.
-async fn idempotent(bench: &Bench) {
+async fn idempotent(bench: &Bench<'_>) {
     tables::make(&bench.admin, "steps", Table::Keyed, 0).await;
     let config = by_hapax::config(&bench.url, "steps", Mode::Upsert);
     let strategy = by_hapax::keyer(Mode::Upsert).strategy().clone();
@@ -108,7 +108,7 @@ struct Claimed {
 }
 
 impl Claimed {
-    async fn new(bench: &Bench) -> Self {
+    async fn new(bench: &Bench<'_>) -> Self {
         let config = by_hapax::config(&bench.url, "steps", Mode::Upsert);
         let id = DeliveryId { workflow: "steps".into(), sink: "bench".into(), lane: "0".into() };
         let mut sink = PostgresSink::new(config.clone(), config.pool(), id);
@@ -119,7 +119,7 @@ impl Claimed {
         Self { sink, progress }
     }
 
-    fn batch(&self, bench: &Bench, count: u64) -> Arc<Batch> {
+    fn batch(&self, bench: &Bench<'_>, count: u64) -> Arc<Batch> {
         batch(bench, self.sink.fields(), self.progress.bookmark.position.offset, count)
     }
 
@@ -148,7 +148,7 @@ impl Claimed {
 }
 
 /// `exactly-once`: an epoch with its fence, its rows, its log and a checked COMMIT.
-async fn transactional(bench: &Bench) {
+async fn transactional(bench: &Bench<'_>) {
     tables::make(&bench.admin, "steps", Table::Keyed, 0).await;
     let mut claimed = Claimed::new(bench).await;
     let (mut begins, mut empty, mut single, mut many, mut aborts) = (vec![], vec![], vec![], vec![], vec![]);
@@ -182,7 +182,7 @@ async fn transactional(bench: &Bench) {
 }
 
 /// The COMMIT itself, checked as every one of ours, after as many rows as an epoch has.
-async fn commit_alone(bench: &Bench) {
+async fn commit_alone(bench: &Bench<'_>) {
     tables::make(&bench.admin, "steps", Table::Keyed, 0).await;
     let url = PostgresUrl::parse(&bench.url).expect("a URL");
     let session = Session::connect(&url, &Limits::default()).await.expect("a session");

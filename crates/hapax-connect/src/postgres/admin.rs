@@ -208,32 +208,20 @@ async fn delete_all(session: &Session, id: &DeliveryId) -> Result<Forgotten, Sin
     Ok(if progress == 0 { Forgotten::Nothing } else { Forgotten::Progress })
 }
 
-/// Which rows of a delivery's epoch log are wanted.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Stretch {
-    /// Committed at this time or later, in milliseconds since 1970.
-    pub from_ms: u64,
-    /// Committed at this time or earlier.
-    pub to_ms: u64,
-    /// At most so many, the newest.
-    pub limit: usize,
-}
-
-/// The epochs of a delivery, the newest first.
+/// The last epochs of a delivery, the newest first, at most `limit`.
 ///
 /// # Errors
 /// If the database cannot be read.
-pub async fn epochs(session: &Session, id: &DeliveryId, stretch: Stretch) -> Result<Vec<LoggedEpoch>, SinkError> {
+pub async fn recent_epochs(session: &Session, id: &DeliveryId, limit: usize) -> Result<Vec<LoggedEpoch>, SinkError> {
     if !has_table(session, "epochs").await? {
         return Ok(Vec::new());
     }
     let sql = "SELECT epoch, generation, from_position, to_position, incarnation, read, delivered, filtered, dead, \
                rows, opened_at_ms, closed_at_ms, committed_at_ms FROM hapax.epochs \
-               WHERE workflow = $1 AND sink = $2 AND lane = $3 AND committed_at_ms BETWEEN $4 AND $5 \
-               ORDER BY epoch DESC, generation DESC LIMIT $6";
-    let (from, to) = (stored(stretch.from_ms), stored(stretch.to_ms));
-    let limit = i64::try_from(stretch.limit).unwrap_or(i64::MAX);
-    let rows = ask::rows(session, During::Look, sql, &[&id.workflow, &id.sink, &id.lane, &from, &to, &limit]).await?;
+               WHERE workflow = $1 AND sink = $2 AND lane = $3 \
+               ORDER BY epoch DESC, generation DESC LIMIT $4";
+    let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+    let rows = ask::rows(session, During::Look, sql, &[&id.workflow, &id.sink, &id.lane, &limit]).await?;
     rows.iter().map(|row| read_epoch(session, id, row)).collect()
 }
 

@@ -5,20 +5,18 @@
 
 use hapax_engine::books::{
     Books, Forgotten, LetterCounts, LetterGroup, LoggedEpoch, NotedDelivery, Pause, StateBooks, StoredDelivery,
-    StoredLease, around,
+    StoredLease,
 };
 use hapax_engine::letters::{LetterChoice, LetterStore, StoredLetter};
 use hapax_engine::sink::SinkError;
 use hapax_model::contract::Contract;
-use hapax_model::position::{Bookmark, DeliveryId, Position};
+use hapax_model::position::{Bookmark, DeliveryId};
 use hapax_model::progress::{Progress, Witness};
 use hapax_sql::postgres::{Limits, Pool, PostgresUrl, Taken};
 
-use super::admin::{self, Stretch};
 use super::error::{During, connect_error};
-use super::snapshots::{OldestSnapshot, oldest_snapshot};
 use super::tables::{self, Made, Role};
-use super::{ask, lease, letters, memory};
+use super::{admin, ask, lease, letters, memory};
 
 /// The books of one PostgreSQL database.
 #[derive(Debug)]
@@ -45,30 +43,6 @@ impl PostgresBooks {
     /// If the rights do not suffice, or the tables are newer than this program, or damaged.
     pub async fn make_tables(&mut self, role: Role) -> Result<Made, SinkError> {
         tables::ensure(&*self.session().await?, role).await
-    }
-
-    /// What [`make_tables`](Self::make_tables) would run in this database; empty if nothing.
-    ///
-    /// # Errors
-    /// If the tables are newer than this program, or damaged.
-    pub async fn pending_tables(&mut self, role: Role) -> Result<String, SinkError> {
-        tables::pending(&*self.session().await?, role).await
-    }
-
-    /// Checks that our tables are here, whole, in this program's version, and may be used.
-    ///
-    /// # Errors
-    /// With what is wrong and the cure.
-    pub async fn check_tables(&mut self, role: Role) -> Result<(), SinkError> {
-        tables::check(&*self.session().await?, role).await.map(|_| ())
-    }
-
-    /// Who keeps old versions of our rows alive, as far as this role may see.
-    ///
-    /// # Errors
-    /// If the server does not answer.
-    pub async fn oldest_snapshot(&mut self) -> Result<Option<OldestSnapshot>, SinkError> {
-        oldest_snapshot(&*self.session().await?).await
     }
 
     /// Drops all our tables.
@@ -100,21 +74,7 @@ impl Books for PostgresBooks {
     }
 
     async fn recent_epochs(&mut self, id: &DeliveryId, limit: usize) -> Result<Vec<LoggedEpoch>, SinkError> {
-        admin::epochs(&*self.session().await?, id, Stretch { from_ms: 0, to_ms: u64::MAX, limit }).await
-    }
-
-    async fn epochs_around(&mut self, id: &DeliveryId, position: Position) -> Result<Vec<LoggedEpoch>, SinkError> {
-        Ok(around(self.recent_epochs(id, usize::MAX).await?, position))
-    }
-
-    async fn epochs_between(
-        &mut self,
-        id: &DeliveryId,
-        from_ms: u64,
-        to_ms: u64,
-        limit: usize,
-    ) -> Result<Vec<LoggedEpoch>, SinkError> {
-        admin::epochs(&*self.session().await?, id, Stretch { from_ms, to_ms, limit }).await
+        admin::recent_epochs(&*self.session().await?, id, limit).await
     }
 
     async fn letter_counts(&mut self, id: &DeliveryId) -> Result<LetterCounts, SinkError> {

@@ -23,13 +23,9 @@ async fn books_are_read_with_no_worker_alive() {
     assert!(!books.resume("w").await.unwrap());
     let refused = books.pause(&pause("w")).await.unwrap_err();
     assert!(refused.code() == "HX4015" && refused.to_string().contains("hapax setup"), "{refused}");
-    let refused = books.check_tables(Role::State).await.unwrap_err();
-    assert_eq!(refused.code(), "HX4015");
 
-    assert!(books.pending_tables(Role::State).await.unwrap().contains("CREATE TABLE hapax.progress"));
     let made = books.make_tables(Role::State).await.unwrap();
     assert_eq!((made.before.target, made.after.target), (0, 1));
-    books.check_tables(Role::State).await.unwrap();
     let (beside, incarnation) = (place.bare().await, Incarnation::new(2, "inode 7"));
     let letters = [letter(1, "x"), letter(2, "x")];
     insert_letters(&beside, &id("a"), Generation(1), Epoch(5), &incarnation, &letters).await.unwrap();

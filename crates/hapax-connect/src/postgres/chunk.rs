@@ -3,6 +3,8 @@
 use std::ops::Range;
 use std::pin::pin;
 
+use bytes::Bytes;
+use futures_util::SinkExt as _;
 use hapax_engine::batch::Operation;
 use hapax_engine::sink::Written;
 use hapax_model::fault::point;
@@ -10,11 +12,10 @@ use hapax_model::letter::Cause;
 use hapax_model::mode::ConflictMode;
 use hapax_sql::postgres::Session;
 use tokio_postgres::Error;
-use tokio_postgres::binary_copy::BinaryCopyInWriter;
-use tokio_postgres::types::{ToSql, Type};
+use tokio_postgres::types::ToSql;
 
 use super::column::PostgresColumn;
-use super::encode::{ColumnArray, CopyCell};
+use super::encode::{ColumnArray, CopyRows};
 use super::error::During;
 use super::row_error;
 use super::statement::{Answer, Named, Statement, copy, statement};
@@ -84,6 +85,10 @@ impl Shapes {
     pub(super) fn get(&self, at: usize) -> &Shaped {
         &self.all[at]
     }
+
+    pub(super) fn all(&self) -> impl Iterator<Item = &Shaped> {
+        self.all.iter()
+    }
 }
 
 /// What one statement did.
@@ -104,30 +109,41 @@ impl Place<'_> {
     pub(super) fn fitting(&self, events: &[usize], range: Range<usize>) -> usize {
         let mut bytes = 0;
         let fits = |event: &&usize| {
-            bytes += self.rows.batch.event(**event).payload().len();
+            bytes += self.input_bytes(**event);
             bytes <= BYTES_PER_STATEMENT
         };
         let most = self.per_statement.max(1);
         events[range].iter().take(most).take_while(fits).count().max(1)
     }
 
+    fn input_bytes(&self, event: usize) -> usize {
+        let batch = self.rows.batch;
+        batch.inputs.bytes(batch.event(event).input()).len()
+    }
+
+    /// How many bytes these events have as inputs: about as many as they have in a message.
+    pub(super) fn bytes(&self, events: &[usize]) -> usize {
+        events.iter().map(|event| self.input_bytes(*event)).sum()
+    }
+
     /// Runs one statement for events of one shape.
     pub(super) async fn run(
         &self,
-        shaped: &Shaped,
+        shape: &RowShape,
         prepared: &tokio_postgres::Statement,
+        answer: Answer,
         events: &[usize],
     ) -> Result<Done, Fault> {
-        let (kind, sent) = (shaped.shape.kind, events.len() as u64);
+        let (kind, sent) = (shape.kind, events.len() as u64);
         let arrays: Vec<ColumnArray<'_>> =
-            shaped.shape.bound.iter().map(|at| ColumnArray { rows: self.rows, events, at: *at }).collect();
+            shape.bound.iter().map(|at| ColumnArray { rows: self.rows, events, at: *at }).collect();
         let count = i64::try_from(sent).unwrap_or(i64::MAX);
         let values: Vec<&(dyn ToSql + Sync)> = match arrays.is_empty() {
             true => vec![&count],
             false => arrays.iter().map(|array| array as &(dyn ToSql + Sync)).collect(),
         };
         let client = self.session.client();
-        match shaped.statement.answer {
+        match answer {
             Answer::Changed => {
                 let changed = client.execute(prepared, &values).await.map_err(|error| self.fault(&error))?;
                 Ok(Done { kind, sent, changed, created: changed })
@@ -155,24 +171,31 @@ impl Place<'_> {
         middle: Option<usize>,
     ) -> Result<Done, Fault> {
         let prepared = self.prepare(sql).await?;
-        let sink = self.session.client().copy_in(&prepared).await.map_err(|error| self.fault(&error))?;
-        // Each cell knows its own form; the writer only counts them.
-        let types = vec![Type::UNKNOWN; shape.bound.len()];
-        let mut writer = pin!(BinaryCopyInWriter::new(sink, &types));
-        let mut cells = Vec::with_capacity(shape.bound.len());
+        let sink = self.session.client().copy_in::<_, Bytes>(&prepared).await;
+        let mut sink = pin!(sink.map_err(|error| self.fault(&error))?);
+        let mut buffer = CopyRows::new(self.rows, &shape.bound);
         for (done, event) in events.iter().enumerate() {
             if Some(done) == middle {
                 point("sql.data_middle");
             }
-            let event = self.rows.batch.event(*event);
-            for at in &shape.bound {
-                let value = self.rows.value(&event, *at).map_err(Fault::Row)?;
-                cells.push(CopyCell { value, kind: self.rows.mapping.columns[*at].live.kind });
+            buffer.push(*event)?;
+            if let Some(full) = buffer.full() {
+                sink.feed(full).await.map_err(|error| self.fault(&error))?;
             }
-            writer.as_mut().write_raw(cells.drain(..)).await.map_err(|error| self.fault(&error))?;
         }
-        let changed = writer.finish().await.map_err(|error| self.fault(&error))?;
+        sink.feed(buffer.end()).await.map_err(|error| self.fault(&error))?;
+        let changed = sink.as_mut().finish().await.map_err(|error| self.fault(&error))?;
         Ok(Done { kind: RowKind::Upsert, sent: events.len() as u64, changed, created: changed })
+    }
+
+    /// How many rows this transaction and what the session did shortly before have created in the table, by the
+    /// server's own count; none where it does not count (`track_counts`). Only the difference of two answers means
+    /// something, and only without savepoints between them: rows that were rolled back count too.
+    pub(super) async fn inserted(&self) -> Result<Option<u64>, Fault> {
+        let prepared = self.prepare(self.table.inserted()).await?;
+        let row = self.session.client().query_one(&prepared, &[&self.table.quoted]).await;
+        let count = row.and_then(|row| row.try_get::<_, Option<i64>>(0)).map_err(|error| self.fault(&error))?;
+        Ok(count.and_then(|count| u64::try_from(count).ok()))
     }
 }
 

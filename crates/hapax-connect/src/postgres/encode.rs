@@ -5,7 +5,7 @@
 use std::error::Error;
 use std::fmt;
 
-use bytes::{BufMut as _, BytesMut};
+use bytes::{BufMut as _, Bytes, BytesMut};
 use hapax_model::letter::Cause;
 use tokio_postgres::types::{IsNull, ToSql, Type, to_sql_checked};
 
@@ -13,6 +13,7 @@ use super::column::{Kind, PostgresColumn};
 use super::convert::Stored;
 use crate::table::number::Decimal;
 use crate::table::rows::Rows;
+use crate::table::tries::Fault;
 
 /// A value could not be made while a message was written: the event is to blame, and `write` finds out which.
 #[derive(Debug)]
@@ -69,27 +70,64 @@ impl ToSql for ColumnArray<'_> {
     to_sql_checked!();
 }
 
-/// One value of a binary COPY.
+/// How much of a COPY is sent at once: what is made meanwhile, the server already reads.
+const COPY_BYTES: usize = 64 * 1024;
+/// The head of a binary COPY: signature, flags, length of what follows.
+const COPY_HEAD: &[u8] = b"PGCOPY\n\xff\r\n\0\0\0\0\0\0\0\0\0";
+
+/// Rows of a binary COPY, made into a buffer that is sent whenever it is full.
 #[derive(Debug)]
-pub(super) struct CopyCell<'a> {
-    pub(super) value: Stored<'a>,
-    pub(super) kind: Kind,
+pub(super) struct CopyRows<'a> {
+    rows: &'a Rows<'a, PostgresColumn>,
+    columns: Vec<(usize, Kind)>,
+    buffer: BytesMut,
 }
 
-impl ToSql for CopyCell<'_> {
-    fn to_sql(&self, _: &Type, out: &mut BytesMut) -> Encoded<IsNull> {
-        if matches!(self.value, Stored::Null) {
-            return Ok(IsNull::Yes);
+impl<'a> CopyRows<'a> {
+    /// Rows of these columns.
+    pub(super) fn new(rows: &'a Rows<'a, PostgresColumn>, bound: &[usize]) -> Self {
+        let columns = bound.iter().map(|at| (*at, rows.mapping.columns[*at].live.kind)).collect();
+        let mut buffer = BytesMut::with_capacity(COPY_BYTES * 2);
+        buffer.put_slice(COPY_HEAD);
+        Self { rows, columns, buffer }
+    }
+
+    pub(super) fn push(&mut self, event: usize) -> Result<(), Fault> {
+        let event = self.rows.batch.event(event);
+        self.buffer.put_i16(i16::try_from(self.columns.len()).map_err(impossible)?);
+        for (at, kind) in &self.columns {
+            let value = self.rows.value(&event, *at).map_err(Fault::Row)?;
+            let place = self.buffer.len();
+            self.buffer.put_i32(-1);
+            if matches!(value, Stored::Null) {
+                continue;
+            }
+            encode(&value, *kind, Carrier::Copy, &mut self.buffer).map_err(impossible)?;
+            let length = i32::try_from(self.buffer.len() - place - 4).map_err(impossible)?;
+            self.buffer[place..place + 4].copy_from_slice(&length.to_be_bytes());
         }
-        encode(&self.value, self.kind, Carrier::Copy, out)?;
-        Ok(IsNull::No)
+        Ok(())
     }
 
-    fn accepts(_: &Type) -> bool {
-        true
+    /// What was made, if it is enough to be sent.
+    pub(super) fn full(&mut self) -> Option<Bytes> {
+        (self.buffer.len() >= COPY_BYTES).then(|| {
+            let full = self.buffer.split().freeze();
+            self.buffer.reserve(COPY_BYTES * 2);
+            full
+        })
     }
 
-    to_sql_checked!();
+    /// The rest, with the end.
+    pub(super) fn end(mut self) -> Bytes {
+        self.buffer.put_i16(-1);
+        self.buffer.freeze()
+    }
+}
+
+/// Conversion has checked every value against its column: what does not fit now, fits no table that we know.
+fn impossible(error: impl fmt::Display) -> Fault {
+    Fault::Schema(format!("a value that was converted has no binary form: {error}"))
 }
 
 /// How a value travels.

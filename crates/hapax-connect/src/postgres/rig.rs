@@ -55,7 +55,11 @@ impl Rig {
     }
 
     pub(super) fn record(&self, batch: &Batch) -> EpochRecord {
-        let was = self.progress.as_ref().unwrap();
+        self.record_after(self.progress.as_ref().unwrap(), batch)
+    }
+
+    /// The epoch that follows `was`.
+    pub(super) fn record_after(&self, was: &Progress, batch: &Batch) -> EpochRecord {
         let (read, dead) = (batch.inputs.len() as u64, batch.letters().len() as u64);
         let mut to = was.bookmark.clone();
         to.position.offset += read;

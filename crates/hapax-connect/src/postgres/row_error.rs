@@ -29,8 +29,8 @@ pub(super) fn fault(session: &Session, target: &str, during: During, error: &Err
 fn of(target: &str, during: During, fault: &SqlFault) -> Fault {
     match fault.class {
         FaultClass::Row => Fault::Row(cause(fault)),
-        FaultClass::Schema if fault.sqlstate.as_deref() == Some(TWICE) => Fault::Row(cause(fault)),
-        FaultClass::Schema => Fault::Schema(fault.to_string()),
+        FaultClass::Schema if concerns_table(fault) => Fault::Schema(fault.to_string()),
+        FaultClass::Schema => Fault::Row(cause(fault)),
         FaultClass::Again if fault.sqlstate.as_deref().is_some_and(|state| state.starts_with("40")) => {
             Fault::Again(sink_error(target, during, fault))
         }
@@ -38,6 +38,13 @@ fn of(target: &str, during: During, fault: &SqlFault) -> Fault {
             Fault::Target(sink_error(target, during, fault))
         }
     }
+}
+
+/// Whether the statement does not fit the table. What else is of no known class is the row's: a trigger may raise any
+/// SQLSTATE that it likes, and a value that the driver cannot put into a message has none.
+fn concerns_table(fault: &SqlFault) -> bool {
+    let state = fault.sqlstate.as_deref().unwrap_or_default();
+    ["42", "0A", "3D", "3F", "55"].iter().any(|class| state.starts_with(class))
 }
 
 fn cause(fault: &SqlFault) -> Cause {
@@ -49,9 +56,11 @@ fn cause(fault: &SqlFault) -> Cause {
         "23503" | "23001" => "HX2033",
         "54000" | "54001" | "54011" | "54023" => "HX2035",
         "P0001" => "HX2036",
-        _ if state.starts_with("22") => VALUE,
+        _ if state.starts_with("22") || state.is_empty() => VALUE,
         _ if state.starts_with("P0") || state.starts_with("38") || state.starts_with("39") => "HX2037",
-        _ => RULE,
+        _ if state.starts_with("23") || state.starts_with("44") || state == TWICE => RULE,
+        // Of no known class: only a trigger can have raised it.
+        _ => "HX2036",
     };
     Cause { stage: Stage::Write, code, message: fault.to_string(), fingerprint: fingerprint(fault, state) }
 }
@@ -123,6 +132,9 @@ mod tests {
             ("54000", "HX2035"),
             ("P0001", "HX2036"),
             ("21000", RULE),
+            ("45000", "HX2036"),
+            ("ABC01", "HX2036"),
+            ("0A000", "schema"),
             ("42703", "schema"),
             ("40P01", "again"),
             ("40001", "again"),

@@ -191,5 +191,8 @@ impl TransactionalSink for PostgresSink {
 }
 
 #[cfg(test)]
+#[path = "lanes_tests.rs"]
+mod lanes_tests;
+#[cfg(test)]
 #[path = "sink_tests.rs"]
 mod tests;

@@ -160,7 +160,7 @@ impl Slow<'_> {
         let shape = self.shapes.of(self.place, events[0])?;
         let shaped = self.shapes.get(shape);
         let prepared = self.place.prepare(&shaped.statement.sql).await?;
-        let done = self.place.run(shaped, &prepared, events).await?;
+        let done = self.place.run(&shaped.shape, &prepared, shaped.statement.answer, events).await?;
         let mapping = self.place.rows.mapping;
         book(&mut self.written, mapping.mode, &mapping.table, done).map_err(Fault::Row)
     }

@@ -1,7 +1,8 @@
 //! The SQL text for rows of one shape, as arrays that the server takes apart. Names are quoted, values are bound, the
 //! arbiter is named.
 //!
-//! Where a mode leaves it open whether a row was created or overwritten, the statement answers with both counts.
+//! Where a mode leaves it open whether a row was created or overwritten, the statement answers with both counts, or
+//! leaves that to the table's own counters, which is cheaper.
 
 use hapax_model::fault::{Bug, planted};
 use hapax_model::mode::ConflictMode;
@@ -22,6 +23,25 @@ pub struct Named {
     pub partitioned: Partitioned,
 }
 
+impl Named {
+    /// The question how many rows were created in the table `$1`, and in its partitions, since the server last took
+    /// this session's counters.
+    #[must_use]
+    pub const fn inserted(&self) -> &'static str {
+        match self.partitioned {
+            Partitioned::No => {
+                "SELECT CASE WHEN current_setting('track_counts')::bool \
+                 THEN pg_catalog.pg_stat_get_xact_tuples_inserted(pg_catalog.to_regclass($1)) END"
+            }
+            Partitioned::Yes => {
+                "SELECT CASE WHEN current_setting('track_counts')::bool \
+                 THEN sum(pg_catalog.pg_stat_get_xact_tuples_inserted(part.relid))::int8 END \
+                 FROM pg_catalog.pg_partition_tree(pg_catalog.to_regclass($1)) AS part"
+            }
+        }
+    }
+}
+
 /// How a statement tells what it did.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Answer {
@@ -38,10 +58,32 @@ pub struct Statement {
     pub sql: String,
     /// How it tells what it did.
     pub answer: Answer,
+    /// The same without telling created rows from overwritten ones, if `sql` does that.
+    pub unsplit: Option<String>,
+}
+
+/// Who tells created rows from overwritten ones.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SplitBy {
+    /// The statement, row by row.
+    Statement,
+    /// The table's counters, for all statements of the transaction at once.
+    Table,
+}
+
+impl Statement {
+    /// The text to send, and how it answers.
+    #[must_use]
+    pub fn for_split(&self, by: SplitBy) -> (&str, Answer) {
+        match (by, &self.unsplit) {
+            (SplitBy::Table, Some(unsplit)) => (unsplit, Answer::Changed),
+            (SplitBy::Table | SplitBy::Statement, _) => (&self.sql, self.answer),
+        }
+    }
 }
 
 fn plain(sql: String) -> Statement {
-    Statement { sql, answer: Answer::Changed }
+    Statement { sql, answer: Answer::Changed, unsplit: None }
 }
 
 /// What `hapax_deleted` says of a row that is there, whatever its type: the server reads it as the column's.
@@ -95,7 +137,16 @@ fn given(mapping: &Columns, shape: &RowShape) -> String {
     format!("unnest({}) AS given ({})", arrays.join(", "), names.join(", "))
 }
 
-/// A bound column as the SELECT gives it.
+/// A bound column in the list of a SELECT without FROM: the arrays are taken apart side by side, without a table of them
+/// in between. All are of one length.
+fn taken(mapping: &Columns, shape: &RowShape, at: usize) -> String {
+    let live = &mapping.columns[at].live;
+    let n = 1 + shape.bound.iter().position(|bound| *bound == at).expect("a bound column");
+    let cast = if live.kind.is_cast() { format!("::{}", live.declared) } else { String::new() };
+    format!("unnest(${n}::{}[]){cast}", live.kind.wire().name())
+}
+
+/// A bound column of `given`.
 fn cast(mapping: &Columns, at: usize) -> String {
     let live = &mapping.columns[at].live;
     if live.kind.is_cast() { format!("given.c{at}::{}", live.declared) } else { format!("given.c{at}") }
@@ -103,7 +154,7 @@ fn cast(mapping: &Columns, at: usize) -> String {
 
 fn upsert(table: &Named, mapping: &Columns, shape: &RowShape) -> Result<Statement, QuoteError> {
     let mut columns = names(mapping, &shape.bound)?;
-    let mut values: Vec<String> = shape.bound.iter().map(|at| cast(mapping, *at)).collect();
+    let mut values: Vec<String> = shape.bound.iter().map(|at| taken(mapping, shape, *at)).collect();
     if let Some(deleted) = mapping.columns.iter().find(|column| column.feed == Feed::Deleted) {
         columns.push(name(deleted)?);
         values.push(PRESENT.to_owned());
@@ -113,22 +164,21 @@ fn upsert(table: &Named, mapping: &Columns, shape: &RowShape) -> Result<Statemen
         return Ok(plain(format!("INSERT INTO {} SELECT FROM generate_series(1, $1::int8)", table.quoted)));
     }
     let (list, values) = (columns.join(", "), values.join(", "));
-    let from = given(mapping, shape);
-    let insert = format!("INSERT INTO {} AS present ({list}) SELECT {values} FROM {from}", table.quoted);
+    let insert = format!("INSERT INTO {} AS present ({list}) SELECT {values}", table.quoted);
     match mapping.mode {
         ConflictMode::Append => Ok(plain(insert)),
         ConflictMode::Ignore => Ok(plain(format!("{insert} ON CONFLICT ({}) DO NOTHING", key(mapping)?))),
-        ConflictMode::Update => told_apart(table, mapping, shape, &format!("{insert} {}", do_update(mapping, shape)?)),
+        ConflictMode::Update => told_apart(table, mapping, shape, format!("{insert} {}", do_update(mapping, shape)?)),
         ConflictMode::Newer => {
             let sql = format!("{insert} {}{}", do_update(mapping, shape)?, guard(mapping)?);
-            told_apart(table, mapping, shape, &sql)
+            told_apart(table, mapping, shape, sql)
         }
     }
 }
 
 /// Tells created rows from overwritten ones. A row that was never anything else has no `xmax`. Partitioned tables have
 /// no such column in RETURNING: there, keys that are present before are counted, at the price of looking them up.
-fn told_apart(table: &Named, mapping: &Columns, shape: &RowShape, statement: &str) -> Result<Statement, QuoteError> {
+fn told_apart(table: &Named, mapping: &Columns, shape: &RowShape, statement: String) -> Result<Statement, QuoteError> {
     let sql = if table.partitioned == Partitioned::No {
         format!(
             "WITH written AS ({statement} RETURNING (present.xmax = 0) AS created) \
@@ -143,7 +193,7 @@ fn told_apart(table: &Named, mapping: &Columns, shape: &RowShape, statement: &st
             same_key(mapping)?
         )
     };
-    Ok(Statement { sql, answer: Answer::Counts })
+    Ok(Statement { sql, answer: Answer::Counts, unsplit: Some(statement) })
 }
 
 fn key(mapping: &Columns) -> Sql {
@@ -197,7 +247,7 @@ fn tombstone(table: &Named, mapping: &Columns, shape: &RowShape) -> Sql {
     let (mut columns, mut values, mut sets) = (Vec::new(), Vec::new(), Vec::new());
     for (at, column) in mapping.columns.iter().enumerate() {
         let value = if shape.bound.contains(&at) {
-            cast(mapping, at)
+            taken(mapping, shape, at)
         } else if column.feed == Feed::Deleted {
             REMOVED.to_owned()
         } else if column.live.required && !column.live.fills_itself {
@@ -213,11 +263,10 @@ fn tombstone(table: &Named, mapping: &Columns, shape: &RowShape) -> Sql {
         values.push(value);
     }
     Ok(format!(
-        "INSERT INTO {} AS present ({}) SELECT {} FROM {} ON CONFLICT ({}) DO UPDATE SET {}{}",
+        "INSERT INTO {} AS present ({}) SELECT {} ON CONFLICT ({}) DO UPDATE SET {}{}",
         table.quoted,
         columns.join(", "),
         values.join(", "),
-        given(mapping, shape),
         key(mapping)?,
         sets.join(", "),
         guard(mapping)?

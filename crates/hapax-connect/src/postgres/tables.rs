@@ -63,19 +63,6 @@ pub fn ddl(role: Role) -> String {
     format!("BEGIN;\n{statements}COMMIT;\n")
 }
 
-/// The statements that `hapax setup` would run in this database: all of [`ddl`], the missing steps, or nothing.
-///
-/// # Errors
-/// If the tables are newer than this program, or damaged, or cannot be read.
-pub async fn pending(session: &Session, role: Role) -> Result<String, SinkError> {
-    let present = present(session).await?;
-    present.refuse_damaged(session, LAYOUT)?;
-    Ok(match pending_statements(LAYOUT, role, &present) {
-        nothing if nothing.is_empty() => nothing,
-        statements => format!("BEGIN;\n{statements}COMMIT;\n"),
-    })
-}
-
 /// Makes the tables of `role` where they are not there yet, and brings older ones to this program's version.
 ///
 /// Safe to call from any number of processes at once, and to be killed in: it is one transaction.

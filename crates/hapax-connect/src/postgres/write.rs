@@ -10,14 +10,20 @@ use std::collections::btree_map::Entry;
 use hapax_engine::sink::Written;
 use hapax_model::fault::point;
 use hapax_model::letter::Cause;
+use hapax_model::mode::ConflictMode;
 use tokio_postgres::Statement;
 
 use super::chunk::{Done, Place, Shapes, book};
 use super::flight::Flights;
+use super::statement::{Answer, SplitBy};
+use crate::table::shape::RowKind;
 use crate::table::tries::{Fault, Outcome, Trouble};
 
 /// From so many rows on a COPY is worth its two round trips.
 const COPY_FROM: usize = 64;
+
+/// From so many rows on the table's counters tell created rows from overwritten ones.
+const COUNT_FROM: usize = 256;
 
 /// Events that go into one statement.
 struct Chunk {
@@ -37,7 +43,12 @@ impl Chunk {
 pub(super) async fn write_fast(place: &Place<'_>, order: &[usize], cuts: &[usize]) -> Result<Outcome, Trouble> {
     let mut shapes = Shapes::default();
     let chunks = plan(place, &mut shapes, order, cuts)?;
-    let prepared = prepare(place, &shapes, &chunks).await?;
+    let before = match can_be_counted(place, &shapes, order.len()) {
+        true => place.inserted().await?,
+        false => None,
+    };
+    let by = if before.is_some() { SplitBy::Table } else { SplitBy::Statement };
+    let prepared = prepare(place, &shapes, &chunks, by).await?;
     let middle = order.len() / 2;
     let mut written = Written::default();
     let mut flights = Flights::new();
@@ -57,23 +68,52 @@ pub(super) async fn write_fast(place: &Place<'_>, order: &[usize], cuts: &[usize
         if holds_middle {
             point("sql.data_middle");
         }
-        let statement = &prepared[&chunk.shape];
-        let request = async move { place.run(shaped, statement, chunk_events).await };
-        if let Some(answer) = flights.start(request).await {
+        let (statement, answer) = &prepared[&chunk.shape];
+        let request = async move { place.run(&shaped.shape, statement, *answer, chunk_events).await };
+        let bytes = place.bytes(chunk_events);
+        while flights.is_full(bytes)
+            && let Some(answer) = flights.land().await
+        {
             take(place, &mut written, answer)?;
         }
+        flights.start(request, bytes).await;
     }
     land_all(place, &mut flights, &mut written).await?;
+    if let Some(before) = before {
+        let created = place.inserted().await?.unwrap_or(before).saturating_sub(before);
+        split(&mut written, created);
+    }
     Ok(Outcome { written, refused: Vec::new() })
+}
+
+/// Whether the table's counters tell how many rows were created: if no statement creates rows that are booked as
+/// something else, and if there are enough rows for two more questions to pay.
+fn can_be_counted(place: &Place<'_>, shapes: &Shapes, events: usize) -> bool {
+    let open = matches!(place.rows.mapping.mode, ConflictMode::Update | ConflictMode::Newer);
+    open && events >= COUNT_FROM && shapes.all().all(|shaped| shaped.shape.kind != RowKind::Tombstone)
+}
+
+/// All rows were booked as created: those that were not, were overwritten. A trigger of the table may create further
+/// ones, and another session may take a key in between: the sum stays right.
+fn split(written: &mut Written, created: u64) {
+    let overwritten = written.inserts.saturating_sub(created);
+    written.inserts -= overwritten;
+    written.updates += overwritten;
 }
 
 /// The statements of all shapes that do not go by COPY. Before the first is sent: the driver reads an answer only when
 /// those before it are taken, so whoever waits for anything else with requests on their way may wait for ever.
-async fn prepare(place: &Place<'_>, shapes: &Shapes, chunks: &[Chunk]) -> Result<BTreeMap<usize, Statement>, Fault> {
+async fn prepare(
+    place: &Place<'_>,
+    shapes: &Shapes,
+    chunks: &[Chunk],
+    by: SplitBy,
+) -> Result<BTreeMap<usize, (Statement, Answer)>, Fault> {
     let mut prepared = BTreeMap::new();
     for chunk in chunks.iter().filter(|chunk| chunk.copied_by(shapes).is_none()) {
         if let Entry::Vacant(vacant) = prepared.entry(chunk.shape) {
-            vacant.insert(place.prepare(&shapes.get(chunk.shape).statement.sql).await?);
+            let (sql, answer) = shapes.get(chunk.shape).statement.for_split(by);
+            vacant.insert((place.prepare(sql).await?, answer));
         }
     }
     Ok(prepared)
@@ -120,3 +160,7 @@ fn plan(place: &Place<'_>, shapes: &mut Shapes, order: &[usize], cuts: &[usize])
     }
     Ok(chunks)
 }
+
+#[cfg(test)]
+#[path = "write_tests.rs"]
+mod tests;

@@ -200,40 +200,26 @@ pub fn forget(connection: &Connection, id: &DeliveryId) -> Result<Forgotten, Sin
     })
 }
 
-/// Epochs of a delivery that were committed from `from_ms` to `to_ms`, the newest first, at most `limit`.
+/// The last epochs of a delivery, the newest first, at most `limit`.
 ///
 /// # Errors
 /// If the database cannot be read.
-pub fn epochs_between(
-    connection: &Connection,
-    id: &DeliveryId,
-    from_ms: u64,
-    to_ms: u64,
-    limit: usize,
-) -> Result<Vec<LoggedEpoch>, SinkError> {
+pub fn recent_epochs(connection: &Connection, id: &DeliveryId, limit: usize) -> Result<Vec<LoggedEpoch>, SinkError> {
     if !has_table(connection, "hapax_epochs")? {
         return Ok(Vec::new());
     }
     let sql = "SELECT epoch, generation, from_position, to_position, incarnation, read, delivered, filtered, dead, \
                rows, opened_at_ms, closed_at_ms, committed_at_ms FROM hapax_epochs \
-               WHERE workflow = ?1 AND sink = ?2 AND lane = ?3 AND committed_at_ms BETWEEN ?5 AND ?6 \
+               WHERE workflow = ?1 AND sink = ?2 AND lane = ?3 \
                ORDER BY epoch DESC, generation DESC LIMIT ?4";
     let limit = i64::try_from(limit).unwrap_or(i64::MAX);
-    let values = params![id.workflow, id.sink, id.lane, limit, stored(from_ms), stored(to_ms)];
+    let values = params![id.workflow, id.sink, id.lane, limit];
     let read = || -> rusqlite::Result<Vec<Result<LoggedEpoch, String>>> {
         connection.prepare_cached(sql)?.query_map(values, read_epoch)?.collect()
     };
     let rows = read().map_err(|error| look_error(connection, &error))?;
     let broken = |what: String| damaged(connection, &format!("the epoch log of {id} is damaged: {what}"));
     rows.into_iter().map(|row| row.map_err(broken)).collect()
-}
-
-/// The last epochs of a delivery, the newest first, at most `limit`.
-///
-/// # Errors
-/// If the database cannot be read.
-pub fn recent_epochs(connection: &Connection, id: &DeliveryId, limit: usize) -> Result<Vec<LoggedEpoch>, SinkError> {
-    epochs_between(connection, id, 0, u64::MAX, limit)
 }
 
 fn read_epoch(row: &Row<'_>) -> rusqlite::Result<Result<LoggedEpoch, String>> {

@@ -8,12 +8,12 @@ use std::time::Duration;
 
 use hapax_engine::books::{
     Books, Forgotten, LetterCounts, LetterGroup, LoggedEpoch, NotedDelivery, Pause, StateBooks, StoredDelivery,
-    StoredLease, around,
+    StoredLease,
 };
 use hapax_engine::letters::{LetterChoice, LetterStore, StoredLetter};
 use hapax_engine::sink::SinkError;
 use hapax_model::contract::Contract;
-use hapax_model::position::{Bookmark, DeliveryId, Position};
+use hapax_model::position::{Bookmark, DeliveryId};
 use hapax_model::progress::{Progress, Witness};
 use hapax_sql::sqlite::{Open, Session};
 use rusqlite::Connection;
@@ -89,21 +89,6 @@ impl Books for SqliteBooks {
     async fn recent_epochs(&mut self, id: &DeliveryId, limit: usize) -> Result<Vec<LoggedEpoch>, SinkError> {
         let id = id.clone();
         self.run(move |connection| admin::recent_epochs(connection, &id, limit)).await
-    }
-
-    async fn epochs_around(&mut self, id: &DeliveryId, position: Position) -> Result<Vec<LoggedEpoch>, SinkError> {
-        Ok(around(self.recent_epochs(id, usize::MAX).await?, position))
-    }
-
-    async fn epochs_between(
-        &mut self,
-        id: &DeliveryId,
-        from_ms: u64,
-        to_ms: u64,
-        limit: usize,
-    ) -> Result<Vec<LoggedEpoch>, SinkError> {
-        let id = id.clone();
-        self.run(move |connection| admin::epochs_between(connection, &id, from_ms, to_ms, limit)).await
     }
 
     async fn letter_counts(&mut self, id: &DeliveryId) -> Result<LetterCounts, SinkError> {

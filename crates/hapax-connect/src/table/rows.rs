@@ -193,15 +193,19 @@ impl<'a, C: LiveColumn> Rows<'a, C> {
     /// # Errors
     /// [`SinkError::DedupKeyCollision`].
     pub fn reduced(&self, unique: UniqueKeys) -> Result<Option<Vec<usize>>, SinkError> {
-        let mode = self.mapping.mode;
-        if mode == ConflictMode::Append || self.counts_up() {
+        if self.mapping.mode == ConflictMode::Append || self.counts_up() {
             return Ok(Some((0..self.batch.len()).collect()));
         }
+        Ok(self.checked_keys(unique)?.map(|keys| reduce(self.mapping.mode, &keys, self)))
+    }
+
+    /// The keys of all events, none if one has none; refuses collisions of keys that are promised to be unique.
+    fn checked_keys(&self, unique: UniqueKeys) -> Result<Option<RowKeys>, SinkError> {
         let Ok(keys) = self.keys() else { return Ok(None) };
-        if mode == ConflictMode::Ignore && unique == UniqueKeys::Promised {
+        if self.mapping.mode == ConflictMode::Ignore && unique == UniqueKeys::Promised {
             self.refuse_collision(&keys)?;
         }
-        Ok(Some(reduce(mode, &keys, self)))
+        Ok(Some(keys))
     }
 
     /// As [`reduced`](Self::reduced), and the places in that order where a key is the one before again: a database
@@ -210,15 +214,11 @@ impl<'a, C: LiveColumn> Rows<'a, C> {
     /// # Errors
     /// [`SinkError::DedupKeyCollision`].
     pub fn reduced_with_cuts(&self, unique: UniqueKeys) -> Result<Option<CutOrder>, SinkError> {
-        let mode = self.mapping.mode;
-        if mode == ConflictMode::Append {
+        if self.mapping.mode == ConflictMode::Append || self.counts_up() {
             return Ok(Some(((0..self.batch.len()).collect(), Vec::new())));
         }
-        let Ok(keys) = self.keys() else { return Ok(None) };
-        if mode == ConflictMode::Ignore && unique == UniqueKeys::Promised {
-            self.refuse_collision(&keys)?;
-        }
-        let order = reduce(mode, &keys, self);
+        let Some(keys) = self.checked_keys(unique)? else { return Ok(None) };
+        let order = reduce(self.mapping.mode, &keys, self);
         let repeats = |at: &usize| keys.key(order[*at]) == keys.key(order[*at - 1]);
         let cuts = (1..order.len()).filter(repeats).collect();
         Ok(Some((order, cuts)))

@@ -122,18 +122,6 @@ impl Pool {
     pub fn waiting(&self) -> usize {
         self.shared.waiting.load(Ordering::Relaxed)
     }
-
-    /// Closes the sessions that nobody has taken: after a failover they may all lead to the wrong server.
-    pub fn close_free(&self) {
-        self.shared.free().clear();
-    }
-
-    /// Makes the free sessions forget their prepared statements: to be called when the schema changed.
-    pub fn forget_statements(&self) {
-        for session in self.shared.free().iter() {
-            session.forget_statements();
-        }
-    }
 }
 
 impl Shared {

@@ -100,7 +100,6 @@ async fn one_who_gives_up_leaves_nothing_behind() {
     assert_eq!(pool.waiting(), 0);
     drop(held);
     pool.take(SOON).await.unwrap();
-    pool.close_free();
     assert_eq!(pool.taken(), 0);
 }
 

@@ -16,7 +16,7 @@ use hapax_engine::letters::{LetterChoice, LetterStore, StoredLetter};
 use hapax_engine::sink::SinkError;
 use hapax_model::contract::Contract;
 use hapax_model::mode::ProgressPlace;
-use hapax_model::position::{Bookmark, DeliveryId, Position};
+use hapax_model::position::{Bookmark, DeliveryId};
 use hapax_model::progress::{Progress, Witness};
 #[cfg(feature = "postgres")]
 use hapax_sql::postgres::{Limits, PostgresUrl};
@@ -197,20 +197,6 @@ impl Books for AnyBooks {
 
     async fn recent_epochs(&mut self, id: &DeliveryId, limit: usize) -> Result<Vec<LoggedEpoch>, SinkError> {
         each!(self, books => books.recent_epochs(id, limit).await)
-    }
-
-    async fn epochs_around(&mut self, id: &DeliveryId, position: Position) -> Result<Vec<LoggedEpoch>, SinkError> {
-        each!(self, books => books.epochs_around(id, position).await)
-    }
-
-    async fn epochs_between(
-        &mut self,
-        id: &DeliveryId,
-        from_ms: u64,
-        to_ms: u64,
-        limit: usize,
-    ) -> Result<Vec<LoggedEpoch>, SinkError> {
-        each!(self, books => books.epochs_between(id, from_ms, to_ms, limit).await)
     }
 
     async fn letter_counts(&mut self, id: &DeliveryId) -> Result<LetterCounts, SinkError> {

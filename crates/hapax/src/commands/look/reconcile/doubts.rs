@@ -128,6 +128,11 @@ impl Doubts {
         }
     }
 
+    /// Whether there is one about this key.
+    pub(super) fn has(&self, key: &[u8]) -> bool {
+        self.held.contains_key(key)
+    }
+
     /// Whether there are none.
     pub(super) fn is_empty(&self) -> bool {
         self.held.is_empty()

@@ -27,8 +27,6 @@ use crate::exit::Failure;
 const ASKED_AT_ONCE: usize = 1000;
 /// How many letters are read at once.
 const PAGE: usize = 500;
-/// How often a worker's newer epochs are followed before a doubt is called a difference.
-const ROUNDS: u32 = 10;
 
 /// What came of it.
 pub(super) struct Compared {
@@ -120,6 +118,15 @@ async fn readable<'r>(subject: &Subject<'_>, log: &'r [Range]) -> Result<(&'r [R
     Err(why)
 }
 
+/// What a walk is for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Purpose {
+    /// To ask the target for every key.
+    Ask,
+    /// To drop doubts about keys that newer epochs touched.
+    SettleTouched,
+}
+
 /// One walk over the logged inputs.
 struct Walk<'a> {
     subject: &'a Subject<'a>,
@@ -168,6 +175,9 @@ impl Walk<'_> {
     }
 
     /// Walks over all inputs of `chosen`, looking at one part of the keys; the first difference that stays.
+    ///
+    /// A worker may go on meanwhile. What it commits before a doubt is confirmed is in the log that is read after that:
+    /// a key that it touched is its affair, and a doubt about any other is a difference.
     async fn part(
         &mut self,
         chosen: &[Range],
@@ -176,32 +186,33 @@ impl Walk<'_> {
         self.read = 0;
         self.bar.set_position(0);
         let mut pipeline = self.subject.pipeline(Some(self.rows.shape()), KeysWanted::AsDelivered);
-        let mut ahead: Vec<Range> = chosen.to_vec();
-        for _ in 0..ROUNDS {
-            let Some(last) = ahead.last().map(|range| range.logged.epoch) else { return Ok(Ok(None)) };
-            match self.walk(&mut pipeline, &ahead, &mut doubts).await? {
+        let Some(mut last) = chosen.last().map(|range| range.logged.epoch) else { return Ok(Ok(None)) };
+        match self.walk(&mut pipeline, chosen, &mut doubts, Purpose::Ask).await? {
+            Err(TooMany) => return Ok(Err(TooMany)),
+            Ok(Some(difference)) => return Ok(Ok(Some(difference))),
+            Ok(None) => {}
+        }
+        loop {
+            let Some((key, difference)) = self.confirm(&mut pipeline, &mut doubts).await? else { return Ok(Ok(None)) };
+            let mut newer = ranges(self.subject.log(self.books).await?);
+            newer.retain(|range| range.logged.epoch > last);
+            last = newer.last().map_or(last, |range| range.logged.epoch);
+            match self.walk(&mut pipeline, &newer, &mut doubts, Purpose::SettleTouched).await? {
                 Err(TooMany) => return Ok(Err(TooMany)),
-                Ok(Some(difference)) => return Ok(Ok(Some(difference))),
-                Ok(None) if doubts.is_empty() => return Ok(Ok(None)),
+                Ok(Some(miscounted)) => return Ok(Ok(Some(miscounted))),
+                Ok(None) if doubts.has(&key) => return Ok(Ok(Some(difference))),
                 Ok(None) => {}
             }
-            let confirmed = self.confirm(&mut pipeline, &mut doubts).await?;
-            ahead = ranges(self.subject.log(self.books).await?);
-            ahead.retain(|range| range.logged.epoch > last);
-            // A worker that went on meanwhile may have settled it.
-            if confirmed.is_none() || ahead.is_empty() {
-                return Ok(Ok(confirmed));
-            }
         }
-        Ok(Ok(self.confirm(&mut pipeline, &mut doubts).await?))
     }
 
-    /// Reads the inputs of each epoch and asks for their keys.
+    /// Reads the inputs of each epoch, and does with their keys what it is for.
     async fn walk(
         &mut self,
         pipeline: &mut Pipeline,
         log: &[Range],
         doubts: &mut Doubts,
+        purpose: Purpose,
     ) -> Result<Result<Option<Difference>, TooMany>, Failure> {
         let mut reader: Option<(Reader<AnySource>, Bookmark)> = None;
         for range in log {
@@ -226,6 +237,11 @@ impl Walk<'_> {
             if let Some(short) = self.miscounted(range, &batch) {
                 return Ok(Ok(Some(short)));
             }
+            reader = Some((reading, range.logged.to.clone()));
+            if purpose == Purpose::SettleTouched {
+                self.rows.row_keys(&batch).into_iter().flatten().for_each(|key| doubts.settle(&key));
+                continue;
+            }
             self.read += batch.inputs.len() as u64;
             self.bar.set_position(self.read);
             if self.ask(Arc::new(batch), from, epoch, doubts).await? == Err(TooMany) {
@@ -234,11 +250,10 @@ impl Walk<'_> {
             // Where nothing is ever removed, no later event can settle it.
             if !self.subject.deletes()
                 && !doubts.is_empty()
-                && let Some(difference) = self.confirm(pipeline, doubts).await?
+                && let Some((_, difference)) = self.confirm(pipeline, doubts).await?
             {
                 return Ok(Ok(Some(difference)));
             }
-            reader = Some((reading, range.logged.to.clone()));
         }
         Ok(Ok(None))
     }
@@ -340,8 +355,12 @@ impl Walk<'_> {
         Difference { key: key.map(|key| key.to_string()), ..difference }
     }
 
-    /// The first doubt that stays when letters of every state and the target are asked once more.
-    async fn confirm(&mut self, pipeline: &mut Pipeline, doubts: &mut Doubts) -> Result<Option<Difference>, Failure> {
+    /// The first doubt that stays when letters of every state and the target are asked once more, with its key.
+    async fn confirm(
+        &mut self,
+        pipeline: &mut Pipeline,
+        doubts: &mut Doubts,
+    ) -> Result<Option<(Vec<u8>, Difference)>, Failure> {
         for (key, doubt) in doubts.in_order() {
             let choice = LetterChoice { position: Some(doubt.at.position), ..self.letter_choice() };
             let letters = self.books.list(&choice, 0, PAGE).await?;
@@ -353,14 +372,14 @@ impl Walk<'_> {
             batch.inputs.push(doubt.at.position, &doubt.input);
             pipeline.process(&mut batch, 0, Epoch(doubt.epoch), &doubt.at.incarnation);
             if batch.is_empty() {
-                return Ok(Some(self.with_key(doubt)));
+                return Ok(Some((key, self.with_key(doubt))));
             }
             let batch = Arc::new(batch);
             let found = self.rows.states(Arc::clone(&batch), vec![0]).await?;
             let place = |_| doubt.at.clone();
             let still = found.first().and_then(|found| self.difference(&batch, 0, *found, &place, Epoch(doubt.epoch)));
             match still {
-                Some(difference) => return Ok(Some(self.with_key(difference))),
+                Some(difference) => return Ok(Some((key, self.with_key(difference)))),
                 None => doubts.settle(&key),
             }
         }
