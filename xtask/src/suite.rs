@@ -10,7 +10,7 @@ use crate::prove::{self, Scope};
 use crate::services::Services;
 use crate::{Usage, edition, tidy};
 
-const SLICE_MINUTES: u32 = 7;
+const SLICE_MINUTES: u32 = 5;
 
 /// What the command line asks for.
 #[derive(Debug, PartialEq, Eq)]

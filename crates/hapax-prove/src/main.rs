@@ -53,8 +53,8 @@ struct Arguments {
     /// The report as text, to this file too.
     #[arg(long, value_name = "FILE")]
     report: Option<PathBuf>,
-    /// How many cells run at a time.
-    #[arg(long, default_value_t = 2)]
+    /// How many cells run at a time: by default two per core, for they wait most of their time.
+    #[arg(long, default_value_t = jobs())]
     jobs: usize,
     /// Where cells make their directories; those of failed cells are kept.
     #[arg(long, value_name = "DIR")]
@@ -62,6 +62,11 @@ struct Arguments {
     /// Keep the directories of cells that passed, too.
     #[arg(long)]
     keep: bool,
+}
+
+fn jobs() -> usize {
+    let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+    (2 * cores).min(8)
 }
 
 /// The part of a slice's time that the cells may take; the rest is for planted bugs.

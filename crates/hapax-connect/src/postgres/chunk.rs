@@ -109,11 +109,21 @@ impl Place<'_> {
     pub(super) fn fitting(&self, events: &[usize], range: Range<usize>) -> usize {
         let mut bytes = 0;
         let fits = |event: &&usize| {
-            bytes += self.rows.batch.event(**event).payload().len();
+            bytes += self.input_bytes(**event);
             bytes <= BYTES_PER_STATEMENT
         };
         let most = self.per_statement.max(1);
         events[range].iter().take(most).take_while(fits).count().max(1)
+    }
+
+    fn input_bytes(&self, event: usize) -> usize {
+        let batch = self.rows.batch;
+        batch.inputs.bytes(batch.event(event).input()).len()
+    }
+
+    /// How many bytes these events have as inputs: about as many as they have in a message.
+    pub(super) fn bytes(&self, events: &[usize]) -> usize {
+        events.iter().map(|event| self.input_bytes(*event)).sum()
     }
 
     /// Runs one statement for events of one shape.

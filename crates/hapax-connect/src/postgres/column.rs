@@ -11,6 +11,7 @@ use tokio_postgres::types::Type;
 
 use super::convert::{self, Stored};
 use crate::table::column::{LiveColumn, VersionBytes};
+use crate::table::number::short_integer;
 
 /// How long a key's hash is as text.
 const HASH_CHARACTERS: u32 = 29;
@@ -240,6 +241,15 @@ impl LiveColumn for PostgresColumn {
                 self.name, self.declared
             )
         })
+    }
+
+    #[inline]
+    fn plain_integer(&self, value: FieldBytes<'_>) -> Option<i64> {
+        match (self.kind, value) {
+            (Kind::Int8, FieldBytes::Number(text)) => short_integer(text),
+            (Kind::Int4, FieldBytes::Number(text)) => short_integer(text).filter(|value| i32::try_from(*value).is_ok()),
+            _ => None,
+        }
     }
 
     fn is_named(&self, name: &str) -> bool {

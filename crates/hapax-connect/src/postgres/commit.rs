@@ -115,7 +115,7 @@ pub(super) async fn end<T>(
         Ok(done) => {
             // Sent first, so that the point lies between COMMIT and its answer.
             let mut flights = Flights::new();
-            flights.start(checked_commit(session)).await;
+            flights.start(checked_commit(session), 0).await;
             tokio::task::yield_now().await;
             point("sql.commit_sent");
             if let Some(end) = flights.land().await {

@@ -9,11 +9,14 @@ use std::future::poll_fn;
 use std::pin::Pin;
 use std::task::Poll;
 
-/// How many requests are on their way at most: enough to keep the server busy, few enough to bound the memory.
-const MOST: usize = 4;
+/// How many requests are on their way at most, and how many bytes of inputs, unless a single one has more: enough to
+/// keep the server busy also where statements are small, few enough to bound the memory.
+const MOST: usize = 64;
+const MOST_BYTES: usize = 2 << 20;
 
 pub(super) struct Flights<F: Future> {
-    flying: VecDeque<Flight<F>>,
+    flying: VecDeque<(usize, Flight<F>)>,
+    bytes: usize,
 }
 
 enum Flight<F: Future> {
@@ -23,24 +26,31 @@ enum Flight<F: Future> {
 
 impl<F: Future> Flights<F> {
     pub(super) const fn new() -> Self {
-        Self { flying: VecDeque::new() }
+        Self { flying: VecDeque::new(), bytes: 0 }
     }
 
-    /// Sends the request; if too many are on their way already, returns the answer to the first.
-    pub(super) async fn start(&mut self, request: F) -> Option<F::Output> {
-        let answer = if self.flying.len() >= MOST { self.land().await } else { None };
+    /// Whether a request of so many bytes should wait until others have landed.
+    pub(super) fn is_full(&self, bytes: usize) -> bool {
+        self.flying.len() >= MOST || (!self.flying.is_empty() && self.bytes + bytes > MOST_BYTES)
+    }
+
+    /// Sends the request, which carries so many bytes.
+    pub(super) async fn start(&mut self, request: F, bytes: usize) {
         let mut request = Box::pin(request);
         let landed = poll_fn(|context| Poll::Ready(request.as_mut().poll(context))).await;
-        self.flying.push_back(match landed {
+        let flight = match landed {
             Poll::Ready(answer) => Flight::Landed(answer),
             Poll::Pending => Flight::Flying(request),
-        });
-        answer
+        };
+        self.bytes += bytes;
+        self.flying.push_back((bytes, flight));
     }
 
     /// Waits for the answer to the first request; none if nothing is on its way.
     pub(super) async fn land(&mut self) -> Option<F::Output> {
-        match self.flying.pop_front()? {
+        let (bytes, first) = self.flying.pop_front()?;
+        self.bytes -= bytes;
+        match first {
             Flight::Landed(answer) => Some(answer),
             Flight::Flying(request) => Some(request.await),
         }
@@ -66,15 +76,19 @@ mod tests {
             }
         };
         let mut flights = Flights::new();
-        for n in 0..MOST {
-            assert_eq!(flights.start(request(n)).await, None);
+        for n in 0..3 {
+            assert!(!flights.is_full(MOST_BYTES / 3));
+            flights.start(request(n), MOST_BYTES / 3).await;
         }
-        assert_eq!(*sent.borrow(), [0, 1, 2, 3]);
-        assert_eq!(flights.start(request(4)).await, Some(0));
+        assert_eq!(*sent.borrow(), [0, 1, 2]);
+        assert!(flights.is_full(MOST_BYTES / 3), "the bytes are bounded");
+        assert_eq!(flights.land().await, Some(0));
+        assert!(!flights.is_full(MOST_BYTES / 3));
         let mut answers = Vec::new();
         while let Some(n) = flights.land().await {
             answers.push(n);
         }
-        assert_eq!(answers, [1, 2, 3, 4]);
+        assert_eq!(answers, [1, 2]);
+        assert!(!flights.is_full(usize::MAX / 2), "a single one may be larger");
     }
 }

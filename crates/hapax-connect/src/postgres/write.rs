@@ -70,9 +70,13 @@ pub(super) async fn write_fast(place: &Place<'_>, order: &[usize], cuts: &[usize
         }
         let (statement, answer) = &prepared[&chunk.shape];
         let request = async move { place.run(&shaped.shape, statement, *answer, chunk_events).await };
-        if let Some(answer) = flights.start(request).await {
+        let bytes = place.bytes(chunk_events);
+        while flights.is_full(bytes)
+            && let Some(answer) = flights.land().await
+        {
             take(place, &mut written, answer)?;
         }
+        flights.start(request, bytes).await;
     }
     land_all(place, &mut flights, &mut written).await?;
     if let Some(before) = before {
@@ -156,3 +160,7 @@ fn plan(place: &Place<'_>, shapes: &mut Shapes, order: &[usize], cuts: &[usize])
     }
     Ok(chunks)
 }
+
+#[cfg(test)]
+#[path = "write_tests.rs"]
+mod tests;

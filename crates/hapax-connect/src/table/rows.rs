@@ -193,7 +193,7 @@ impl<'a, C: LiveColumn> Rows<'a, C> {
     /// # Errors
     /// [`SinkError::DedupKeyCollision`].
     pub fn reduced(&self, unique: UniqueKeys) -> Result<Option<Vec<usize>>, SinkError> {
-        if self.mapping.mode == ConflictMode::Append {
+        if self.mapping.mode == ConflictMode::Append || self.counts_up() {
             return Ok(Some((0..self.batch.len()).collect()));
         }
         Ok(self.checked_keys(unique)?.map(|keys| reduce(self.mapping.mode, &keys, self)))
@@ -214,7 +214,7 @@ impl<'a, C: LiveColumn> Rows<'a, C> {
     /// # Errors
     /// [`SinkError::DedupKeyCollision`].
     pub fn reduced_with_cuts(&self, unique: UniqueKeys) -> Result<Option<CutOrder>, SinkError> {
-        if self.mapping.mode == ConflictMode::Append {
+        if self.mapping.mode == ConflictMode::Append || self.counts_up() {
             return Ok(Some(((0..self.batch.len()).collect(), Vec::new())));
         }
         let Some(keys) = self.checked_keys(unique)? else { return Ok(None) };

@@ -296,9 +296,13 @@ impl<S: Source> Filler<S> {
             buffer.full = true;
             return false;
         }
+        // An empty buffer gives back the room that an earlier epoch made in it: whoever waited while holding it could
+        // wait for another who does the same.
+        buffer.batch = Batch::new(buffer.batch.layout().clone());
+        buffer.loan.settle(0);
         let mut stop = self.control.stop.clone();
         tokio::select! {
-            () = buffer.loan.grow(wanted) => true,
+            () = buffer.loan.grow(CHUNK.bytes) => true,
             _ = stop.wait_for(|stop| *stop) => false,
         }
     }

@@ -355,6 +355,29 @@ async fn bounds_and_memory_close_an_epoch_early() {
     assert_eq!(world.lock().rows, lines);
 }
 
+/// Goal: lanes that share one budget never wait for each other's empty buffers. Method: two deliveries of many epochs,
+/// and a budget that holds one buffer only.
+#[tokio::test]
+async fn lanes_take_turns_with_a_small_budget() {
+    let lines: Vec<String> = (0..500).map(|n| format!("{{\"id\":{n}}}")).collect();
+    let texts: Vec<&str> = lines.iter().map(String::as_str).collect();
+    let run = control();
+    let memory = MemoryBudget::new(1);
+    let lane = |name: &str| {
+        let (world, control) = (Shared::default(), Control { memory: Arc::clone(&memory), ..run.control.clone() });
+        let bounds = EpochBounds { max_events: 7, ..settings().epoch };
+        let settings = Settings { id: id(name), epoch: bounds, ..settings() };
+        let sink = MemorySink::new(&settings.id, &world);
+        let delivery = Delivery { settings, source: Lines::new(&texts), sink, state: None::<MemoryState> };
+        (world, deliver(delivery, control))
+    };
+    let ((one, first), (other, second)) = (lane("one"), lane("other"));
+    let ends = tokio::time::timeout(Duration::from_secs(60), async { tokio::join!(first, second) }).await;
+    assert_eq!(ends.expect("nobody waits for ever"), (DeliveryEnd::Finished, DeliveryEnd::Finished));
+    assert_eq!((&one.lock().rows, &other.lock().rows), (&lines, &lines));
+    assert_eq!(memory.used(), 0);
+}
+
 /// Goal: a pause delivers what was read, keeps the lease, reads no more, and ends with the word to go on. Method: a
 /// source that never ends, paused while it flows, resumed; the drain of a paused delivery.
 #[tokio::test]
