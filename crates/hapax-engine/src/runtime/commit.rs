@@ -104,7 +104,7 @@ impl<K: TransactionalSink, T: StateStore> Committer<K, T> {
         }
         let started = Instant::now();
         let committed = match self.commit_until_known(&record, batch, self.settings.after_doubt).await? {
-            Known::Committed(committed) => committed,
+            Known::Committed(committed) => *committed,
             Known::NeverAgain => self.commit_letters(&record, batch).await?,
         };
         let took = started.elapsed();
@@ -144,7 +144,7 @@ impl<K: TransactionalSink, T: StateStore> Committer<K, T> {
         let mut backoff = Backoff::new(&self.settings.retries);
         loop {
             let error = match self.commit_once(record).await {
-                Ok(committed) => return Ok(Known::Committed(committed)),
+                Ok(committed) => return Ok(Known::Committed(Box::new(committed))),
                 Err(error) => error,
             };
             let in_doubt = match error.reaction() {
@@ -164,7 +164,7 @@ impl<K: TransactionalSink, T: StateStore> Committer<K, T> {
                 Outcome::Landed => {
                     self.control.meter.landed(batch.len());
                     self.abort().await; // what is staged is already there
-                    return Ok(Known::Committed(landed(found, batch)));
+                    return Ok(Known::Committed(Box::new(landed(found, batch))));
                 }
                 Outcome::CommitAgain if in_doubt && after_doubt == AfterDoubt::GiveUp => return Ok(Known::NeverAgain),
                 Outcome::CommitAgain => {}
@@ -235,7 +235,7 @@ impl<K: TransactionalSink, T: StateStore> Committer<K, T> {
         self.sink.begin_transaction(record.epoch).map_err(|e| Stop::of_sink(&e))?;
         self.sink.write(Arc::clone(&letters)).map_err(|e| Stop::of_sink(&e))?;
         match self.commit_until_known(&record, &letters, AfterDoubt::CommitAgain).await? {
-            Known::Committed(committed) => Ok(committed),
+            Known::Committed(committed) => Ok(*committed),
             Known::NeverAgain => unreachable!("what may be committed again is"),
         }
     }
@@ -273,7 +273,7 @@ impl<K: TransactionalSink, T: StateStore> Committer<K, T> {
 /// What is known of a commit in the end.
 enum Known {
     /// It is there.
-    Committed(Committed),
+    Committed(Box<Committed>),
     /// It was in doubt, is not there, and must not be repeated.
     NeverAgain,
 }
