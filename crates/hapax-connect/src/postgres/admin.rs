@@ -16,9 +16,10 @@ use tokio_postgres::Row;
 
 use super::ask;
 use super::error::{During, target_name};
-use super::progress::{self, bookmark};
+use super::progress;
 use super::tables::{damaged, has_table};
 use super::{now_ms, stored};
+use crate::table::stored::bookmark;
 
 /// All deliveries of the database.
 ///

@@ -7,16 +7,7 @@ use hapax_engine::sink::SinkError;
 use hapax_model::epoch::Epoch;
 use hapax_sql::postgres::{CommitEnd, ConnectError, FaultClass, Session, SqlFault, quote_identifier};
 
-/// What was being done when an error came.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum During {
-    /// Something that only reads, or an administrator's own transaction.
-    Look,
-    /// A claim or a reclaim.
-    Claim,
-    /// The transaction of this epoch, or a save that belongs to it.
-    Epoch(Epoch),
-}
+pub use crate::table::during::During;
 
 /// The schema `hapax` holds tables that Hapax did not make.
 pub const FOREIGN_TABLES: &str = "HX4301";
@@ -35,7 +26,7 @@ pub fn sink_error(target: &str, during: During, fault: &SqlFault) -> SinkError {
         FaultClass::Again if fault.sqlstate.as_deref() == Some(LOCK_TIMEOUT) => {
             SinkError::Locked { target, holder: "another session (see pg_blocking_pids)".to_owned() }
         }
-        FaultClass::Row | FaultClass::Again => other(target, during, message),
+        FaultClass::Row | FaultClass::Again => during.rolled_back(target, message),
         FaultClass::Reconnect => SinkError::ConnectionLost { target, message: reconnect_text(fault, message) },
         FaultClass::ReadOnly => SinkError::ConnectionLost {
             target,
@@ -113,8 +104,8 @@ fn denied_cure(session: &Session) -> String {
 pub fn after_commit(target: &str, during: During, end: CommitEnd) -> Result<(), SinkError> {
     match end {
         CommitEnd::Committed => Ok(()),
-        CommitEnd::RolledBack { fault } => Err(other(target.to_owned(), during, fault.to_string())),
-        CommitEnd::InDoubt { message } => Err(in_doubt(target.to_owned(), during, message)),
+        CommitEnd::RolledBack { fault } => Err(during.rolled_back(target.to_owned(), fault.to_string())),
+        CommitEnd::InDoubt { message } => Err(during.in_doubt(target.to_owned(), message)),
     }
 }
 
@@ -131,22 +122,6 @@ pub fn connect_error(target: &str, error: &ConnectError) -> SinkError {
         FaultClass::Row | FaultClass::Again | FaultClass::Reconnect | FaultClass::Schema | FaultClass::ReadOnly => {
             SinkError::ConnectionFailed { target, message }
         }
-    }
-}
-
-fn other(target: String, during: During, message: String) -> SinkError {
-    match during {
-        During::Look => SinkError::ConnectionLost { target, message },
-        During::Claim => SinkError::TransactionInitFailed { target, message },
-        During::Epoch(epoch) => SinkError::TransactionCommitFailed { target, epoch, message },
-    }
-}
-
-fn in_doubt(target: String, during: During, message: String) -> SinkError {
-    match during {
-        During::Look => SinkError::ConnectionLost { target, message },
-        During::Claim => SinkError::TransactionInitFailed { target, message },
-        During::Epoch(epoch) => SinkError::CommitInDoubt { target, epoch, message },
     }
 }
 

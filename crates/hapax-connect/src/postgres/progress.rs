@@ -20,13 +20,14 @@ use super::ask;
 use super::error::During;
 use super::tables::{damaged, has_table};
 use super::{now_ms, plain, stored};
+use crate::table::stored::{StoredProgress, fenced_by};
 
 /// How many epochs of a delivery the epoch log keeps.
 pub const EPOCHS_KEPT: u64 = 10_000;
 /// Old epochs are removed every so many epochs, so that most commits pay nothing for it.
 const TRIM_EVERY: u64 = 1_000;
 
-/// The columns that [`StoredProgress`] reads, in its order.
+/// The columns that [`read`] reads, in its order.
 macro_rules! columns {
     () => {
         "generation, epoch, position, incarnation, contract, snapshot, session, read, delivered, filtered, dead, rows"
@@ -47,7 +48,7 @@ pub async fn look(session: &Session, id: &DeliveryId) -> Result<Option<Progress>
 async fn stored_progress(session: &Session, during: During, id: &DeliveryId) -> Result<Option<Progress>, SinkError> {
     let sql = concat!("SELECT ", columns!(), " FROM hapax.progress WHERE workflow = $1 AND sink = $2 AND lane = $3");
     let found = ask::optional(session, during, sql, &[&id.workflow, &id.sink, &id.lane]).await?;
-    found.map(|row| StoredProgress::read(session, &row, 0)?.check(session, id)).transpose()
+    found.map(|row| check(session, id, read(session, &row, 0)?)).transpose()
 }
 
 /// Progress of all other deliveries in this database.
@@ -73,7 +74,7 @@ pub(crate) async fn all(session: &Session) -> Result<Vec<(DeliveryId, Progress, 
     rows.iter()
         .map(|row| {
             let id = ask::delivery(session, row)?;
-            let progress = StoredProgress::read(session, row, 4)?.check(session, &id)?;
+            let progress = check(session, &id, read(session, row, 4)?)?;
             Ok((id, progress, ask::unsigned(session, row, 3)?))
         })
         .collect()
@@ -208,12 +209,12 @@ async fn take(
         &[&id.workflow, &id.sink, &id.lane, &now, &position, &incarnation, &contract, &name],
     )
     .await?;
-    let found = StoredProgress::read(session, &row, 0)?;
+    let found = read(session, &row, 0)?;
     if found.generation == 1 {
         // A statement of its own: only now is a rename visible that committed while the INSERT waited for it.
         refuse_adopted(session, id).await?;
     }
-    found.check(session, id)
+    check(session, id, found)
 }
 
 /// A worker of a workflow that was renamed must not begin again from the start under the old name.
@@ -247,7 +248,7 @@ async fn reclaim(
     let found =
         ask::optional(session, During::Claim, &sql, &[&id.workflow, &id.sink, &id.lane, &name, &now, &mine]).await?;
     match found {
-        Some(row) => StoredProgress::read(session, &row, 0)?.check(session, id),
+        Some(row) => check(session, id, read(session, &row, 0)?),
         None => Err(fenced(session, During::Claim, id, generation).await?),
     }
 }
@@ -382,65 +383,29 @@ async fn trim_epochs(session: &Session, id: &DeliveryId, epoch: Epoch) -> Result
 
 /// Who has the delivery now, for the message of a fenced worker. The outer error: even that could not be read.
 async fn fenced(session: &Session, during: During, id: &DeliveryId, ours: Generation) -> Result<SinkError, SinkError> {
-    let by = match stored_progress(session, during, id).await? {
-        None => "its progress is gone: it was adopted, forgotten, or the database was replaced".to_owned(),
-        Some(found) if found.generation == ours => {
-            format!("generation {ours} is still ours, but progress is at epoch {}, {}", found.epoch, found.bookmark)
-        }
-        Some(found) => format!("{}, generation {} after our {ours}", found.session, found.generation),
-    };
-    Ok(SinkError::FencedOut { ours, by: Some(by) })
+    Ok(fenced_by(stored_progress(session, during, id).await?.as_ref(), ours))
 }
 
 fn totals_of(totals: Totals) -> [i64; 5] {
     [totals.read, totals.delivered, totals.filtered, totals.dead, totals.rows].map(stored)
 }
 
-/// A progress row before its texts are read.
-struct StoredProgress {
-    generation: u64,
-    epoch: u64,
-    position: String,
-    incarnation: String,
-    contract: String,
-    snapshot: Option<String>,
-    session: String,
-    totals: Totals,
+/// A progress row, from column `first` on.
+fn read(session: &Session, row: &Row, first: usize) -> Result<StoredProgress, SinkError> {
+    Ok(StoredProgress {
+        generation: ask::unsigned(session, row, first)?,
+        epoch: ask::unsigned(session, row, first + 1)?,
+        position: ask::get(session, row, first + 2)?,
+        incarnation: ask::get(session, row, first + 3)?,
+        contract: ask::get(session, row, first + 4)?,
+        snapshot: ask::get(session, row, first + 5)?,
+        session: ask::get(session, row, first + 6)?,
+        totals: ask::totals(session, row, first + 7)?,
+    })
 }
 
-impl StoredProgress {
-    fn read(session: &Session, row: &Row, first: usize) -> Result<Self, SinkError> {
-        Ok(Self {
-            generation: ask::unsigned(session, row, first)?,
-            epoch: ask::unsigned(session, row, first + 1)?,
-            position: ask::get(session, row, first + 2)?,
-            incarnation: ask::get(session, row, first + 3)?,
-            contract: ask::get(session, row, first + 4)?,
-            snapshot: ask::get(session, row, first + 5)?,
-            session: ask::get(session, row, first + 6)?,
-            totals: ask::totals(session, row, first + 7)?,
-        })
-    }
-
-    fn check(self, session: &Session, id: &DeliveryId) -> Result<Progress, SinkError> {
-        let broken = |what: String| damaged(session, &format!("the stored progress of {id} is damaged: {what}"));
-        Ok(Progress {
-            generation: Generation(self.generation),
-            epoch: Epoch(self.epoch),
-            bookmark: bookmark(&self.position, &self.incarnation).map_err(&broken)?,
-            contract: Contract::from_text(&self.contract).map_err(|error| broken(error.to_string()))?,
-            snapshot: self.snapshot,
-            session: self.session,
-            totals: self.totals,
-        })
-    }
-}
-
-/// A bookmark from its two stored texts; the error says what is wrong with them.
-pub(crate) fn bookmark(position: &str, incarnation: &str) -> Result<Bookmark, String> {
-    let position = position.parse().map_err(|error: hapax_model::position::NoPosition| error.to_string())?;
-    let incarnation = incarnation.parse().map_err(|error: hapax_model::position::NoIncarnation| error.to_string())?;
-    Ok(Bookmark { incarnation, position })
+fn check(session: &Session, id: &DeliveryId, found: StoredProgress) -> Result<Progress, SinkError> {
+    found.check(id).map_err(|what| damaged(session, &what))
 }
 
 #[cfg(test)]

@@ -19,9 +19,10 @@ use hapax_sql::sqlite::checked_commit;
 use rusqlite::{Connection, Row, Transaction, TransactionBehavior, named_params, params};
 
 use super::error::{During, after_commit, path_of, target_name};
-use super::progress::{self, bookmark, delivery, key, unsigned};
+use super::progress::{self, delivery, key, unsigned};
 use super::tables::{Role, damaged, ensure, has_table, look_error};
 use super::{now_ms, stored};
+use crate::table::stored::bookmark;
 
 /// All deliveries of the database.
 ///

@@ -11,16 +11,7 @@ use hapax_sql::sqlite::{CommitEnd, OpenError, SessionLost, holder};
 use rusqlite::ffi;
 use rusqlite::{Connection, Error, ErrorCode};
 
-/// What was being done when an error came.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum During {
-    /// Something that only reads, or an administrator's own transaction.
-    Look,
-    /// A claim or a reclaim.
-    Claim,
-    /// The transaction of this epoch, or a save that belongs to it.
-    Epoch(Epoch),
-}
+pub use crate::table::during::During;
 
 /// The database as messages name it.
 #[must_use]
@@ -50,7 +41,7 @@ pub fn sink_error(path: &Path, during: During, error: &Error) -> SinkError {
         Some(ErrorCode::CannotOpen) => SinkError::ConnectionFailed { target, message },
         Some(ErrorCode::SchemaChanged) => SinkError::SchemaEvolution { target, message },
         Some(_) | None if names_own_table(&message) => SinkError::OwnTables { target, message: own_tables(&message) },
-        Some(_) | None => other(target, during, message),
+        Some(_) | None => during.rolled_back(target, message),
     }
 }
 
@@ -68,8 +59,8 @@ pub fn after_commit(path: &Path, during: During, end: CommitEnd) -> Result<(), S
         CommitEnd::RolledBack { code: ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked, .. } => {
             Err(SinkError::Locked { target, holder: who(path) })
         }
-        CommitEnd::RolledBack { message, .. } => Err(other(target, during, message)),
-        CommitEnd::InDoubt { message } => Err(in_doubt(target, during, message)),
+        CommitEnd::RolledBack { message, .. } => Err(during.rolled_back(target, message)),
+        CommitEnd::InDoubt { message } => Err(during.in_doubt(target, message)),
     }
 }
 
@@ -78,7 +69,7 @@ pub fn after_commit(path: &Path, during: During, end: CommitEnd) -> Result<(), S
 pub fn session_lost(path: &Path, during: During, lost: &SessionLost) -> SinkError {
     match lost {
         SessionLost::Reopen(error) => open_error(error),
-        SessionLost::Panicked { .. } => in_doubt(target_name(path), during, lost.to_string()),
+        SessionLost::Panicked { .. } => during.in_doubt(target_name(path), lost.to_string()),
     }
 }
 
@@ -124,22 +115,6 @@ fn names_own_table(message: &str) -> bool {
 
 fn own_tables(message: &str) -> String {
     format!("{message}; a table of ours is gone: restore the file from a backup, or start anew with hapax setup --drop")
-}
-
-fn other(target: String, during: During, message: String) -> SinkError {
-    match during {
-        During::Look => SinkError::ConnectionLost { target, message },
-        During::Claim => SinkError::TransactionInitFailed { target, message },
-        During::Epoch(epoch) => SinkError::TransactionCommitFailed { target, epoch, message },
-    }
-}
-
-fn in_doubt(target: String, during: During, message: String) -> SinkError {
-    match during {
-        During::Look => SinkError::ConnectionLost { target, message },
-        During::Claim => SinkError::TransactionInitFailed { target, message },
-        During::Epoch(epoch) => SinkError::CommitInDoubt { target, epoch, message },
-    }
 }
 
 /// Whose fault an error is that came while rows were written.

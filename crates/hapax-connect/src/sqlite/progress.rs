@@ -17,6 +17,7 @@ use rusqlite::{Connection, OptionalExtension, Row, Transaction, TransactionBehav
 use super::error::{During, after_commit, path_of, sink_error};
 use super::tables::{damaged, has_table, look_error};
 use super::{now_ms, stored};
+use crate::table::stored::{StoredProgress, fenced_by};
 
 /// How many epochs of a delivery the epoch log keeps.
 pub const EPOCHS_KEPT: u64 = 10_000;
@@ -37,9 +38,9 @@ pub fn look(connection: &Connection, id: &DeliveryId) -> Result<Option<Progress>
     let sql = format!("SELECT {COLUMNS} FROM hapax_progress WHERE workflow = ?1 AND sink = ?2 AND lane = ?3");
     let found = connection
         .prepare_cached(&sql)
-        .and_then(|mut statement| statement.query_row(key(id), |row| StoredProgress::read(row, 0)).optional())
+        .and_then(|mut statement| statement.query_row(key(id), |row| read(row, 0)).optional())
         .map_err(|error| look_error(connection, &error))?;
-    found.map(|found| found.check(connection, id)).transpose()
+    found.map(|found| check(connection, id, found)).transpose()
 }
 
 /// Progress of all other deliveries in this database.
@@ -61,14 +62,13 @@ pub(crate) fn all(connection: &Connection) -> Result<Vec<(DeliveryId, Progress, 
     );
     let read = || -> rusqlite::Result<Vec<(DeliveryId, u64, StoredProgress)>> {
         let mut statement = connection.prepare_cached(&sql)?;
-        let rows =
-            statement.query_map([], |row| Ok((delivery(row)?, unsigned(row, 3)?, StoredProgress::read(row, 4)?)))?;
+        let rows = statement.query_map([], |row| Ok((delivery(row)?, unsigned(row, 3)?, read(row, 4)?)))?;
         rows.collect()
     };
     let rows = read().map_err(|error| look_error(connection, &error))?;
     rows.into_iter()
         .map(|(id, at, found)| {
-            let progress = found.check(connection, &id)?;
+            let progress = check(connection, &id, found)?;
             Ok((id, progress, at))
         })
         .collect()
@@ -118,12 +118,12 @@ fn take(
     };
     let found = connection
         .prepare_cached(&sql)
-        .and_then(|mut statement| statement.query_row(values, |row| StoredProgress::read(row, 0)))
+        .and_then(|mut statement| statement.query_row(values, |row| read(row, 0)))
         .map_err(|error| sink_error(&path_of(connection), During::Claim, &error))?;
     if found.generation == 1 {
         refuse_adopted(connection, id)?;
     }
-    found.check(connection, id)
+    check(connection, id, found)
 }
 
 /// A worker of a workflow that was renamed must not begin again from the start under the old name.
@@ -163,10 +163,10 @@ fn reclaim(
     };
     let found = connection
         .prepare_cached(&sql)
-        .and_then(|mut statement| statement.query_row(values, |row| StoredProgress::read(row, 0)).optional())
+        .and_then(|mut statement| statement.query_row(values, |row| read(row, 0)).optional())
         .map_err(|error| sink_error(&path_of(connection), During::Claim, &error))?;
     match found {
-        Some(found) => found.check(connection, id),
+        Some(found) => check(connection, id, found),
         None => Err(fenced(connection, id, generation)?),
     }
 }
@@ -342,14 +342,7 @@ pub fn insert_letters(
 
 /// Who has the delivery now, for the message of a fenced worker. The outer error: even that could not be read.
 fn fenced(connection: &Connection, id: &DeliveryId, ours: Generation) -> Result<SinkError, SinkError> {
-    let by = match look(connection, id)? {
-        None => "its progress is gone: it was adopted, forgotten, or the database was replaced".to_owned(),
-        Some(found) if found.generation == ours => {
-            format!("generation {ours} is still ours, but progress is at epoch {}, {}", found.epoch, found.bookmark)
-        }
-        Some(found) => format!("{}, generation {} after our {ours}", found.session, found.generation),
-    };
-    Ok(SinkError::FencedOut { ours, by: Some(by) })
+    Ok(fenced_by(look(connection, id)?.as_ref(), ours))
 }
 
 /// The three columns that name a delivery, as parameters ?1 to ?3.
@@ -368,57 +361,28 @@ pub(crate) fn unsigned(row: &Row<'_>, column: usize) -> rusqlite::Result<u64> {
     u64::try_from(found).map_err(|_| rusqlite::Error::IntegralValueOutOfRange(column, found))
 }
 
-/// A progress row before its texts are read.
-struct StoredProgress {
-    generation: u64,
-    epoch: u64,
-    position: String,
-    incarnation: String,
-    contract: String,
-    snapshot: Option<String>,
-    session: String,
-    totals: Totals,
+/// A progress row, from column `first` on.
+fn read(row: &Row<'_>, first: usize) -> rusqlite::Result<StoredProgress> {
+    Ok(StoredProgress {
+        generation: unsigned(row, first)?,
+        epoch: unsigned(row, first + 1)?,
+        position: row.get(first + 2)?,
+        incarnation: row.get(first + 3)?,
+        contract: row.get(first + 4)?,
+        snapshot: row.get(first + 5)?,
+        session: row.get(first + 6)?,
+        totals: Totals {
+            read: unsigned(row, first + 7)?,
+            delivered: unsigned(row, first + 8)?,
+            filtered: unsigned(row, first + 9)?,
+            dead: unsigned(row, first + 10)?,
+            rows: unsigned(row, first + 11)?,
+        },
+    })
 }
 
-impl StoredProgress {
-    fn read(row: &Row<'_>, first: usize) -> rusqlite::Result<Self> {
-        Ok(Self {
-            generation: unsigned(row, first)?,
-            epoch: unsigned(row, first + 1)?,
-            position: row.get(first + 2)?,
-            incarnation: row.get(first + 3)?,
-            contract: row.get(first + 4)?,
-            snapshot: row.get(first + 5)?,
-            session: row.get(first + 6)?,
-            totals: Totals {
-                read: unsigned(row, first + 7)?,
-                delivered: unsigned(row, first + 8)?,
-                filtered: unsigned(row, first + 9)?,
-                dead: unsigned(row, first + 10)?,
-                rows: unsigned(row, first + 11)?,
-            },
-        })
-    }
-
-    fn check(self, connection: &Connection, id: &DeliveryId) -> Result<Progress, SinkError> {
-        let broken = |what: String| damaged(connection, &format!("the stored progress of {id} is damaged: {what}"));
-        Ok(Progress {
-            generation: Generation(self.generation),
-            epoch: Epoch(self.epoch),
-            bookmark: bookmark(&self.position, &self.incarnation).map_err(&broken)?,
-            contract: Contract::from_text(&self.contract).map_err(|error| broken(error.to_string()))?,
-            snapshot: self.snapshot,
-            session: self.session,
-            totals: self.totals,
-        })
-    }
-}
-
-/// A bookmark from its two stored texts; the error says what is wrong with them.
-pub(crate) fn bookmark(position: &str, incarnation: &str) -> Result<Bookmark, String> {
-    let position = position.parse().map_err(|error: hapax_model::position::NoPosition| error.to_string())?;
-    let incarnation = incarnation.parse().map_err(|error: hapax_model::position::NoIncarnation| error.to_string())?;
-    Ok(Bookmark { incarnation, position })
+fn check(connection: &Connection, id: &DeliveryId, found: StoredProgress) -> Result<Progress, SinkError> {
+    found.check(id).map_err(|what| damaged(connection, &what))
 }
 
 #[cfg(test)]

@@ -19,9 +19,10 @@ use rusqlite::{Connection, OptionalExtension, Transaction, TransactionBehavior, 
 use tokio::sync::Mutex;
 
 use super::error::{During, after_commit, open_error, path_of, session_lost, sink_error, target_name};
-use super::progress::{self, bookmark, key, unsigned};
+use super::progress::{self, key, unsigned};
 use super::tables::{self, Role, damaged, look_error};
 use super::{now_ms, stored};
+use crate::table::stored::bookmark;
 
 /// A state store in a SQLite file. Cheap to clone.
 #[derive(Debug, Clone)]

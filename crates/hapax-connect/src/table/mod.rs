@@ -7,6 +7,7 @@ pub mod alone;
 pub mod column;
 pub mod config;
 pub mod ddl;
+pub mod during;
 pub mod epoch;
 pub mod life;
 pub mod live;
@@ -18,6 +19,7 @@ pub mod rows;
 #[cfg(test)]
 pub(crate) mod sample;
 pub mod shape;
+pub(crate) mod stored;
 pub mod tries;
 
 pub use column::{LiveColumn, StoredValue};
