@@ -2,6 +2,7 @@
 //!
 //! Written by `run` when deliveries start and end; read by everybody else. Cheap to clone.
 
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -41,6 +42,15 @@ pub(crate) struct Process {
     pub(crate) alerts_dropped: AtomicU64,
     pub(crate) reloads_done: AtomicU64,
     pub(crate) reloads_refused: AtomicU64,
+    /// Age of the oldest transaction with a view of each PostgreSQL database, by its address.
+    snapshots: Mutex<BTreeMap<String, Duration>>,
+}
+
+impl Process {
+    /// Age of the oldest transaction with a view of each PostgreSQL database.
+    pub(crate) fn snapshot_ages(&self) -> BTreeMap<String, Duration> {
+        self.snapshots.lock().unwrap_or_else(std::sync::PoisonError::into_inner).clone()
+    }
 }
 
 impl Roster {
@@ -55,6 +65,7 @@ impl Roster {
             alerts_dropped: AtomicU64::new(0),
             reloads_done: AtomicU64::new(0),
             reloads_refused: AtomicU64::new(0),
+            snapshots: Mutex::default(),
         };
         Self { members: Arc::default(), process: Arc::new(process) }
     }
@@ -79,6 +90,13 @@ impl Roster {
     /// The meter of one delivery.
     pub(crate) fn meter(&self, id: &DeliveryId) -> Option<Arc<Meter>> {
         self.lock().iter().find(|member| member.id == *id).map(|member| Arc::clone(&member.meter))
+    }
+
+    /// Notes how old the oldest view of a database is.
+    #[cfg(any(feature = "postgres", test))]
+    pub(crate) fn set_snapshot_age(&self, target: &str, age: Duration) {
+        let mut ages = self.process.snapshots.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        ages.insert(target.to_owned(), age);
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, Vec<Member>> {

@@ -30,7 +30,7 @@ pub(crate) use books::postgres_role;
 pub(crate) use books::{AnyBooks, Place};
 pub(crate) use live::Live;
 #[cfg(feature = "postgres")]
-pub(crate) use pools::make_pools;
+pub(crate) use pools::{all_pools, make_pools};
 pub(crate) use rows::AnyRows;
 pub(crate) use state::AnyState;
 pub(crate) use writer::Writer;

@@ -23,6 +23,11 @@ pub(super) fn pool(url: &PostgresUrl, limits: &Limits, connections: usize) -> Po
     pool
 }
 
+/// All pools that there are.
+pub(crate) fn all_pools() -> Vec<Pool> {
+    POOLS.lock().unwrap_or_else(PoisonError::into_inner).clone()
+}
+
 /// Makes the pools that a configuration needs before the first is used: of several workflows with one database, the
 /// largest number of `connections` counts.
 pub(crate) fn make_pools(config: &Config) {

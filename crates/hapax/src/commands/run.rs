@@ -5,6 +5,8 @@ mod fleet;
 mod notify;
 mod reload;
 mod signals;
+#[cfg(feature = "postgres")]
+mod snapshots;
 mod start;
 mod store;
 
@@ -42,11 +44,15 @@ pub(crate) async fn run(args: &RunArgs, shared: &Shared) -> Result<u8, Failure> 
     let mut fleet = Fleet::new(Arc::clone(&config), state, how, roster.clone(), memory, shared.config.clone());
     #[cfg(feature = "http")]
     let alerts = crate::alert::start(fleet.config(), roster.clone())?;
+    #[cfg(feature = "postgres")]
+    let snapshots = snapshots::watch(roster.clone());
     fleet.start_all(&args.only);
     notify::tell("READY=1");
     let bar = (args.once && !shared.json && std::io::stderr().is_terminal()).then(|| bar::Bar::show(roster.clone()));
     let code = fleet.wait(&mut ordered).await;
     orders.abort();
+    #[cfg(feature = "postgres")]
+    snapshots.abort();
     if let Some(bar) = bar {
         bar.clear();
     }

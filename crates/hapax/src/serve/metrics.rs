@@ -265,6 +265,10 @@ impl Page {
                 labelled("result", "failed", load(&process.alerts_failed)),
                 labelled("result", "dropped", load(&process.alerts_dropped)),
             ],
+            n if n == names::SNAPSHOT.name => {
+                let ages = process.snapshot_ages().into_iter();
+                ages.map(|(target, age)| labelled("target", &target, Number::Real(age.as_secs_f64()))).collect()
+            }
             n if n == names::RELOADS.name => vec![
                 labelled("result", "done", load(&process.reloads_done)),
                 labelled("result", "refused", load(&process.reloads_refused)),
@@ -295,7 +299,9 @@ mod tests {
         let roster = Roster::new(&MemoryBudget::new(1 << 20), 1 << 20);
         let id = DeliveryId { workflow: "orders".into(), sink: "sqlite".into(), lane: "a \"b\".jsonl".into() };
         roster.add(Member { id, meter: Arc::default(), commit_timeout: Duration::from_secs(30) });
+        roster.set_snapshot_age("postgres://shop", Duration::from_millis(1500));
         let page = page(&roster).expect("a page");
+        assert!(page.contains("hapax_oldest_snapshot_seconds{target=\"postgres://shop\"} 1.5"), "{page}");
         for Name { name, help, .. } in names::OF_DELIVERIES.iter().chain(names::OF_PROCESS) {
             let stem = name.strip_suffix("_total").unwrap_or(name);
             assert!(page.contains(&format!("# HELP {stem} {help}\n")), "{name} is missing:\n{page}");

@@ -77,6 +77,7 @@ names! { OF_PROCESS:
     MEMORY_TOTAL = gauge("hapax_memory_budget_bytes", &[], "The budget of all buffers: memory in the configuration");
     MEMORY_USED = gauge("hapax_memory_used_bytes", &[], "How much of it is lent");
     ALERTS = counter("hapax_alerts_total", &["result"], "Alerts by result: sent, failed (given up after retries), dropped (the queue was full)");
+    SNAPSHOT = gauge("hapax_oldest_snapshot_seconds", &["target"], "Age of the oldest transaction with a view of a PostgreSQL target: until it ends, every epoch makes the next a little slower. Look above 600");
     RELOADS = counter("hapax_reloads_total", &["result"], "Configurations read again on SIGHUP: done, refused (something was wrong; the old one stays)");
 }
 
