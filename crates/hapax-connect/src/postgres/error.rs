@@ -4,7 +4,6 @@
 //! Not here: the reaction (`SinkError::reaction`), and which event a row's fault belongs to (the sink).
 
 use hapax_engine::sink::SinkError;
-use hapax_model::epoch::Epoch;
 use hapax_sql::postgres::{CommitEnd, ConnectError, FaultClass, Session, SqlFault, quote_identifier};
 
 pub use crate::table::during::During;

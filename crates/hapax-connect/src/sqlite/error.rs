@@ -6,7 +6,6 @@
 use std::path::{Path, PathBuf};
 
 use hapax_engine::sink::SinkError;
-use hapax_model::epoch::Epoch;
 use hapax_sql::sqlite::{CommitEnd, OpenError, SessionLost, holder};
 use rusqlite::ffi;
 use rusqlite::{Connection, Error, ErrorCode};
