@@ -6,6 +6,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use anyhow::Context;
 use hapax_services::{Builder, Postgres};
 
+use crate::setting::Stack;
+
 /// The servers of a run. The one that cells have together is started when the first asks for it.
 #[derive(Debug, Default)]
 pub struct Servers {
@@ -52,7 +54,7 @@ pub fn builder() -> Builder {
 /// What a cell needs of a server.
 #[derive(Debug, Clone)]
 pub enum Need {
-    /// Two databases.
+    /// One or two databases.
     Databases,
     /// A server of its own.
     Own(Box<Builder>),
@@ -89,41 +91,48 @@ impl Server {
     }
 }
 
-/// A cell's server and the names of its two databases, which go with it.
+/// A cell's server and the names of its databases, which go with it.
 #[derive(Debug)]
 pub struct Lodging {
     /// The server.
     pub server: Server,
     /// The target's database.
     pub target: String,
-    /// The state's database.
-    pub state: String,
+    /// The state's database, for whom the state is not in a file.
+    pub state: Option<String>,
 }
 
 impl Lodging {
-    /// Makes two databases.
+    /// Makes the databases of `stack`.
     ///
     /// # Errors
     /// If there is no server, or it says no.
-    pub fn take(servers: &Servers, need: &Need) -> anyhow::Result<Self> {
+    pub fn take(servers: &Servers, need: &Need, stack: Stack) -> anyhow::Result<Self> {
         static NUMBER: AtomicU64 = AtomicU64::new(0);
         let server = match need {
             Need::Databases => Server::Shared(servers.shared()?),
             Need::Own(builder) => Server::Own(Box::new(builder.start().context("no PostgreSQL")?)),
         };
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
-        let lodging = Self { server, target: format!("target_{number}"), state: format!("state_{number}") };
-        for name in [&lodging.target, &lodging.state] {
+        let state = (stack == Stack::PostgresOnly).then(|| format!("state_{number}"));
+        let lodging = Self { server, target: format!("target_{number}"), state };
+        for name in lodging.databases() {
             lodging.server.postgres().query(&format!("CREATE DATABASE {name}"))?;
         }
         Ok(lodging)
     }
 }
 
+impl Lodging {
+    fn databases(&self) -> impl Iterator<Item = &String> {
+        std::iter::once(&self.target).chain(&self.state)
+    }
+}
+
 impl Drop for Lodging {
     fn drop(&mut self) {
         if let Server::Shared(server) = &self.server {
-            for name in [&self.target, &self.state] {
+            for name in self.databases() {
                 // What cannot be dropped goes with the server.
                 drop(server.query(&format!("DROP DATABASE IF EXISTS {name} WITH (FORCE)")));
             }

@@ -23,7 +23,7 @@ use crate::observe::{self, Eyes, Subject};
 use crate::proxy::Proxy;
 use crate::reader::{Reader, SharedHistory, note};
 use crate::servers::{Lodging, Need, Servers};
-use crate::setting::{Place, Setting, Stack};
+use crate::setting::{Place, Setting};
 use crate::truth::Truth;
 use crate::workload::{Mix, inputs};
 
@@ -83,7 +83,8 @@ impl World {
         seed: u64,
     ) -> anyhow::Result<Self> {
         std::fs::create_dir_all(dir).with_context(|| format!("cannot create {}", dir.display()))?;
-        let lodging = setting.stack.has_server().then(|| Lodging::take(&environment.servers, need)).transpose()?;
+        let lodging =
+            setting.stack.has_server().then(|| Lodging::take(&environment.servers, need, setting.stack)).transpose()?;
         let count = 2400;
         let world = Self {
             dir: dir.to_owned(),
@@ -124,11 +125,9 @@ impl World {
     /// The state store.
     #[must_use]
     pub fn state(&self) -> Database {
-        match (&self.lodging, self.setting.stack) {
-            (Some(lodging), Stack::PostgresOnly) => {
-                Database::Server { port: lodging.server.postgres().port(), name: lodging.state.clone() }
-            }
-            (Some(_) | None, _) => Database::File(self.dir.join("state.db")),
+        match self.lodging.as_ref().and_then(|lodging| Some((lodging, lodging.state.clone()?))) {
+            Some((lodging, name)) => Database::Server { port: lodging.server.postgres().port(), name },
+            None => Database::File(self.dir.join("state.db")),
         }
     }
 

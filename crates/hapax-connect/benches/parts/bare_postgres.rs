@@ -24,10 +24,10 @@ pub(crate) struct Columns<'a> {
 }
 
 impl<'a> Columns<'a> {
-    /// Every order whose number leaves this rest: the share of one of several connections.
-    pub(crate) fn share(orders: &'a Orders, number: u64, of: u64) -> Self {
+    /// Of the first `count` orders those whose number leaves this rest: the share of one of several connections.
+    pub(crate) fn share(orders: &'a Orders, count: u64, number: u64, of: u64) -> Self {
         let mut all = Self { ids: Vec::new(), customers: Vec::new(), amounts: Vec::new(), statuses: Vec::new() };
-        for order in (0..orders.len()).filter(|n| n % of == number).map(|n| orders.get(n)) {
+        for order in (0..count).filter(|n| n % of == number).map(|n| orders.get(n)) {
             all.ids.push(order.id);
             all.customers.push(order.customer);
             all.amounts.push(order.amount);

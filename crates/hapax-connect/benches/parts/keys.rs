@@ -7,7 +7,7 @@ use sha2::{Digest as _, Sha256};
 use tokio_postgres::types::ToSql;
 
 use super::rounds::{Ratio, Run, median};
-use super::{Bench, PER_COMMIT, ROWS, bare, tables};
+use super::{Bench, Mode, PER_COMMIT, ROWS, bare, tables};
 
 /// The keys of all rows, sorted within each transaction as Hapax sorts them.
 struct Keys {
@@ -47,7 +47,7 @@ fn all_keys(rows: usize) -> [Keys; 4] {
 }
 
 pub(super) async fn contest(bench: &Bench<'_>) {
-    let all = all_keys(bench.orders.len() as usize);
+    let all = all_keys(bench.rows(Mode::Upsert) as usize);
     let mut runs = vec![(Vec::new(), Vec::new()); all.len()];
     for round in 0..bench.rounds {
         for (keys, (inserts, upserts)) in all.iter().zip(&mut runs) {
@@ -60,7 +60,11 @@ pub(super) async fn contest(bench: &Bench<'_>) {
         println!("median: {}", median(inserts).told(&format!("insert, {}", keys.name)));
         println!("median: {}", median(upserts).told(&format!("upsert, {}", keys.name)));
         let walls = inserts.iter().zip(upserts).map(|(a, b)| b.wall.as_secs_f64() / a.wall.as_secs_f64()).collect();
-        println!("{:<60} {}", format!("time of upsert against plain insert, {}", keys.name), Ratio::of(walls));
+        println!(
+            "{:<60} {}",
+            format!("bench_upsert_vs_plain_insert: time against time, {}", keys.name),
+            Ratio::of(walls)
+        );
     }
 }
 
@@ -81,7 +85,7 @@ async fn run(bench: &Bench<'_>, keys: &Keys, conflict: &str) -> Run {
         "INSERT INTO keyed SELECT unnest($1::{wire}[]), unnest($2::text[]), unnest($3::int8[]), unnest($4::text[]) {conflict}"
     );
     let statement = &client.prepare(&sql).await.expect("prepares");
-    let columns = &bare::Columns::share(&bench.orders, 0, 1);
+    let columns = &bare::Columns::share(&bench.orders, bench.rows(Mode::Upsert), 0, 1);
     let arrays: Vec<_> = bare::pieces(0..columns.len(), ROWS).map(|piece| (keys.array)(piece)).collect();
     let work = async {
         for epoch in bare::pieces(0..columns.len(), PER_COMMIT) {
@@ -97,7 +101,7 @@ async fn run(bench: &Bench<'_>, keys: &Keys, conflict: &str) -> Run {
             bare::transaction(client, bare::pieces(epoch, ROWS).map(one)).await;
         }
     };
-    let run = bench.measure(work).await;
+    let run = bench.measure(bench.rows(Mode::Upsert), work).await;
     tables::remove(&bench.admin, "keyed").await;
     run
 }

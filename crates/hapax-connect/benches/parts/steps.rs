@@ -53,7 +53,7 @@ async fn bare_upserts(bench: &Bench<'_>) {
         tables::make(&bench.admin, "steps", Table::Keyed, 0).await;
         let client = bare::connect(&bench.url).await;
         let statement = client.prepare(&bare::upsert_sql("steps")).await.expect("prepares");
-        let columns = bare::Columns::share(&bench.orders, 0, 1);
+        let columns = bare::Columns::share(&bench.orders, bench.orders.len(), 0, 1);
         let mut times = Vec::new();
         for piece in bare::pieces(0..columns.len(), rows).take(TIMES) {
             let (ids, customers) = (&columns.ids[piece.clone()], &columns.customers[piece.clone()]);

@@ -104,8 +104,8 @@ impl<K: TransactionalSink, T: StateStore> Committer<K, T> {
         }
         let started = Instant::now();
         let committed = match self.commit_until_known(&record, batch, self.settings.after_doubt).await? {
-            Known::Committed(committed) => *committed,
-            Known::NeverAgain => self.commit_letters(&record, batch).await?,
+            Some(committed) => committed,
+            None => self.commit_letters(&record, batch).await?,
         };
         let took = started.elapsed();
         self.control.meter.recovered();
@@ -134,17 +134,18 @@ impl<K: TransactionalSink, T: StateStore> Committer<K, T> {
         self.news.send_modify(|news| news.committed = Some(record.to.clone()));
     }
 
-    /// Commits, and if that fails finds out what became of it, until it is known to have landed or must stop.
+    /// Commits, and if that fails finds out what became of it, until it is known to have landed or must stop. None: it
+    /// was in doubt, is not there, and must not be repeated.
     async fn commit_until_known(
         &mut self,
         record: &EpochRecord,
         batch: &Arc<Batch>,
         after_doubt: AfterDoubt,
-    ) -> Result<Known, Stop> {
+    ) -> Result<Option<Committed>, Stop> {
         let mut backoff = Backoff::new(&self.settings.retries);
         loop {
             let error = match self.commit_once(record).await {
-                Ok(committed) => return Ok(Known::Committed(Box::new(committed))),
+                Ok(committed) => return Ok(Some(committed)),
                 Err(error) => error,
             };
             let in_doubt = match error.reaction() {
@@ -164,9 +165,9 @@ impl<K: TransactionalSink, T: StateStore> Committer<K, T> {
                 Outcome::Landed => {
                     self.control.meter.landed(batch.len());
                     self.abort().await; // what is staged is already there
-                    return Ok(Known::Committed(Box::new(landed(found, batch))));
+                    return Ok(Some(landed(found, batch)));
                 }
-                Outcome::CommitAgain if in_doubt && after_doubt == AfterDoubt::GiveUp => return Ok(Known::NeverAgain),
+                Outcome::CommitAgain if in_doubt && after_doubt == AfterDoubt::GiveUp => return Ok(None),
                 Outcome::CommitAgain => {}
                 Outcome::LaneLost => return Err(Stop::new(4, "HX4009", "another worker took this delivery over")),
                 Outcome::Broken { tried, found } => {
@@ -234,10 +235,8 @@ impl<K: TransactionalSink, T: StateStore> Committer<K, T> {
         record.rejects = RejectRule::new(hapax_model::rejects::OnReject::DeadLetter, 1000);
         self.sink.begin_transaction(record.epoch).map_err(|e| Stop::of_sink(&e))?;
         self.sink.write(Arc::clone(&letters)).map_err(|e| Stop::of_sink(&e))?;
-        match self.commit_until_known(&record, &letters, AfterDoubt::CommitAgain).await? {
-            Known::Committed(committed) => Ok(*committed),
-            Known::NeverAgain => unreachable!("what may be committed again is"),
-        }
+        let committed = self.commit_until_known(&record, &letters, AfterDoubt::CommitAgain).await?;
+        Ok(committed.expect("what may be committed again is"))
     }
 
     async fn witness(&mut self, witness: Witness, due: Due) {
@@ -268,14 +267,6 @@ impl<K: TransactionalSink, T: StateStore> Committer<K, T> {
             tracing::warn!(delivery = %self.settings.id, "the abort failed; the next claim cleans up");
         }
     }
-}
-
-/// What is known of a commit in the end.
-enum Known {
-    /// It is there.
-    Committed(Box<Committed>),
-    /// It was in doubt, is not there, and must not be repeated.
-    NeverAgain,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]

@@ -246,7 +246,9 @@ mod tests {
     #[test]
     fn the_judge_sees_what_is_there() {
         let servers = crate::servers::Servers::default();
-        let lodging = crate::servers::Lodging::take(&servers, &crate::servers::Need::Databases).expect("PostgreSQL");
+        let need = crate::servers::Need::Databases;
+        let stack = crate::setting::Stack::Postgres;
+        let lodging = crate::servers::Lodging::take(&servers, &need, stack).expect("PostgreSQL");
         let (port, name) = (lodging.server.postgres().port(), lodging.target.clone());
         let database = crate::database::Database::Server { port, name };
         let subject = Subject { workflow: "orders".into(), shape: Shape::Append };

@@ -136,6 +136,21 @@ workflows:
         });
     }
 
+    /// A transaction with a view of the database that stays open until it is dropped.
+    pub(crate) fn open_transaction(&self) -> impl Sized + use<> {
+        let url = self.server.with_database(&self.database);
+        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
+        let runtime = runtime.expect("a runtime");
+        let session = runtime.block_on(async move {
+            let limits = Limits { idle_in_transaction: std::time::Duration::from_secs(120), ..Limits::default() };
+            let session = Session::connect(&url, &limits).await.expect("the test server answers");
+            let looks = "BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT count(*) FROM orders";
+            session.client().batch_execute(looks).await.expect("the statements are right");
+            session
+        });
+        (session, runtime)
+    }
+
     /// Rows of table `orders`.
     pub(crate) fn rows(&self) -> u64 {
         self.ask("SELECT count(*) FROM orders").parse().expect("a number")
