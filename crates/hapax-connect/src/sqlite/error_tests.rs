@@ -1,5 +1,7 @@
 use hapax_engine::sink::Reaction;
 
+use hapax_model::epoch::Epoch;
+
 use super::*;
 
 fn failure(code: i32) -> Error {
