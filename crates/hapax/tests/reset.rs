@@ -48,6 +48,7 @@ fn a_workflow_goes_over_to_exactly_once() {
         let position = world.status()[0]["progress"]["position"].as_str().expect("a position").to_owned();
         world.configure("orders", "onConflict: append", "guarantee: exactly-once");
         if moves {
+            world.hapax(&["run", "--once"]).exits(5).says(&["HX5021", "hapax reset orders --to", &position]);
             world.hapax(&["reset", "orders", "--to", &position, "--yes"]).exits(0).says(&["no progress yet"]);
         }
         world.append("orders.jsonl", orders(6..=7));

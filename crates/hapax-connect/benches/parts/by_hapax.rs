@@ -30,6 +30,8 @@ pub(crate) struct Deliveries {
     events: u64,
     by: By,
     meters: Vec<Arc<Meter>>,
+    /// Last: the state store's file is closed before.
+    _folder: tempfile::TempDir,
 }
 
 /// What a delivery into this table is told.
@@ -56,8 +58,9 @@ impl Deliveries {
         // Every run is a delivery of its own: what another left behind is not its progress.
         let run = RUNS.fetch_add(1, Ordering::Relaxed);
         let config = config(url, table, mode);
-        let folder = tempfile::tempdir().expect("a folder").keep();
-        let state = SqliteState::open(&folder.join("state.db"), Duration::from_secs(5)).await.expect("a state store");
+        let folder = tempfile::tempdir().expect("a folder");
+        let state =
+            SqliteState::open(&folder.path().join("state.db"), Duration::from_secs(5)).await.expect("a state store");
         let of_lane = |number: u64| {
             let mut settings = Settings { keyer: keyer(mode), ..settings::keyed_by("order_id") };
             settings.epoch.max_events = PER_COMMIT as u64;
@@ -67,7 +70,16 @@ impl Deliveries {
             settings
         };
         let meters = (0..lanes).map(|_| Arc::new(Meter::default())).collect();
-        Self { pool: config.pool(), config, state, settings: (0..lanes).map(of_lane).collect(), events, by, meters }
+        Self {
+            pool: config.pool(),
+            config,
+            state,
+            settings: (0..lanes).map(of_lane).collect(),
+            events,
+            by,
+            meters,
+            _folder: folder,
+        }
     }
 
     /// The meters of the deliveries, readable while they run.

@@ -67,11 +67,25 @@ impl fmt::Display for Place {
 impl Place {
     /// The database that holds this delivery's progress and letters; none if there is no state store to hold them.
     pub(crate) fn of_part(part: &Part<'_>, config: &Config) -> Option<Self> {
-        match (part.table().progress, &part.sink.target) {
-            (ProgressPlace::State, _) => Self::of_state(config),
-            (ProgressPlace::Sink, Target::Sqlite(sqlite)) => Some(Self::Sqlite(sqlite.path.clone())),
+        match part.table().progress {
+            ProgressPlace::State => Self::of_state(config),
+            ProgressPlace::Sink => Some(Self::of_target(part)),
+        }
+    }
+
+    /// The database that would hold them if `progress` said the other word.
+    pub(crate) fn elsewhere(part: &Part<'_>, config: &Config) -> Option<Self> {
+        match part.table().progress {
+            ProgressPlace::State => Some(Self::of_target(part)),
+            ProgressPlace::Sink => Self::of_state(config),
+        }
+    }
+
+    fn of_target(part: &Part<'_>) -> Self {
+        match &part.sink.target {
+            Target::Sqlite(sqlite) => Self::Sqlite(sqlite.path.clone()),
             #[cfg(feature = "postgres")]
-            (ProgressPlace::Sink, Target::Postgres(postgres)) => Some(Self::Postgres(postgres.url.clone())),
+            Target::Postgres(postgres) => Self::Postgres(postgres.url.clone()),
         }
     }
 

@@ -372,7 +372,7 @@ async fn lanes_take_turns_with_a_small_budget() {
         (world, deliver(delivery, control))
     };
     let ((one, first), (other, second)) = (lane("one"), lane("other"));
-    let ends = tokio::time::timeout(Duration::from_secs(60), async { tokio::join!(first, second) }).await;
+    let ends = tokio::time::timeout(Duration::from_secs(60), Box::pin(async { tokio::join!(first, second) })).await;
     assert_eq!(ends.expect("nobody waits for ever"), (DeliveryEnd::Finished, DeliveryEnd::Finished));
     assert_eq!((&one.lock().rows, &other.lock().rows), (&lines, &lines));
     assert_eq!(memory.used(), 0);

@@ -11,7 +11,7 @@ use hapax_engine::state::{DeliveryNote, StateStore as _};
 use hapax_model::audit::Audit;
 use hapax_model::position::DeliveryId;
 
-use crate::assemble::{AnyBooks, AnyState, How, Part, lanes};
+use crate::assemble::{AnyBooks, AnyState, How, Part, Place, lanes};
 use crate::config::Config;
 use crate::exit::Failure;
 
@@ -78,6 +78,7 @@ impl Start {
         let audit = part.audit(Some(&live));
         may_start(&audit)?;
         self.refuse_other_lanes(part).await?;
+        self.refuse_moved_progress(part).await?;
         if part.lane == 0 {
             audit.warnings.iter().for_each(|warning| tracing::warn!(workflow = part.workflow.id, "{warning}"));
         }
@@ -106,6 +107,29 @@ impl Start {
             }
             Some(_) | None => Ok(()),
         }
+    }
+
+    /// A delivery whose progress was kept in the other place would begin again from its beginning.
+    async fn refuse_moved_progress(&self, part: &Part<'_>) -> Result<(), Failure> {
+        let (here, elsewhere) = (Place::of_part(part, &self.config), Place::elsewhere(part, &self.config));
+        let Some(elsewhere) = elsewhere.filter(|place| here.as_ref() != Some(place)) else { return Ok(()) };
+        // If the other place does not answer there is nothing to learn from it, and it is not needed.
+        let Ok(Some(mut books)) = AnyBooks::open(&elsewhere).await else { return Ok(()) };
+        let Ok(stored) = books.deliveries().await else { return Ok(()) };
+        let Some(there) = stored.into_iter().find(|found| found.id == self.id) else { return Ok(()) };
+        if let Some(mut books) = AnyBooks::of_part(part, &self.config).await?
+            && books.deliveries().await?.iter().any(|found| found.id == self.id)
+        {
+            return Ok(());
+        }
+        let (workflow, position) = (&self.id.workflow, &there.progress.bookmark.position);
+        let message = format!(
+            "{} has no progress where `progress` now says, but {elsewhere} holds some, up to position {position}: all of it \
+             would be delivered again. Write `progress` as it was; or go on from there with `hapax reset {workflow} --to \
+             {position}`; or, if everything is to be delivered again, run `hapax reset {workflow} --accept`",
+            self.id
+        );
+        Err(Failure::new("HX5021", message).with_exit(5))
     }
 
     async fn note_refusal(&self, stop: &Stop) {
