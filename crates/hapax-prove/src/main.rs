@@ -113,6 +113,10 @@ fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
         postgres: environment.servers.version(),
     };
     write_report(arguments, &report)?;
+    if arguments.dir.is_none() {
+        // Fails if cells were kept in it, as it should.
+        drop(std::fs::remove_dir(&environment.base));
+    }
     Ok(if report.holds() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
