@@ -41,6 +41,29 @@ fn a_stopped_delivery_says_why() {
     assert_eq!(number(&world.status()[0]["exitCode"]), 3);
 }
 
+/// Goal: a delivery that waits for its target says so to whoever asks, for what and whose turn it is, and takes it back
+/// when it goes on. Method: another program holds the file's lock for a while.
+#[test]
+fn a_delivery_that_waits_says_for_what() {
+    let world = World::shop("busyTimeout: 50ms", "guarantee: exactly-once, deduplication: { keyFields: [id] }");
+    world.write("hapax.yaml", world.read("hapax.yaml").replace("giveUpAfter: 300ms", "giveUpAfter: 1m"));
+    world.write("orders.jsonl", orders(1..=3));
+    let worker = world.start("worker.log", &["run"]);
+    until("the rows are there", || world.rows() == 3);
+    let holder = world.database("shop.db");
+    holder.execute_batch("BEGIN IMMEDIATE").expect("the lock");
+    world.append("orders.jsonl", orders(4..=5));
+    until("it says that it waits", || world.status()[0]["state"] == "waiting");
+    world.hapax(&["status"]).exits(0).says(&["waiting", "HX4003", "locked by"]);
+    world.hapax(&["stuck"]).exits(1).says(&["HX4003", "locked by"]);
+    holder.execute_batch("ROLLBACK").expect("the lock is free");
+    until("it goes on", || world.rows() == 5);
+    until("it says so", || world.status()[0]["state"] == "running");
+    worker.terminate();
+    worker.ends().exits(0);
+    world.accounts_for(5, 0);
+}
+
 /// Goal: only the chosen workflow is shown, and one that does not exist is an error.
 #[test]
 fn only_the_chosen_workflow_is_shown() {

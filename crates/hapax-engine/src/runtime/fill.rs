@@ -434,9 +434,11 @@ pub(super) async fn run_both<S: Source, K: TransactionalSink, T: StateStore + Cl
     let (give_back, used) = mpsc::channel(1);
     let news = committer.news();
     let rests = filler.rests.subscribe();
+    let meter = Arc::clone(&filler.control.meter);
     let committing = tokio::spawn(committer.run(from, give_back));
     let ending = tokio::select! {
         never = lease.note_rests(rests) => match never {},
+        never = lease.note_troubles(&meter) => match never {},
         ending = filler.run(to, news, used) => ending,
         () = lease.lost() => Ending::Failed(Stop::new(4, "HX4009", "another worker took the lease of this delivery over")),
     };

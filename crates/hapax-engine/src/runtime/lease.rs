@@ -7,9 +7,9 @@ use std::time::Duration;
 
 use tokio::sync::{Notify, watch};
 
-use super::meter::TakenBy;
+use super::meter::{Meter, TakenBy};
 use super::{Control, Settings, Stop, note, sleep_or_stop, stopping};
-use crate::state::{Lease, StateError, StateStore, TakeOver};
+use crate::state::{DeliveryNote, Lease, StateError, StateStore, TakeOver};
 
 /// A lease that is renewed in the background until it is released, lost or dropped.
 pub(super) struct HeldLease<T> {
@@ -185,6 +185,33 @@ impl<T: StateStore> HeldLease<T> {
             note(&self.settings, self.state.clone().as_mut(), word, None).await;
         }
         std::future::pending().await
+    }
+
+    /// Notes what the delivery waits for, and that it waits no longer, as its meter has it once per heartbeat: a store
+    /// that is away together with the target makes nobody wait. Never ends.
+    pub(super) async fn note_troubles(&self, meter: &Meter) -> Infallible
+    where
+        T: Clone,
+    {
+        let mut noted = false;
+        loop {
+            tokio::time::sleep(self.settings.lease / 3).await;
+            let reading = meter.read();
+            let waits = reading.trouble.filter(|_| reading.state == "waiting");
+            let (word, code, message) = match waits {
+                Some(trouble) if !noted => ("waiting", Some(trouble.code.to_owned()), trouble.message),
+                None if noted && reading.state == "running" => ("running", None, String::new()),
+                Some(_) | None => continue,
+            };
+            let Some(mut store) = self.state.clone() else { continue };
+            let note = DeliveryNote { state: word.to_owned(), exit_code: None, code, message };
+            match store.note(&self.settings.id, &note).await {
+                Ok(()) => noted = word == "waiting",
+                Err(error) => {
+                    tracing::debug!(delivery = %self.settings.id, %error, "the state store did not take the note")
+                }
+            }
+        }
     }
 
     /// Asks the store whether the lease is still ours; without a store nobody else can have one.

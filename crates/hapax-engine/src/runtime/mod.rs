@@ -191,7 +191,10 @@ where
         lease::SatOut::Asked => return Turn::Ended(finish(lease, &settings, state, DeliveryEnd::Drained).await),
         lease::SatOut::Lost => return Turn::ClaimAgain(Box::new(Delivery { settings, source, sink, state })),
     }
-    let started = look::look_and_claim(&settings, &mut source, &mut sink, state.as_mut(), control).await;
+    let started = tokio::select! {
+        started = look::look_and_claim(&settings, &mut source, &mut sink, state.as_mut(), control) => started,
+        never = lease.note_troubles(&control.meter) => match never {},
+    };
     let claimed = match started {
         Ok(Some(claimed)) => claimed,
         Ok(None) => return Turn::Ended(finish(lease, &settings, state, DeliveryEnd::Drained).await),
