@@ -92,11 +92,14 @@ impl Roster {
         self.lock().iter().find(|member| member.id == *id).map(|member| Arc::clone(&member.meter))
     }
 
-    /// Notes how old the oldest view of a database is.
+    /// Notes how old the oldest view of a database is; none if that is not known now.
     #[cfg(any(feature = "postgres", test))]
-    pub(crate) fn set_snapshot_age(&self, target: &str, age: Duration) {
+    pub(crate) fn set_snapshot_age(&self, target: &str, age: Option<Duration>) {
         let mut ages = self.process.snapshots.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        ages.insert(target.to_owned(), age);
+        match age {
+            Some(age) => ages.insert(target.to_owned(), age),
+            None => ages.remove(target),
+        };
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, Vec<Member>> {

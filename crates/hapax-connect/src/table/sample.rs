@@ -1,12 +1,18 @@
-//! What the tests of all dialects share: JSON lines as a batch.
+//! What the tests of all dialects share: JSON lines as a batch; a contract, a claim, an epoch, a letter.
 
 use hapax_engine::batch::Batch;
 use hapax_engine::decode::UnknownFields;
 use hapax_engine::pipeline::{Origin, Pipeline};
+use hapax_engine::sink::{Claim, EpochRecord};
+use hapax_model::contract::{Contract, SOURCE, TARGET};
 use hapax_model::epoch::Epoch;
 use hapax_model::field::FieldPath;
 use hapax_model::key::{DedupStrategy, KeyNeed, Keyer, Uniqueness};
-use hapax_model::position::{Incarnation, Position};
+use hapax_model::ledger::Totals;
+use hapax_model::letter::{Cause, Letter, LetterBytes, Stage};
+use hapax_model::position::{Bookmark, Incarnation, Position};
+use hapax_model::progress::Progress;
+use hapax_model::rejects::{OnReject, RejectRule};
 
 /// The inputs as events with these fields, with `.id` as their key; `.op == "d"` asks for a delete.
 pub(crate) fn batch(fields: &[FieldPath], first: u64, inputs: &[&str]) -> Batch {
@@ -21,4 +27,41 @@ pub(crate) fn batch(fields: &[FieldPath], first: u64, inputs: &[&str]) -> Batch 
     }
     pipeline.process(&mut batch, 0, Epoch(1), &Incarnation::new(1, "only"));
     batch
+}
+
+pub(crate) fn contract() -> Contract {
+    Contract::default().with(SOURCE, "file:a").with(TARGET, "t")
+}
+
+pub(crate) fn take(start: u64) -> Claim {
+    Claim::Take { start: Bookmark::at("inode 7", start), contract: contract(), session: "pid 1 on here".into() }
+}
+
+/// The epoch that follows `was` and reads ten inputs.
+pub(crate) fn next(was: &Progress) -> EpochRecord {
+    let mut to = was.bookmark.clone();
+    to.position = Position::at(to.position.offset + 10);
+    EpochRecord {
+        epoch: was.epoch.next(),
+        from: was.bookmark.clone(),
+        to,
+        counts: Totals { read: 10, delivered: 8, filtered: 1, dead: 1, rows: 16 },
+        opened_at_ms: 1,
+        closed_at_ms: 2,
+        rejects: RejectRule::new(OnReject::DeadLetter, 1000),
+    }
+}
+
+pub(crate) fn letter(offset: u64, fingerprint: &str) -> Letter {
+    Letter {
+        position: Position::at(offset),
+        cause: Cause {
+            stage: Stage::Decode,
+            code: "HX2001",
+            message: format!("{fingerprint} at {offset}"),
+            fingerprint: fingerprint.into(),
+        },
+        bytes: LetterBytes::Whole(vec![0xff, 0, b'x']),
+        event_key: None,
+    }
 }

@@ -299,7 +299,7 @@ mod tests {
         let roster = Roster::new(&MemoryBudget::new(1 << 20), 1 << 20);
         let id = DeliveryId { workflow: "orders".into(), sink: "sqlite".into(), lane: "a \"b\".jsonl".into() };
         roster.add(Member { id, meter: Arc::default(), commit_timeout: Duration::from_secs(30) });
-        roster.set_snapshot_age("postgres://shop", Duration::from_millis(1500));
+        roster.set_snapshot_age("postgres://shop", Some(Duration::from_millis(1500)));
         let page = page(&roster).expect("a page");
         assert!(page.contains("hapax_oldest_snapshot_seconds{target=\"postgres://shop\"} 1.5"), "{page}");
         for Name { name, help, .. } in names::OF_DELIVERIES.iter().chain(names::OF_PROCESS) {

@@ -55,8 +55,8 @@ fn a_paused_workflow_rests_and_goes_on() {
     shop.accounts_for(5, 0);
 }
 
-/// Goal: somebody is called for a new cause of dead letters that the server found. Method: a value too long for its
-/// column, twice; one call.
+/// Goal: somebody is called for a new cause of dead letters that the server found. Method: two rows that a CHECK
+/// refuses; one call.
 #[test]
 fn a_new_cause_of_dead_letters_calls_somebody() {
     let chat = Chat::new(&[]);

@@ -23,13 +23,17 @@ pub(super) fn watch(roster: Roster) -> tokio::task::JoinHandle<()> {
     tokio::spawn(async move {
         for question in 0_u32.. {
             for pool in all_pools() {
-                let Some(oldest) = ask(&pool).await else { continue };
-                let age = oldest.as_ref().map_or(Duration::ZERO, |oldest| oldest.age);
+                let answer = ask(&pool).await;
+                // A figure that is not known is not shown: the last one would be a lie.
+                let age =
+                    answer.as_ref().ok().map(|oldest| oldest.as_ref().map_or(Duration::ZERO, |oldest| oldest.age));
                 roster.set_snapshot_age(&pool.url().target(), age);
-                if let Some(oldest) = oldest.filter(|oldest| oldest.age > TOO_OLD)
-                    && question.is_multiple_of(QUESTIONS_PER_WARNING)
-                {
-                    tracing::warn!(target_database = %pool.url(), "{oldest}");
+                match answer {
+                    Ok(Some(oldest)) if oldest.age > TOO_OLD && question.is_multiple_of(QUESTIONS_PER_WARNING) => {
+                        tracing::warn!(database = %pool.url(), "{oldest}");
+                    }
+                    Ok(_) => {}
+                    Err(why) => tracing::debug!(database = %pool.url(), why, "open transactions were not looked for"),
                 }
             }
             tokio::time::sleep(INTERVAL).await;
@@ -37,8 +41,8 @@ pub(super) fn watch(roster: Roster) -> tokio::task::JoinHandle<()> {
     })
 }
 
-/// The answer, if the database is there and gives one.
-async fn ask(pool: &Pool) -> Option<Option<OldestSnapshot>> {
-    let session = pool.take(PATIENCE).await.ok()?;
-    oldest_snapshot(&session).await.ok()
+/// The oldest one, none if there is none; why nobody can tell.
+async fn ask(pool: &Pool) -> Result<Option<OldestSnapshot>, String> {
+    let session = pool.take(PATIENCE).await.map_err(|error| error.to_string())?;
+    oldest_snapshot(&session).await.map_err(|error| error.to_string())
 }
