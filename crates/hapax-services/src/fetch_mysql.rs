@@ -22,14 +22,20 @@ pub(crate) fn fetch_mysql() -> Result<MariadbPrograms, String> {
     if let Some(programs) = unpacked(&place) {
         return Ok(programs);
     }
-    let archive = archive()?;
     let work = home.join(format!("mysql-{}", std::process::id()));
-    let outcome = fetch(&archive, &work).and_then(|()| match std::fs::rename(work.join("root"), &place) {
-        // Another process was faster: its tree is as good.
-        Err(error) if !place.exists() => Err(error.to_string()),
-        _ => unpacked(&place).ok_or_else(|| "The packages hold no server that could run here.".to_owned()),
-    });
-    drop(std::fs::remove_dir_all(&work));
+    let mut outcome = Err("apt names no archive of Debian's.".to_owned());
+    // Others may have suites of the same names: what Debian did not sign is refused.
+    for archive in archives()? {
+        outcome = fetch(&archive, &work).and_then(|()| match std::fs::rename(work.join("root"), &place) {
+            // Another process was faster: its tree is as good.
+            Err(error) if !place.exists() => Err(error.to_string()),
+            _ => unpacked(&place).ok_or_else(|| "The packages hold no server that could run here.".to_owned()),
+        });
+        drop(std::fs::remove_dir_all(&work));
+        if outcome.is_ok() {
+            break;
+        }
+    }
     outcome
 }
 
@@ -62,23 +68,26 @@ fn loader(libraries: &Path) -> Option<PathBuf> {
     })
 }
 
-/// The address of the archive that apt takes Debian's packages from.
-fn archive() -> Result<String, String> {
+/// The archives that apt takes packages of this Debian from.
+fn archives() -> Result<Vec<String>, String> {
     let system = std::fs::read_to_string("/etc/os-release").unwrap_or_default();
     if !system.lines().any(|line| line == "ID=debian") || !Path::new(KEYRING).exists() {
         return Err("It is only fetched on Debian, from Debian's own archive.".to_owned());
     }
-    let format = "$(RELEASE) $(COMPONENT) $(REPO_URI)";
-    let sources = said(Command::new("apt-get").args(["indextargets", "--format", format]))?;
-    archive_of(&sources).ok_or_else(|| "apt names no archive of Debian's.".to_owned())
+    let codename = system.lines().find_map(|line| line.strip_prefix("VERSION_CODENAME="));
+    let lists = said(Command::new("apt-get").args(["--print-uris", "update"]))?;
+    Ok(archives_of(&lists, codename.unwrap_or(SUITE).trim_matches('"')))
 }
 
-/// The first line of a suite's main part; those of updates have a dash in the suite's name.
-fn archive_of(sources: &str) -> Option<String> {
-    sources.lines().find_map(|line| match line.split_whitespace().collect::<Vec<_>>()[..] {
-        [release, "main", address] if !release.contains(['-', '/']) => Some(address.to_owned()),
-        _ => None,
-    })
+/// The addresses before `/dists/SUITE/InRelease`, for suites that are Debian itself and not its updates.
+fn archives_of(lists: &str, codename: &str) -> Vec<String> {
+    let suites = [codename, "oldstable", "stable", "testing", "unstable", SUITE];
+    let archive = |line: &str| {
+        let address = line.strip_prefix('\'')?.split('\'').next()?;
+        let (archive, suite) = address.strip_suffix("/InRelease")?.split_once("/dists/")?;
+        suites.contains(&suite).then(|| archive.to_owned())
+    };
+    lists.lines().filter_map(archive).collect()
 }
 
 /// Downloads the package with all that it depends on, as if nothing were installed, and unpacks it in `work/root`.
@@ -138,13 +147,15 @@ fn said(command: &mut Command) -> Result<String, String> {
 mod tests {
     use super::*;
 
-    /// Goal: the archive is the one that the machine uses. Method: what apt prints, with updates before the suite itself.
+    /// Goal: the archive is the one that the machine uses. Method: what apt prints, with updates and strangers.
     #[test]
     fn the_archive_is_the_one_that_apt_uses() {
-        let sources = "x-updates main mirror:/updates/\nx contrib mirror:/debian/\nx main mirror:/debian/\n";
-        assert_eq!(archive_of(sources), Some("mirror:/debian/".to_owned()));
-        assert_eq!(archive_of("x-security main mirror:/security/\n"), None);
-        assert_eq!(archive_of(""), None);
+        let lists = "'a:/security/dists/x-security/InRelease' a_InRelease 0 \n'a:/debian/dists/x/InRelease' b 0 \n\
+                     'a:/debian/dists/x-updates/InRelease' c 0 \n'a:/node/dists/nodistro/InRelease' d 0 \nwords\n";
+        assert_eq!(archives_of(lists, "x"), ["a:/debian"]);
+        assert_eq!(archives_of("'a:/debian/dists/stable/InRelease' a 0", "x"), ["a:/debian"]);
+        assert_eq!(archives_of("'a:/debian/dists/x/InRelease", "x"), ["a:/debian"]);
+        assert_eq!(archives_of("", "x"), Vec::<String>::new());
     }
 
     /// Goal: half a tree is no server. Method: a tree that fills step by step.
