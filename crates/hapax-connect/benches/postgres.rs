@@ -11,6 +11,8 @@ mod bare;
 mod by_hapax;
 #[path = "parts/cpu.rs"]
 mod cpu;
+#[path = "parts/far.rs"]
+mod far;
 #[path = "parts/keys.rs"]
 mod keys;
 #[path = "parts/orders.rs"]
