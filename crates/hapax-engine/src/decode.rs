@@ -8,7 +8,7 @@ mod flat;
 use std::borrow::Cow;
 use std::fmt;
 
-use hapax_model::field::FieldPath;
+use hapax_model::field::{FieldPath, element};
 use hapax_model::letter::{Cause, Stage};
 use serde::de::{DeserializeSeed, IgnoredAny, MapAccess, Visitor};
 use serde_json::value::RawValue;
@@ -209,6 +209,15 @@ impl<'t> Pass<'t, '_> {
             Some(level) if raw.starts_with('{') => {
                 let mut json = serde_json::Deserializer::from_str(raw);
                 ObjectSeed { level, pass: self, depth: Depth::Inner }.deserialize(&mut json).map_err(E::custom)
+            }
+            Some(level) if raw.starts_with('[') => {
+                let elements: Vec<&'t RawValue> = serde_json::from_str(raw).map_err(E::custom)?;
+                for inner in &level.names {
+                    if let Some(found) = element(&inner.name).and_then(|place| elements.get(place)) {
+                        self.take(inner, found.get())?;
+                    }
+                }
+                Ok(())
             }
             Some(_) | None => Ok(()),
         }
