@@ -3,17 +3,21 @@
 use std::process::ExitCode;
 
 use anyhow::{Context as _, Result, bail};
-use hapax_services::Postgres;
+use hapax_services::{Mariadb, Postgres};
 
 use crate::{Usage, child};
 
 /// The variable that tells tests where PostgreSQL is: the URL of a superuser.
 pub(crate) const POSTGRES: &str = "HAPAX_TEST_POSTGRES";
 
+/// The variable that tells tests where MariaDB is: the URL of `root`, who has no password, without a database.
+pub(crate) const MYSQL: &str = "HAPAX_TEST_MYSQL";
+
 /// The servers, running until this is dropped.
 #[derive(Debug)]
 pub(crate) struct Services {
     postgres: Postgres,
+    mariadb: Mariadb,
 }
 
 impl Services {
@@ -25,12 +29,18 @@ impl Services {
             .start()
             .context("the tests need PostgreSQL")?;
         println!("PostgreSQL of {} on port {}", postgres.programs().directory().display(), postgres.port());
-        Ok(Self { postgres })
+        let mariadb = Mariadb::builder()
+            .without_sync()
+            .setting("max_connections", "300")
+            .start()
+            .context("the tests need MariaDB")?;
+        println!("MariaDB, {} on port {}", mariadb.programs().server().display(), mariadb.port());
+        Ok(Self { postgres, mariadb })
     }
 
     /// What a command has to know of them.
-    pub(crate) fn environment(&self) -> [(&'static str, String); 1] {
-        [(POSTGRES, self.postgres.url("postgres"))]
+    pub(crate) fn environment(&self) -> [(&'static str, String); 2] {
+        [(POSTGRES, self.postgres.url("postgres")), (MYSQL, self.mariadb.url(""))]
     }
 }
 
@@ -65,10 +75,11 @@ mod tests {
         assert_eq!(command_of(&["--"]), None);
     }
 
-    /// Goal: a command finds the server, and its end is told on. Method: shells that look at the variable.
+    /// Goal: a command finds the servers, and its end is told on. Method: shells that look at the variables.
     #[test]
-    fn a_command_is_told_where_the_server_is() {
-        let script = "case \"$HAPAX_TEST_POSTGRES\" in postgres://postgres@127.0.0.1:*/postgres) exit 7;; esac";
+    fn a_command_is_told_where_the_servers_are() {
+        let script = "case \"$HAPAX_TEST_POSTGRES $HAPAX_TEST_MYSQL\" in \
+                      postgres://postgres@127.0.0.1:*/postgres\\ mysql://root@127.0.0.1:*) exit 7;; esac";
         let code = run(&["--", "sh", "-c", script]).map_err(|error| format!("{error:#}"));
         assert_eq!(code.map(|code| format!("{code:?}")), Ok(format!("{:?}", ExitCode::from(7))));
     }
