@@ -1,8 +1,10 @@
-use std::task::Poll;
+//! The pool, over PostgreSQL's sessions.
 
-use super::super::test_database::{TestDatabase, quick};
-use super::super::{CommitEnd, checked_commit};
-use super::*;
+use std::task::Poll;
+use std::time::Duration;
+
+use super::test_database::{TestDatabase, quick};
+use super::{CommitEnd, ConnectError, Pool, checked_commit};
 
 const SOON: Duration = Duration::from_secs(5);
 
