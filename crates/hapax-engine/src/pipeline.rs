@@ -107,13 +107,17 @@ impl Pipeline {
 
     /// Works on the inputs of `batch` from `first` on.
     pub fn process(&mut self, batch: &mut Batch, first: usize, epoch: Epoch, incarnation: &Incarnation) {
+        self.decoder.use_format(batch.inputs.format());
         if let Some(mut transformed) = self.transform.take() {
             self.process_transformed(&mut transformed, batch, first, epoch, incarnation);
             self.transform = Some(transformed);
             return;
         }
         for input in first..batch.inputs.len() {
-            if let Err(cause) = self.process_one(batch, input, epoch, incarnation) {
+            if let Err(mut cause) = self.process_one(batch, input, epoch, incarnation) {
+                if let Some(line) = batch.inputs.line(input) {
+                    cause.message = format!("line {line}: {}", cause.message);
+                }
                 batch.push_letter(input, cause, None);
             }
         }
