@@ -114,11 +114,8 @@ impl Pipeline {
             return;
         }
         for input in first..batch.inputs.len() {
-            if let Err(mut cause) = self.process_one(batch, input, epoch, incarnation) {
-                if let Some(line) = batch.inputs.line(input) {
-                    cause.message = format!("line {line}: {}", cause.message);
-                }
-                batch.push_letter(input, cause, None);
+            if let Err(cause) = self.process_one(batch, input, epoch, incarnation) {
+                push_letter(batch, input, cause);
             }
         }
     }
@@ -205,7 +202,7 @@ impl Pipeline {
                 while batch.len() > before {
                     batch.pop_event();
                 }
-                batch.push_letter(input, cause, None);
+                push_letter(batch, input, cause);
             } else if batch.len() == before {
                 batch.push_filtered();
             }
@@ -257,6 +254,14 @@ impl Pipeline {
         }
         Ok(())
     }
+}
+
+/// The cause names the line, where the source counts lines.
+fn push_letter(batch: &mut Batch, input: usize, mut cause: Cause) {
+    if let Some(line) = batch.inputs.line(input) {
+        cause.message = format!("line {line}: {}", cause.message);
+    }
+    batch.push_letter(input, cause, None);
 }
 
 /// The slot of `path`, added if no field had it yet: a key field that is also a column is read once.
