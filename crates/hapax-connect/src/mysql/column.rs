@@ -166,11 +166,9 @@ impl Kind {
             "mediumint" => int(24),
             "int" | "integer" => int(32),
             "bigint" => int(64),
-            "decimal" | "numeric" => Self::Decimal {
-                precision: small(declared.precision).unwrap_or(10),
-                scale: scale.unwrap_or(0),
-                sign,
-            },
+            "decimal" | "numeric" => {
+                Self::Decimal { precision: small(declared.precision).unwrap_or(10), scale: scale.unwrap_or(0), sign }
+            }
             "float" => Self::Float { scale, sign },
             "double" | "real" => Self::Double { scale, sign },
             "bit" => Self::Bit { bits: small(declared.precision).unwrap_or(1) },
@@ -314,7 +312,8 @@ impl LiveColumn for MysqlColumn {
     type Value<'a> = Stored<'a>;
 
     const HASH_TYPE: &'static str = "binary(16)";
-    const HASH_TYPES: &'static str = "a binary(16) (faster), a varbinary of 16 or more, or a char or varchar of 29 or more";
+    const HASH_TYPES: &'static str =
+        "a binary(16) (faster), a varbinary of 16 or more, or a char or varchar of 29 or more";
     const DELETED_TYPE: &'static str = "boolean NOT NULL DEFAULT false";
     const ANY_TYPE: &'static str = "text";
     const KEY_TYPE: &'static str = "varchar(255) CHARACTER SET utf8mb4 COLLATE utf8mb4_nopad_bin";

@@ -222,3 +222,10 @@ async fn write_letters(session: &mut Session, job: &Job, letters: Vec<Letter>) -
     let incarnation = &job.record.from.incarnation;
     letters::insert_letters(session, &job.id, job.was.generation, job.record.epoch, incarnation, &letters).await
 }
+
+#[cfg(test)]
+#[path = "change_tests.rs"]
+mod change_tests;
+#[cfg(test)]
+#[path = "commit_tests.rs"]
+mod tests;

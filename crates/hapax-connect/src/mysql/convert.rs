@@ -147,8 +147,9 @@ fn single(text: &str, scale: Option<u8>, sign: Sign) -> Result<Stored<'_>, Why> 
     rounded(text, scale, sign)?;
     let value: f32 = text.parse().map_err(|_| Why::Kind)?;
     let whole_as_written = !text.contains(['.', 'e', 'E']);
-    let exact = !whole_as_written || keeps_digits(text, value.into());
-    if value.is_finite() && exact {
+    // A whole number must be that number, in a double and in half of one.
+    let exact = || text.parse() == Ok(f64::from(value)) && keeps_digits(text, value.into());
+    if value.is_finite() && (!whole_as_written || exact()) {
         return Ok(Stored::Single(value));
     }
     Err(NOT_EXACTLY)
@@ -278,7 +279,9 @@ fn binary(kind: Kind, bytes: &[u8]) -> Result<Stored<'_>, Why> {
 /// Text no longer than declared. Spaces at the end of a `char(n)` mean nothing, so they are left out.
 fn text(kind: Kind, value: Cow<'_, [u8]>) -> Result<Stored<'_>, Why> {
     let (value, most) = match (kind, value) {
-        (Kind::Char { most }, Cow::Borrowed(bytes)) => (Cow::Borrowed(without_spaces(bytes)), Longest::Characters(most)),
+        (Kind::Char { most }, Cow::Borrowed(bytes)) => {
+            (Cow::Borrowed(without_spaces(bytes)), Longest::Characters(most))
+        }
         (Kind::Text { most }, value) => (value, most),
         (_, value) => (value, Longest::ServerJudges),
     };

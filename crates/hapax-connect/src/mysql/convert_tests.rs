@@ -63,7 +63,10 @@ fn integer_columns_take_what_is_in_their_range() {
     assert_eq!(stored(wide, FieldValue::Number("18446744073709551615")), Some(Stored::Unsigned(u64::MAX)));
     assert_eq!(stored(Kind::Bit { bits: 3 }, FieldValue::Number("7")), Some(Stored::Integer(7)));
     assert_eq!(stored(Kind::Bit { bits: 3 }, FieldValue::Number("8")), None);
-    assert_eq!(stored(Kind::Bit { bits: 64 }, FieldValue::Number("18446744073709551615")), Some(Stored::Unsigned(u64::MAX)));
+    assert_eq!(
+        stored(Kind::Bit { bits: 64 }, FieldValue::Number("18446744073709551615")),
+        Some(Stored::Unsigned(u64::MAX))
+    );
     assert_eq!(stored(Kind::Year, FieldValue::Number("2026")), Some(Stored::Integer(2026)));
     assert_eq!(stored(Kind::Year, FieldValue::Number("26")), None);
 }
@@ -206,7 +209,7 @@ async fn every_type_reads_back_as_it_was_written() {
     assert_eq!(done.dead_inputs, [0; 0], "{:?}", rig.texts(letters).await);
     for (at, (declared, json, expected)) in cases.iter().enumerate() {
         let sql = format!("SELECT c{at} FROM t WHERE c{at} IS NOT NULL");
-        assert_eq!(rig.texts(&sql).await, [expected, expected, expected], "{declared} {json}");
+        assert_eq!(rig.texts(&sql).await, [*expected; 3], "{declared} {json}");
     }
 }
 
@@ -274,5 +277,7 @@ fn a_key_takes_the_form_of_its_column() {
     ] {
         assert_eq!(column(kind).holds_hash(), fits, "{kind:?}");
     }
-    assert!(column(Kind::Binary { length: 18 }).holds_version() && !column(Kind::Binary { length: 16 }).holds_version());
+    assert!(
+        column(Kind::Binary { length: 18 }).holds_version() && !column(Kind::Binary { length: 16 }).holds_version()
+    );
 }

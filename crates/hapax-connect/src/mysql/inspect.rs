@@ -147,7 +147,9 @@ async fn read(
             let message = format!("it is {kind}; rows are delivered into tables only");
             return Err(refuse(Unfit { code: NO_PLAIN_TABLE, message }));
         }
-        Err(fault) if fault.class == FaultClass::Denied => return Err(denied(session, config, &name, &["SELECT"]).await),
+        Err(fault) if fault.class == FaultClass::Denied => {
+            return Err(denied(session, config, &name, &["SELECT"]).await);
+        }
         Err(fault) => return Err(look(config, &fault)),
     };
     check_engine(config, &table).map_err(refuse)?;
@@ -216,9 +218,8 @@ fn check_mapping(config: &MysqlSinkConfig, table: &MysqlTable, mapping: &Mapping
 /// `ON DUPLICATE KEY UPDATE` names no index: it would overwrite whatever row another one finds.
 fn check_indexes(table: &MysqlTable, mapping: &Mapping<MysqlColumn>) -> Result<(), Unfit> {
     let key: Vec<&str> = mapping.key.iter().map(|at| mapping.columns[*at].live.name.as_str()).collect();
-    let over_key = |columns: &[String]| {
-        columns.len() == key.len() && columns.iter().all(|column| key.contains(&column.as_str()))
-    };
+    let over_key =
+        |columns: &[String]| columns.len() == key.len() && columns.iter().all(|column| key.contains(&column.as_str()));
     let Some(second) = table.live.unique.iter().find(|index| !over_key(&index.columns)) else { return Ok(()) };
     let columns: Vec<&str> = second.columns.iter().map(String::as_str).collect();
     let message = format!(
@@ -290,7 +291,8 @@ async fn denied(session: &mut Session, config: &MysqlSinkConfig, name: &TableNam
 fn notes(table: &MysqlTable, number: Option<u64>) -> Vec<String> {
     let mut notes = Vec::new();
     if !table.engine.eq_ignore_ascii_case("InnoDB") {
-        notes.push(format!("its engine is {}: a row that was sent stays, whatever becomes of the others", table.engine));
+        notes
+            .push(format!("its engine is {}: a row that was sent stays, whatever becomes of the others", table.engine));
     }
     if !table.triggers.is_empty() {
         notes.push(format!(
@@ -299,9 +301,11 @@ fn notes(table: &MysqlTable, number: Option<u64>) -> Vec<String> {
         ));
     }
     for column in &table.numbered {
-        notes.push(format!("column \"{column}\" is AUTO_INCREMENT: the server numbers rows whose event has no such field"));
+        notes.push(format!(
+            "column \"{column}\" is AUTO_INCREMENT: the server numbers rows whose event has no such field"
+        ));
     }
-    if number.is_none() && table.partitioned == Partitioned::No {
+    if number.is_none() && table.engine.eq_ignore_ascii_case("InnoDB") && table.partitioned == Partitioned::No {
         notes.push(
             "the server does not tell this user the table's number (GRANT PROCESS ON *.* would), so the table is known by \
              the time when it was made, and every ALTER TABLE stops the workflow as if it were another table"
@@ -346,11 +350,7 @@ fn file_name(name: &str) -> Option<String> {
 
 /// The identity of a table: survives a rename and changes of columns that InnoDB makes in place; not a restore into
 /// another server, and not a copy under the same name.
-async fn identity(
-    session: &mut Session,
-    table: &MysqlTable,
-    number: Option<u64>,
-) -> Result<TargetIdentity, SqlFault> {
+async fn identity(session: &mut Session, table: &MysqlTable, number: Option<u64>) -> Result<TargetIdentity, SqlFault> {
     let sql = match session.server().flavour {
         Flavour::MariaDb => "SELECT @@GLOBAL.server_uid",
         Flavour::Mysql => "SELECT @@GLOBAL.server_uuid",

@@ -89,7 +89,11 @@ async fn missing_rights_are_named_with_their_cure() {
     let place = Place::new().await;
     let mut session = place.bare().await;
     let (user, database) = (format!("u{}", place.name()), place.name().to_owned());
-    run(&mut session, &format!("CREATE TABLE t (id int PRIMARY KEY, a int); CREATE TABLE other (id int); CREATE USER '{user}'@'%'")).await;
+    run(
+        &mut session,
+        &format!("CREATE TABLE t (id int PRIMARY KEY, a int); CREATE TABLE other (id int); CREATE USER '{user}'@'%'"),
+    )
+    .await;
     run(&mut session, &format!("GRANT SELECT ON `{database}`.other TO '{user}'@'%'")).await;
     let mut config = config(&place, UPDATE);
     config.url = place.url_of(&user);

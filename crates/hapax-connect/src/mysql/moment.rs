@@ -148,7 +148,8 @@ mod tests {
             assert_eq!(date(text.as_bytes()), Some(days), "{text}");
             assert_eq!(civil(days.into()), parts, "{text}");
         }
-        for text in ["1900-02-29", "2026-13-01", "2026-04-31", "0000-01-01", "0000-00-00", "2026-00-00", "20261116", ""] {
+        for text in ["1900-02-29", "2026-13-01", "2026-04-31", "0000-01-01", "0000-00-00", "2026-00-00", "20261116", ""]
+        {
             assert_eq!(date(text.as_bytes()), None, "{text}");
         }
     }

@@ -54,8 +54,11 @@ async fn a_replay_writes_and_marks_in_one() {
 #[tokio::test]
 async fn a_letter_refused_again_stays_dead_with_the_new_reason() {
     let mut rig = rig_with_letters(ConflictMode::Append).await;
-    rig.run("CREATE TRIGGER not_two BEFORE INSERT ON t FOR EACH ROW IF NEW.id = 2 THEN SIGNAL SQLSTATE '45000' \
-             SET MESSAGE_TEXT = 'not_two'; END IF").await;
+    rig.run(
+        "CREATE TRIGGER not_two BEFORE INSERT ON t FOR EACH ROW IF NEW.id = 2 THEN SIGNAL SQLSTATE '45000' \
+             SET MESSAGE_TEXT = 'not_two'; END IF",
+    )
+    .await;
     let ids = ids(&mut rig).await;
     let done = rig.sink.replay(&ids, outputs(0)).await.unwrap();
     assert_eq!((done.replayed, done.refused.len(), done.refused[0].0), (1, 1, ids[0]));

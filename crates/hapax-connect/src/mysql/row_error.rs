@@ -186,4 +186,23 @@ mod tests {
         let named = SqlFault { constraint: Some("PRIMARY".into()), ..server(1062, "23000", "Duplicate entry '7'") };
         assert_eq!(fingerprint(&named), "1062: constraint \"PRIMARY\"");
     }
+
+    /// Goal: a value that the server stores otherwise than it was sent is refused also where it only warns; other
+    /// warnings are none of ours. Method: digits that a decimal rounds away, which strict mode allows; a table that was
+    /// there already.
+    #[tokio::test]
+    async fn a_warning_about_a_changed_value_is_a_refusal() {
+        let place = super::super::sample::Place::new().await;
+        let mut session = place.bare().await;
+        for (sql, refused) in [
+            ("CREATE TABLE t (a decimal(5,2))", false),
+            ("CREATE TABLE IF NOT EXISTS t (a int)", false),
+            ("INSERT INTO t VALUES (1.005)", true),
+            ("INSERT INTO t VALUES (1.25)", false),
+        ] {
+            session.text(sql).await.unwrap();
+            let found = refuse_changed_values(&mut session, "t", During::Look).await;
+            assert_eq!(matches!(&found, Err(Fault::Row(cause)) if cause.code == VALUE), refused, "{sql}: {found:?}");
+        }
+    }
 }

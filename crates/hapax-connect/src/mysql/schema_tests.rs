@@ -89,7 +89,8 @@ async fn a_table_is_read_whatever_it_is_called() {
     assert_eq!((found.numbered, found.triggers), (vec!["c".to_owned()], vec!["no".to_owned()]));
     assert_eq!((found.engine.as_str(), found.lacks), ("InnoDB", Vec::new()));
     let before = found.version;
-    run(&mut session, &format!("INSERT INTO `{other}`.`order by` (`order by`) VALUES (1), (2)")).await;
+    run(&mut session, &format!("INSERT INTO `{other}`.`order by` (`order by`, `a``b`) VALUES (1, 'p'), (2, 'q')"))
+        .await;
     let version = table(&mut session, &format!("`{other}`.`order by`")).await.version;
     assert_eq!(version, before, "rows change no definition");
     run(&mut session, &format!("DROP DATABASE `{other}`")).await;
@@ -98,7 +99,9 @@ async fn a_table_is_read_whatever_it_is_called() {
 /// Goal: the counter is taken out of a definition, and nothing else. Method: comments and names that look like it.
 #[test]
 fn only_the_counter_is_left_out() {
-    let of = |options: &str| without_counter(&format!("CREATE TABLE `t` (\n  `a` int COMMENT ' AUTO_INCREMENT=1'\n) {options}"));
+    let of = |options: &str| {
+        without_counter(&format!("CREATE TABLE `t` (\n  `a` int COMMENT ' AUTO_INCREMENT=1'\n) {options}"))
+    };
     assert_eq!(of("ENGINE=InnoDB AUTO_INCREMENT=12 COMMENT='z'"), of("ENGINE=InnoDB COMMENT='z'"));
     assert_ne!(of("ENGINE=InnoDB AUTO_INCREMENT=1 COMMENT=' AUTO_INCREMENT=2'"), of("ENGINE=InnoDB COMMENT=' '"));
 }

@@ -153,7 +153,8 @@ impl TransactionalSink for MysqlSink {
         self.life.may_claim()?;
         self.inspected().await?;
         let mut session = self.session().await?;
-        let claiming = progress::claim_past_blockers(&self.pool, &mut session, &self.id, claim, self.config.claim_timeout);
+        let claiming =
+            progress::claim_past_blockers(&self.pool, &mut session, &self.id, claim, self.config.claim_timeout);
         let progress = Box::pin(claiming).await?;
         self.life.claimed(progress.clone())?;
         Ok(progress)

@@ -2,7 +2,6 @@ use std::time::Duration;
 
 use hapax_engine::contract::sink::{Harness, POISON, SeenRow, every_clause};
 use hapax_engine::sink::Reaction;
-use hapax_model::ledger::Totals;
 
 use super::super::config::{Deletes, UniqueKeys};
 use super::super::rig::{Rig, block_on, keyed, texts};
@@ -203,7 +202,6 @@ async fn statements_are_filled_and_the_rest_is_written_too() {
         assert_eq!(rig.texts(sums).await, ["75 75"], "{mode:?}");
     }
 }
-
 
 /// Goal: what the server fills in by itself is left to it. Method: a counter, generated columns of both kinds, a default
 /// that is an expression.

@@ -64,10 +64,7 @@ const INSERT: &str = "INSERT INTO `s`.`t``x` (`id`, `order by`, `b`) VALUES (?, 
 fn each_mode_has_its_statement() {
     let upsert = |mode| upsert(mode, NewRow::Values, 2);
     assert_eq!(upsert(ConflictMode::Append), INSERT);
-    assert_eq!(
-        upsert(ConflictMode::Ignore),
-        format!("{INSERT} ON DUPLICATE KEY UPDATE `id` = `s`.`t``x`.`id`")
-    );
+    assert_eq!(upsert(ConflictMode::Ignore), format!("{INSERT} ON DUPLICATE KEY UPDATE `id` = `s`.`t``x`.`id`"));
     assert_eq!(
         upsert(ConflictMode::Update),
         format!("{INSERT} ON DUPLICATE KEY UPDATE `order by` = VALUES(`order by`), `b` = VALUES(`b`)")
@@ -123,7 +120,8 @@ fn newer_servers_get_a_row_alias() {
 /// Goal: one row alone says by its answer whether its key was there. Method: the text for one row and for two.
 #[test]
 fn a_single_row_tells_whether_its_key_was_there() {
-    let mark = "ON DUPLICATE KEY UPDATE `id` = IF(LAST_INSERT_ID(18446744073709551615), `s`.`t``x`.`id`, `s`.`t``x`.`id`), ";
+    let mark =
+        "ON DUPLICATE KEY UPDATE `id` = IF(LAST_INSERT_ID(18446744073709551615), `s`.`t``x`.`id`, `s`.`t``x`.`id`), ";
     for mode in [ConflictMode::Ignore, ConflictMode::Update, ConflictMode::Newer] {
         assert!(upsert(mode, NewRow::Values, 1).contains(mark), "{mode:?}");
         assert!(!upsert(mode, NewRow::Values, 2).contains("LAST_INSERT_ID"), "{mode:?}");
@@ -151,7 +149,8 @@ fn deletes_and_tombstones_have_their_statements() {
          CAST(? AS DECIMAL(9,2)))"
     );
     let tombstone = text(NewRow::Values, &mapping(ConflictMode::Newer, &["id"]), RowKind::Tombstone, &[]).sql(2);
-    let head = "INSERT INTO `s`.`t``x` (`id`, `order by`, `hapax_version`, `hapax_deleted`) VALUES (?, 0, ?, 1), (?, 0, ?, 1)";
+    let head =
+        "INSERT INTO `s`.`t``x` (`id`, `order by`, `hapax_version`, `hapax_deleted`) VALUES (?, 0, ?, 1), (?, 0, ?, 1)";
     assert!(tombstone.starts_with(head), "{tombstone}");
     assert!(!tombstone.contains("`order by` = ") && tombstone.contains("`hapax_deleted` = IF("), "{tombstone}");
 }

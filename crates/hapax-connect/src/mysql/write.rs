@@ -12,7 +12,8 @@ use crate::table::tries::{Outcome, Trouble};
 
 /// Writes all rows of `order`.
 pub(super) async fn write_fast(session: &mut Session, place: &Place<'_>, order: &[usize]) -> Result<Outcome, Trouble> {
-    let mut fast = Fast { place, shapes: Shapes::default(), written: Written::default(), sent: 0, middle: order.len() / 2 };
+    let mut fast =
+        Fast { place, shapes: Shapes::default(), written: Written::default(), sent: 0, middle: order.len() / 2 };
     let mut waiting = Waiting::new(0);
     for event in order {
         // Never put together by their shape: rows are locked in the order of their keys by every lane; else two lanes
