@@ -106,9 +106,9 @@ pub enum Kind {
 }
 
 /// Its meaning depends on the server's locale, and it rounds.
-const MONEY: &str = "takes no events: money depends on the server's locale and rounds; declare it numeric";
+const MONEY: &str = "takes no events (money depends on the server's locale and rounds; declare it numeric)";
 /// Kept for the server's own tables.
-const INTERNAL: &str = "takes no events: the type is for the server's own tables; declare it text or bigint";
+const INTERNAL: &str = "takes no events (the type is for the server's own tables; declare it text or bigint)";
 
 impl Kind {
     /// What a base type means, by its number, its modifier, and what sort of type it is (`pg_type.typtype`).

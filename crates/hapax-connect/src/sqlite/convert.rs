@@ -16,7 +16,7 @@ use crate::table::column::{StoredValue, VersionBytes, Why, append_counted, appen
 use crate::table::number::{Decimal, double, integer, keeps_digits, short_integer, spelled_boolean, spelled_number};
 
 /// A value on its way into a column.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, PartialEq)]
 pub enum Stored<'a> {
     /// NULL.
     Null,
@@ -26,6 +26,8 @@ pub enum Stored<'a> {
     Real(f64),
     /// Text, in UTF-8.
     Text(&'a [u8]),
+    /// Text that is not in the event as it is stored: a string as JSON.
+    Quoted(String),
     /// Bytes.
     Blob(&'a [u8]),
     /// A key in a BLOB column.
@@ -43,6 +45,7 @@ impl Stored<'_> {
             Self::Integer(value) => ValueRef::Integer(*value),
             Self::Real(value) => ValueRef::Real(*value),
             Self::Text(value) => ValueRef::Text(value),
+            Self::Quoted(value) => ValueRef::Text(value.as_bytes()),
             Self::Blob(value) => ValueRef::Blob(value),
             Self::KeyBytes(key) => ValueRef::Blob(&key.0),
             Self::KeyText(key) => ValueRef::Text(key.as_bytes()),
@@ -186,6 +189,10 @@ fn string<'a>(column: &SqliteColumn, bytes: &'a [u8]) -> Result<Stored<'a>, Why>
         Affinity::Blob => Ok(Stored::Blob(bytes)),
         Affinity::Numeric if names(column, &["BOOL"]) && spelled_number(bytes).is_none() => {
             spelled_boolean(bytes).map(|value| Stored::Integer(value.into())).ok_or(Why::NO_BOOLEAN)
+        }
+        Affinity::Numeric if names(column, &["JSON"]) => {
+            let text = std::str::from_utf8(bytes).map_err(|_| Why::Kind)?;
+            serde_json::to_string(text).map(Stored::Quoted).map_err(|_| Why::Kind)
         }
         Affinity::Numeric if !is_number_type(column) => {
             let text = std::str::from_utf8(bytes).map_err(|_| Why::Kind)?;

@@ -86,6 +86,7 @@ fn numeric_columns_take_dates_and_decimals() {
     assert_eq!(take("BOOLEAN", FieldValue::Text("t")), Some(Stored::Integer(1)));
     assert_eq!(take("BOOLEAN", FieldValue::Text("yes")), None);
     assert_eq!(take("JSON", FieldValue::Bool(true)), Some(Stored::Text(b"true")));
+    assert_eq!(take("JSON", FieldValue::Text("12")), Some(Stored::Quoted("\"12\"".to_owned())));
     assert_eq!(take("DECIMAL(10,2)", FieldValue::Number("12.50")), Some(Stored::Real(12.5)));
     assert_eq!(take("DECIMAL(10,2)", FieldValue::Number("12.00")), Some(Stored::Integer(12)));
     assert_eq!(take("DECIMAL(30,2)", FieldValue::Number("12345678901234567.89")), None);

@@ -169,7 +169,7 @@ impl Reasons {
             Cell::Null => "NULL".to_owned(),
             Cell::Holds(text) => code(text),
             Cell::Refused { code, message, fingerprint } => {
-                let words = fingerprint.split_once(") ").map_or(fingerprint.as_str(), |(_, words)| words);
+                let words = behind_column(fingerprint);
                 let next = self.examples.len() + 1;
                 let number = *self.known.entry(format!("{code} {words}")).or_insert(next);
                 if number == next {
@@ -181,9 +181,33 @@ impl Reasons {
     }
 }
 
+/// The words behind `column "c0" (declared) `; a type may have brackets of its own.
+fn behind_column(fingerprint: &str) -> &str {
+    let Some(start) = fingerprint.strip_prefix("column ").and_then(|rest| rest.split_once(" (")) else {
+        return fingerprint;
+    };
+    let mut depth = 1;
+    let end = start.1.find(|character| {
+        depth += match character {
+            '(' => 1,
+            ')' => -1,
+            _ => 0,
+        };
+        depth == 0
+    });
+    end.map_or(fingerprint, |end| &start.1[end + 1..])
+}
+
+/// How much of a value a cell shows.
+const SHOWN: usize = 48;
+
 fn code(text: &str) -> String {
     match text {
         "" => "an empty text".to_owned(),
+        _ if text.chars().count() > SHOWN => {
+            let shown: String = text.chars().take(SHOWN).collect();
+            format!("`{}…` ({} characters)", escaped(&shown), text.chars().count())
+        }
         _ => format!("`{}`", escaped(text)),
     }
 }

@@ -44,11 +44,12 @@ pub fn double(text: &str) -> Option<f64> {
     shows(text, value, if value.is_normal() { 15 } else { 0 }).then_some(value)
 }
 
-/// The same for a float of 32 bits.
+/// The same for a float of 32 bits, which must show the number by itself: 123456.789 would come back as 123456.79.
 #[must_use]
 pub fn single(text: &str) -> Option<f32> {
     let value: f32 = text.parse().ok().filter(|value: &f32| value.is_finite())?;
-    shows(text, value.into(), if value.is_normal() { 6 } else { 0 }).then_some(value)
+    let shortest = || Decimal::parse(&format!("{value:e}")) == Decimal::parse(text);
+    (shows(text, value.into(), if value.is_normal() { 6 } else { 0 }) && shortest()).then_some(value)
 }
 
 /// Whether the value shows the digits of the number as it was written; `sure` many always survive.
@@ -180,7 +181,7 @@ mod tests {
         for text in ["0.1", "16777216", "3.4028235e38", "1e-45", "0.333333"] {
             assert_eq!(single(text), Some(text.parse().unwrap()), "{text}");
         }
-        for text in ["16777217", "3.5e38", "1.23456789", "0.30000000000000004", "1e-46", "33554433"] {
+        for text in ["16777217", "3.5e38", "1.23456789", "123456.789", "0.30000000000000004", "1e-46", "33554433"] {
             assert_eq!(single(text), None, "{text}");
         }
     }
