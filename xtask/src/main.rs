@@ -34,7 +34,8 @@ usage: cargo xtask COMMAND
                               size lists to what the tree has now; it never raises them
   bench [NAME]                all benchmarks, or the one of that name; `bench --list` names them
   prove [ARGS]                the whole crash proof; writes docs/PROOF.md. ARGS go to hapax-prove
-  services -- COMMAND…        runs COMMAND with PostgreSQL at hand: HAPAX_TEST_POSTGRES names it to tests
+  services -- COMMAND…        runs COMMAND with PostgreSQL and MariaDB at hand: HAPAX_TEST_POSTGRES and HAPAX_TEST_MYSQL
+                              name them to tests
   coverage                    how much of the specification is shown, departed from, or still to come
 
 Start with `cargo xtask test --quick`. Exit code: 0 all is well, 1 something failed, 2 wrong usage.

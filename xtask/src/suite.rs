@@ -61,6 +61,9 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode> {
         services = Some(Services::start()?);
         Ok(())
     });
+    if let Some(what) = services.as_ref().and_then(Services::left_out) {
+        phases.leave_out(&what);
+    }
     phases.run("tests", |tally| {
         let mut tests = cargo(["test", "--workspace", "--no-fail-fast"]);
         tests.envs(services.iter().flat_map(Services::environment));

@@ -35,6 +35,10 @@ pub trait LiveColumn: Debug + Clone + PartialEq + Send + Sync + 'static {
     /// The type that a suggested table gives a column of which nothing is known; may be empty.
     const ANY_TYPE: &'static str;
 
+    /// The type that a suggested table gives a key's column of which nothing is known; may be empty.
+    const KEY_TYPE: &'static str = Self::ANY_TYPE;
+    /// The type that a suggested table gives a version made from positions.
+    const POSITION_TYPE: &'static str = Self::HASH_TYPE;
     /// The type that a suggested table gives a version that an event field feeds; may be empty.
     const VERSION_TYPE: &'static str = Self::ANY_TYPE;
 

@@ -23,6 +23,7 @@ pub(crate) mod sample;
 pub mod shape;
 pub(crate) mod stored;
 pub mod tries;
+pub mod untyped;
 
 pub use column::{LiveColumn, StoredValue};
 pub use config::TableConfig;
