@@ -1,11 +1,16 @@
 //! The buffer of one epoch: source bytes in one arena, events as spans into it. No allocation per event.
 
+mod fields;
+
 use std::sync::Arc;
 
+pub use fields::{EventFields, FieldSpan, Made, TakeFields};
 use hapax_model::field::{FieldPath, FieldValue};
 use hapax_model::key::KeyHash;
 use hapax_model::letter::{Cause, Letter, LetterBytes};
 use hapax_model::position::Position;
+
+use crate::decode::csv::Format;
 
 /// How much of an oversized input a letter keeps.
 pub const LETTER_HEAD_BYTES: usize = 64 * 1024;
@@ -33,6 +38,8 @@ impl Span {
 struct InputEntry {
     position: Position,
     span: Span,
+    /// Which line of its file it begins in; 0 if nobody counted.
+    line: u64,
     oversized: Option<Box<Oversized>>,
 }
 
@@ -47,14 +54,52 @@ struct Oversized {
 pub struct Inputs {
     bytes: Vec<u8>,
     entries: Vec<InputEntry>,
+    format: Format,
 }
 
 impl Inputs {
+    /// How all inputs are written; JSON unless the source says otherwise. Set before the first is added.
+    pub fn set_format(&mut self, format: &Format) {
+        if self.format != *format {
+            self.format = format.clone();
+        }
+    }
+
+    /// How all inputs are written.
+    #[must_use]
+    pub const fn format(&self) -> &Format {
+        &self.format
+    }
+
+    /// Says in which line of its file the last input begins, counted from 1.
+    pub fn at_line(&mut self, line: u64) {
+        if let Some(entry) = self.entries.last_mut() {
+            entry.line = line;
+        }
+    }
+
+    /// In which line of its file input `index` begins, if the source has counted.
+    #[must_use]
+    pub fn line(&self, index: usize) -> Option<u64> {
+        Some(self.entries[index].line).filter(|line| *line > 0)
+    }
+
+    /// The bytes of input `index` so that they can be read again without the source: a CSV record comes with its header.
+    #[must_use]
+    pub fn standing_alone(&self, index: usize) -> Vec<u8> {
+        let mut bytes = match &self.format {
+            Format::Csv(csv) if self.entries[index].oversized.is_none() => csv.header_record(),
+            Format::Csv(_) | Format::Json => Vec::new(),
+        };
+        bytes.extend_from_slice(self.bytes(index));
+        bytes
+    }
+
     /// Adds one input.
     pub fn push(&mut self, position: Position, bytes: &[u8]) {
         let span = Span::new(self.bytes.len(), bytes.len());
         self.bytes.extend_from_slice(bytes);
-        self.entries.push(InputEntry { position, span, oversized: None });
+        self.entries.push(InputEntry { position, span, line: 0, oversized: None });
     }
 
     /// Adds one input that `write` appends to the arena: for sources that make their bytes.
@@ -62,7 +107,7 @@ impl Inputs {
         let start = self.bytes.len();
         write(&mut self.bytes);
         let span = Span::new(start, self.bytes.len() - start);
-        self.entries.push(InputEntry { position, span, oversized: None });
+        self.entries.push(InputEntry { position, span, line: 0, oversized: None });
     }
 
     /// Adds an input that is longer than `maxLine`: it becomes a dead letter with what is known of it.
@@ -109,10 +154,10 @@ impl Inputs {
         self.entries[index].oversized.as_ref().map(|o| o.length)
     }
 
-    /// The bytes of input `index` as a letter keeps them.
+    /// The bytes of input `index` as a letter keeps them: it outlives the source.
     #[must_use]
     pub fn letter_bytes(&self, index: usize) -> LetterBytes {
-        let bytes = self.bytes(index).to_vec();
+        let bytes = self.standing_alone(index);
         match &self.entries[index].oversized {
             None => LetterBytes::Whole(bytes),
             Some(cut) => LetterBytes::Cut { head: bytes, length: cut.length, sha256: cut.sha256 },
@@ -138,9 +183,12 @@ enum Cell {
     Number(Span),
     /// A string without escapes, in the input's own bytes.
     Text(Span),
-    /// A string that had escapes, in the side arena.
+    /// A string that had escapes, or that a transform made, in the side arena.
     Unescaped(Span),
     Json(Span),
+    /// What a transform made, in the side arena.
+    MadeNumber(Span),
+    MadeJson(Span),
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -321,6 +369,16 @@ impl Batch {
         EventWriter { batch: self }
     }
 
+    /// The event that was pushed last, to be gone on with.
+    ///
+    /// # Panics
+    /// If there is none.
+    #[inline]
+    pub(crate) fn last_event(&mut self) -> EventWriter<'_> {
+        assert!(!self.events.is_empty(), "an event was pushed");
+        EventWriter { batch: self }
+    }
+
     /// Takes the last event back: its input died or was filtered after all.
     pub fn pop_event(&mut self) {
         let popped = self.events.pop();
@@ -349,6 +407,8 @@ impl Batch {
             Cell::Text(span) => FieldValue::Text(self.text(span)),
             Cell::Json(span) => FieldValue::Json(self.text(span)),
             Cell::Unescaped(span) => FieldValue::Text(&self.unescaped[span.range()]),
+            Cell::MadeNumber(span) => FieldValue::Number(&self.unescaped[span.range()]),
+            Cell::MadeJson(span) => FieldValue::Json(&self.unescaped[span.range()]),
         }
     }
 
@@ -367,74 +427,6 @@ fn letter_bytes(letter: &Letter) -> usize {
 #[derive(Debug)]
 pub struct EventWriter<'a> {
     batch: &'a mut Batch,
-}
-
-/// A field on its way into a batch: spans are byte ranges within the event's own input.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum FieldSpan {
-    /// `null`.
-    Null,
-    /// `true` or `false`.
-    Bool(bool),
-    /// A number's text.
-    Number(std::ops::Range<usize>),
-    /// A string without escapes.
-    Text(std::ops::Range<usize>),
-    /// A string that had escapes.
-    Unescaped(String),
-    /// An array or object.
-    Json(std::ops::Range<usize>),
-}
-
-/// Takes the fields of one event as a decoder finds them.
-pub trait TakeFields {
-    /// The next field, in the order of the text; a later one for the same slot counts.
-    fn take(&mut self, slot: usize, field: FieldSpan);
-
-    /// The event is read again from its beginning.
-    fn start_again(&mut self);
-}
-
-impl TakeFields for Vec<(usize, FieldSpan)> {
-    fn take(&mut self, slot: usize, field: FieldSpan) {
-        self.push((slot, field));
-    }
-
-    fn start_again(&mut self) {
-        self.clear();
-    }
-}
-
-/// The fields of the event that was pushed last.
-#[derive(Debug)]
-pub struct EventFields<'a> {
-    /// Where the event's input begins.
-    base: usize,
-    cells: &'a mut [Cell],
-    unescaped: &'a mut String,
-}
-
-impl TakeFields for EventFields<'_> {
-    #[inline]
-    fn take(&mut self, slot: usize, field: FieldSpan) {
-        let shift = |range: std::ops::Range<usize>| Span::new(self.base + range.start, range.len());
-        self.cells[slot] = match field {
-            FieldSpan::Null => Cell::Null,
-            FieldSpan::Bool(value) => Cell::Bool(value),
-            FieldSpan::Number(range) => Cell::Number(shift(range)),
-            FieldSpan::Text(range) => Cell::Text(shift(range)),
-            FieldSpan::Json(range) => Cell::Json(shift(range)),
-            FieldSpan::Unescaped(text) => {
-                let start = self.unescaped.len();
-                self.unescaped.push_str(&text);
-                Cell::Unescaped(Span::new(start, text.len()))
-            }
-        };
-    }
-
-    fn start_again(&mut self) {
-        self.cells.fill(Cell::Absent);
-    }
 }
 
 impl EventWriter<'_> {
@@ -522,6 +514,19 @@ impl<'a> OutputEvent<'a> {
         self.entry().event_key
     }
 
+    /// How its input was written.
+    #[must_use]
+    pub const fn format(&self) -> &'a Format {
+        self.batch.inputs.format()
+    }
+
+    /// Whether its fields are texts that stand for values of any type, as in CSV: a column reads them by its own type.
+    #[must_use]
+    #[inline]
+    pub const fn is_untyped(&self) -> bool {
+        matches!(self.batch.inputs.format, Format::Csv(_))
+    }
+
     /// Which field is in which slot.
     #[must_use]
     pub const fn layout(&self) -> &'a Layout {
@@ -546,6 +551,7 @@ impl<'a> OutputEvent<'a> {
     #[inline(always)]
     pub fn field_bytes(&self, slot: usize) -> FieldBytes<'a> {
         let bytes = |span: Span| &self.batch.inputs.bytes[span.range()];
+        let made = |span: Span| &self.batch.unescaped.as_bytes()[span.range()];
         match self.cell(slot) {
             Cell::Absent => FieldBytes::Absent,
             Cell::Null => FieldBytes::Null,
@@ -553,7 +559,9 @@ impl<'a> OutputEvent<'a> {
             Cell::Number(span) => FieldBytes::Number(bytes(span)),
             Cell::Text(span) => FieldBytes::Text(bytes(span)),
             Cell::Json(span) => FieldBytes::Json(bytes(span)),
-            Cell::Unescaped(span) => FieldBytes::Text(&self.batch.unescaped.as_bytes()[span.range()]),
+            Cell::Unescaped(span) => FieldBytes::Text(made(span)),
+            Cell::MadeNumber(span) => FieldBytes::Number(made(span)),
+            Cell::MadeJson(span) => FieldBytes::Json(made(span)),
         }
     }
 
@@ -562,7 +570,7 @@ impl<'a> OutputEvent<'a> {
         self.batch.cells[self.index * self.batch.width() + slot]
     }
 
-    /// The whole event as JSON text.
+    /// The whole input that the event came from, as text.
     #[must_use]
     pub fn payload(&self) -> &'a str {
         self.batch.text(self.batch.inputs.entries[self.input()].span)

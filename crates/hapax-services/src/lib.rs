@@ -9,6 +9,7 @@
 mod account;
 mod client;
 mod error;
+mod fetch_mysql;
 mod find;
 mod find_mariadb;
 mod holder;
@@ -23,7 +24,7 @@ mod scratch;
 pub use client::{Answer, Client};
 pub use error::ServiceError;
 pub use find::{Programs, find_postgres};
-pub use find_mariadb::{MariadbPrograms, find_mariadb};
+pub use find_mariadb::{MariadbPrograms, find_mariadb, find_mysql};
 pub use holder::Stop;
 pub use mariadb::{Mariadb, MariadbBuilder};
 pub use mysql_client::MysqlClient;

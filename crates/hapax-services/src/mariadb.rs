@@ -1,4 +1,5 @@
 //! A MariaDB server of one's own: a fresh data directory in a scratch directory, on a free port of loopback.
+//! MySQL's own server differs in how its first tables are made, and in a few settings.
 
 use std::fmt::Write as _;
 use std::os::unix::fs::PermissionsExt;
@@ -8,7 +9,7 @@ use std::process::{Command, Stdio};
 use crate::account::Account;
 use crate::client::Answer;
 use crate::error::{Doing, ServiceError};
-use crate::find_mariadb::{MariadbPrograms, find_mariadb};
+use crate::find_mariadb::{MariadbPrograms, find_mariadb, find_mysql};
 use crate::holder::{Holder, Stop, clean};
 use crate::launch::{PATIENCE, on_a_port, run, wait_until_it_answers};
 use crate::mysql_client::MysqlClient;
@@ -17,12 +18,16 @@ use crate::scratch::Scratch;
 
 /// What makes the tables of the database `mysql`, in this order. The help texts and the views of `sys` are left out.
 const TABLES: [&str; 3] = ["mysql_system_tables.sql", "mysql_performance_tables.sql", "mysql_system_tables_data.sql"];
-const SETTINGS: &str = "[mariadbd]\nskip-name-resolve\ncharacter-set-server = utf8mb4\n\
+/// MySQL makes its tables itself, and `root` for a socket only.
+const ROOT: &str = "CREATE USER root@'127.0.0.1' IDENTIFIED BY '';\n\
+                    GRANT ALL ON *.* TO root@'127.0.0.1' WITH GRANT OPTION;\n";
+const SETTINGS: &str = "[mysqld]\nskip-name-resolve\ncharacter-set-server = utf8mb4\n\
                         collation-server = utf8mb4_general_ci\n";
 
 /// What a server is to be like.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 pub struct MariadbBuilder {
+    product: Product,
     lines: Vec<String>,
     files: Vec<(&'static str, PathBuf)>,
     data: Option<PathBuf>,
@@ -47,7 +52,10 @@ impl MariadbBuilder {
     /// Nothing waits for the disk: a server that is killed leaves what it wrote to the system, a power cut does not.
     #[must_use]
     pub fn without_sync(self) -> Self {
-        self.line("debug-no-sync")
+        match self.product {
+            Product::Mysql => self.setting("innodb_flush_method", "nosync"),
+            Product::Mariadb | Product::Postgres => self.line("debug-no-sync"),
+        }
     }
 
     /// TLS with this certificate and key.
@@ -83,11 +91,12 @@ impl MariadbBuilder {
     /// # Errors
     /// If there is no MariaDB here, or it does not start; the message says what was tried.
     pub fn start(&self) -> Result<Mariadb, ServiceError> {
-        let programs = find_mariadb()?;
-        let account = Account::of(Product::Mariadb)?;
-        let scratch = Scratch::create(Product::Mariadb, account.as_ref())?;
+        let product = self.product;
+        let programs = if product == Product::Mysql { find_mysql() } else { find_mariadb() }?;
+        let account = Account::of(product)?;
+        let scratch = Scratch::create(product, account.as_ref())?;
         let data = self.data.clone().unwrap_or_else(|| scratch.path().join("data"));
-        let mut server = Mariadb { programs, account, scratch, data, port: 0, holder: None };
+        let mut server = Mariadb { product, programs, account, scratch, data, port: 0, holder: None };
         self.configure(&server)?;
         server.bootstrap()?;
         on_a_port(self.port, |port| {
@@ -125,6 +134,7 @@ impl MariadbBuilder {
 /// A server; dropping it stops it and removes its directory.
 #[derive(Debug)]
 pub struct Mariadb {
+    product: Product,
     programs: MariadbPrograms,
     account: Option<Account>,
     scratch: Scratch,
@@ -136,8 +146,16 @@ pub struct Mariadb {
 impl Mariadb {
     /// A server with MariaDB's own settings, without a wish.
     #[must_use]
-    pub fn builder() -> MariadbBuilder {
-        MariadbBuilder::default()
+    pub const fn builder() -> MariadbBuilder {
+        MariadbBuilder { product: Product::Mariadb, lines: Vec::new(), files: Vec::new(), data: None, port: None }
+    }
+
+    /// The same with MySQL's own server, which not every machine has: its [`MariadbBuilder::start`] may well fail.
+    #[must_use]
+    pub fn mysql() -> MariadbBuilder {
+        let builder = MariadbBuilder { product: Product::Mysql, ..Self::builder() };
+        // Its second protocol wants a port of its own, its log of changes much disk.
+        builder.line("skip-mysqlx").line("skip-log-bin").setting("secure_file_priv", "NULL")
     }
 
     /// The URL of a database, for `root`, who has no password; of the server alone if the name is empty.
@@ -252,26 +270,33 @@ impl Mariadb {
 
     /// The server's command line, without what only a server that listens needs.
     fn program(&self) -> Command {
-        let mut server = clean(self.programs.server(), self.directory(), self.account.as_ref());
-        server.arg(format!("--defaults-file={}", self.settings().display()));
+        let words = self.programs.command();
+        let mut server = clean(Path::new(&words[0]), self.directory(), self.account.as_ref());
+        let share = self.programs.share();
+        server.args(&words[1..]).arg(format!("--defaults-file={}", self.settings().display()));
         server.arg(format!("--datadir={}", self.data.display()));
-        server.arg(format!("--lc-messages-dir={}", self.programs.share().display()));
-        server.arg(format!("--character-sets-dir={}", self.programs.share().join("charsets").display()));
+        server.arg(format!("--lc-messages-dir={}", share.display()));
+        server.arg(format!("--character-sets-dir={}", share.join("charsets").display()));
         server.arg(format!("--tmpdir={}", self.directory().display()));
         server
     }
 
     /// Makes the system's tables. By the server itself: `mariadb-install-db` needs programs of further packages.
     fn bootstrap(&self) -> Result<(), ServiceError> {
+        let path = self.directory().join("tables.sql");
+        let write = |sql: &str| std::fs::write(&path, sql).doing(|| format!("write {}", path.display()));
+        let mut server = self.program();
+        if self.product == Product::Mysql {
+            write(ROOT)?;
+            return run(server.arg("--initialize-insecure").arg(format!("--init-file={}", path.display())));
+        }
         let mut sql = "CREATE DATABASE mysql;\nUSE mysql;\nSET @auth_root_socket = NULL;\n".to_owned();
         for name in TABLES {
             let path = self.programs.share().join(name);
             sql += &std::fs::read_to_string(&path).doing(|| format!("read {}", path.display()))?;
         }
-        let path = self.directory().join("tables.sql");
-        std::fs::write(&path, sql).doing(|| format!("write {}", path.display()))?;
+        write(&sql)?;
         let input = std::fs::File::open(&path).doing(|| format!("read {}", path.display()))?;
-        let mut server = self.program();
         server.args(["--bootstrap", "--silent-startup", "--log-warnings=0", "--max-allowed-packet=8M"]);
         run(server.stdin(Stdio::from(input)))
     }
@@ -287,8 +312,8 @@ impl Mariadb {
             format!("--socket={}", self.socket().display()),
             format!("--pid-file={}", self.directory().join("pid").display()),
         ]);
-        let mut holder = Holder::start(Product::Mariadb, &server, self.directory(), self.account.as_ref())?;
-        let up = wait_until_it_answers(Product::Mariadb, self.port, &self.log(), &mut holder, || self.is_ours());
+        let mut holder = Holder::start(self.product, &server, self.directory(), self.account.as_ref())?;
+        let up = wait_until_it_answers(self.product, self.port, &self.log(), &mut holder, || self.is_ours());
         self.holder = Some(holder);
         up
     }

@@ -111,3 +111,20 @@ fn a_server_that_cannot_start_says_why() {
     let text = refused.to_string();
     assert!(text.contains("no_such_setting") || text.contains("no-such-setting"), "{text}");
 }
+
+/// Goal: MySQL's own server can be had, or the message says why not. Method: start it, ask it, stop it at once.
+#[test]
+fn mysql_itself_answers_where_it_can_be_had() {
+    match Mariadb::mysql().without_sync().start() {
+        Ok(mut server) => {
+            let version = server.connect("").expect("it answers").version().to_owned();
+            assert!(!version.contains("MariaDB"), "{version}");
+            server.query("CREATE DATABASE mine; CREATE TABLE mine.kept (a int)").expect("it writes");
+            server.stop(Stop::Immediate);
+            server.start_again().expect("it starts again");
+            assert_eq!(server.query("SELECT count(*) FROM mine.kept").expect("it answers").value(), Some("0"));
+        }
+        Err(refused @ ServiceError::NotFound { .. }) => assert!(refused.to_string().contains("mysqld"), "{refused}"),
+        Err(other) => panic!("{other}"),
+    }
+}

@@ -141,7 +141,7 @@ impl MysqlClient {
 
     fn send(&mut self, body: &[u8]) -> Result<(), ServiceError> {
         let mut packets = body.chunks(PACKET_MAX).collect::<Vec<_>>();
-        if body.len() % PACKET_MAX == 0 {
+        if body.len().is_multiple_of(PACKET_MAX) {
             packets.push(&[]);
         }
         for packet in packets {

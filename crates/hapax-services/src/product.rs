@@ -7,6 +7,8 @@ pub enum Product {
     Postgres,
     /// MariaDB.
     Mariadb,
+    /// MySQL's own server.
+    Mysql,
 }
 
 impl Product {
@@ -16,6 +18,7 @@ impl Product {
         match self {
             Self::Postgres => "PostgreSQL",
             Self::Mariadb => "MariaDB",
+            Self::Mysql => "MySQL",
         }
     }
 
@@ -24,6 +27,7 @@ impl Product {
         match self {
             Self::Postgres => "postgres",
             Self::Mariadb => "mariadb",
+            Self::Mysql => "mysql",
         }
     }
 
@@ -32,6 +36,7 @@ impl Product {
         match self {
             Self::Postgres => "the programs postgres and initdb",
             Self::Mariadb => "the program mariadbd and its file mysql_system_tables.sql",
+            Self::Mysql => "the program mysqld (of MySQL, not of MariaDB)",
         }
     }
 
@@ -48,18 +53,22 @@ impl Product {
                  mariadb-server` (Fedora), `apk add mariadb` (Alpine), `brew install mariadb` (macOS); or put the \
                  directory that holds the program in the PATH"
             }
+            Self::Mysql => {
+                "`dnf install mysql-server` (Fedora), `apt-get install mysql-server-core-8.0` (Ubuntu), `brew install \
+                 mysql` (macOS); or put the directory that holds the program in the PATH"
+            }
         }
     }
 
-    /// Package managers with the arguments that install it.
-    pub(crate) const fn packages(self) -> [(&'static str, &'static [&'static str]); 3] {
+    /// Package managers with the arguments that install it; none for what is never installed.
+    pub(crate) const fn packages(self) -> &'static [(&'static str, &'static [&'static str])] {
         match self {
-            Self::Postgres => [
+            Self::Postgres => &[
                 ("apt-get", &["install", "-y", "-q", "--no-install-recommends", LOCK[0], LOCK[1], "postgresql"]),
                 ("dnf", &["install", "-y", "-q", "postgresql-server"]),
                 ("apk", &["add", "-q", "postgresql"]),
             ],
-            Self::Mariadb => [
+            Self::Mariadb => &[
                 (
                     "apt-get",
                     &["install", "-y", "-q", "--no-install-recommends", LOCK[0], LOCK[1], "mariadb-server-core"],
@@ -67,6 +76,7 @@ impl Product {
                 ("dnf", &["install", "-y", "-q", "mariadb-server"]),
                 ("apk", &["add", "-q", "mariadb"]),
             ],
+            Self::Mysql => &[],
         }
     }
 
@@ -74,7 +84,7 @@ impl Product {
     pub(crate) const fn accounts(self) -> &'static [&'static str] {
         match self {
             Self::Postgres => &["postgres", "nobody"],
-            Self::Mariadb => &["mysql", "nobody"],
+            Self::Mariadb | Self::Mysql => &["mysql", "nobody"],
         }
     }
 
@@ -82,8 +92,8 @@ impl Product {
     pub(crate) const fn signals(self) -> [&'static str; 2] {
         match self {
             Self::Postgres => ["INT", "QUIT"],
-            // It knows no quick end of its own.
-            Self::Mariadb => ["TERM", "KILL"],
+            // They know no quick end of their own.
+            Self::Mariadb | Self::Mysql => ["TERM", "KILL"],
         }
     }
 }

@@ -290,6 +290,7 @@ fn landed(found: Progress, batch: &Batch) -> Committed {
 /// The inputs of `batch`, all of them letters.
 fn letters_in_doubt(batch: &Batch) -> Batch {
     let mut letters = Batch::new(batch.layout().clone());
+    letters.inputs.set_format(batch.inputs.format());
     for input in 0..batch.inputs.len() {
         letters.inputs.push(batch.inputs.position(input), batch.inputs.bytes(input));
         let dead = batch.letters().iter().find(|(index, _)| *index == input);

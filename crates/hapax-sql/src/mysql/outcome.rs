@@ -7,6 +7,8 @@
 pub struct Outcome {
     /// The packet's count of rows.
     pub affected: u64,
+    /// The number that the server gave the row, or what `LAST_INSERT_ID(…)` was told; 0 for neither.
+    pub insert_id: u64,
     /// How many warnings `SHOW WARNINGS` would show.
     pub warnings: u16,
     /// The packet's text: `Records: 3  Duplicates: 1  Warnings: 0`; empty for an INSERT of a single row.

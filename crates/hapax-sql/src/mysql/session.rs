@@ -470,6 +470,7 @@ fn positional(values: Vec<Value>) -> Params {
 fn outcome(connection: &Conn) -> Outcome {
     Outcome {
         affected: connection.affected_rows(),
+        insert_id: connection.last_insert_id().unwrap_or_default(),
         warnings: connection.get_warnings(),
         info: connection.info().into_owned(),
     }
