@@ -1,7 +1,10 @@
 //! The buffer of one epoch: source bytes in one arena, events as spans into it. No allocation per event.
 
+mod fields;
+
 use std::sync::Arc;
 
+pub use fields::{EventFields, FieldSpan, Made, TakeFields};
 use hapax_model::field::{FieldPath, FieldValue};
 use hapax_model::key::KeyHash;
 use hapax_model::letter::{Cause, Letter, LetterBytes};
@@ -180,9 +183,12 @@ enum Cell {
     Number(Span),
     /// A string without escapes, in the input's own bytes.
     Text(Span),
-    /// A string that had escapes, in the side arena.
+    /// A string that had escapes, or that a transform made, in the side arena.
     Unescaped(Span),
     Json(Span),
+    /// What a transform made, in the side arena.
+    MadeNumber(Span),
+    MadeJson(Span),
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -363,6 +369,16 @@ impl Batch {
         EventWriter { batch: self }
     }
 
+    /// The event that was pushed last, to be gone on with.
+    ///
+    /// # Panics
+    /// If there is none.
+    #[inline]
+    pub(crate) fn last_event(&mut self) -> EventWriter<'_> {
+        assert!(!self.events.is_empty(), "an event was pushed");
+        EventWriter { batch: self }
+    }
+
     /// Takes the last event back: its input died or was filtered after all.
     pub fn pop_event(&mut self) {
         let popped = self.events.pop();
@@ -391,6 +407,8 @@ impl Batch {
             Cell::Text(span) => FieldValue::Text(self.text(span)),
             Cell::Json(span) => FieldValue::Json(self.text(span)),
             Cell::Unescaped(span) => FieldValue::Text(&self.unescaped[span.range()]),
+            Cell::MadeNumber(span) => FieldValue::Number(&self.unescaped[span.range()]),
+            Cell::MadeJson(span) => FieldValue::Json(&self.unescaped[span.range()]),
         }
     }
 
@@ -409,74 +427,6 @@ fn letter_bytes(letter: &Letter) -> usize {
 #[derive(Debug)]
 pub struct EventWriter<'a> {
     batch: &'a mut Batch,
-}
-
-/// A field on its way into a batch: spans are byte ranges within the event's own input.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum FieldSpan {
-    /// `null`.
-    Null,
-    /// `true` or `false`.
-    Bool(bool),
-    /// A number's text.
-    Number(std::ops::Range<usize>),
-    /// A string without escapes.
-    Text(std::ops::Range<usize>),
-    /// A string that had escapes.
-    Unescaped(String),
-    /// An array or object.
-    Json(std::ops::Range<usize>),
-}
-
-/// Takes the fields of one event as a decoder finds them.
-pub trait TakeFields {
-    /// The next field, in the order of the text; a later one for the same slot counts.
-    fn take(&mut self, slot: usize, field: FieldSpan);
-
-    /// The event is read again from its beginning.
-    fn start_again(&mut self);
-}
-
-impl TakeFields for Vec<(usize, FieldSpan)> {
-    fn take(&mut self, slot: usize, field: FieldSpan) {
-        self.push((slot, field));
-    }
-
-    fn start_again(&mut self) {
-        self.clear();
-    }
-}
-
-/// The fields of the event that was pushed last.
-#[derive(Debug)]
-pub struct EventFields<'a> {
-    /// Where the event's input begins.
-    base: usize,
-    cells: &'a mut [Cell],
-    unescaped: &'a mut String,
-}
-
-impl TakeFields for EventFields<'_> {
-    #[inline]
-    fn take(&mut self, slot: usize, field: FieldSpan) {
-        let shift = |range: std::ops::Range<usize>| Span::new(self.base + range.start, range.len());
-        self.cells[slot] = match field {
-            FieldSpan::Null => Cell::Null,
-            FieldSpan::Bool(value) => Cell::Bool(value),
-            FieldSpan::Number(range) => Cell::Number(shift(range)),
-            FieldSpan::Text(range) => Cell::Text(shift(range)),
-            FieldSpan::Json(range) => Cell::Json(shift(range)),
-            FieldSpan::Unescaped(text) => {
-                let start = self.unescaped.len();
-                self.unescaped.push_str(&text);
-                Cell::Unescaped(Span::new(start, text.len()))
-            }
-        };
-    }
-
-    fn start_again(&mut self) {
-        self.cells.fill(Cell::Absent);
-    }
 }
 
 impl EventWriter<'_> {
@@ -601,6 +551,7 @@ impl<'a> OutputEvent<'a> {
     #[inline(always)]
     pub fn field_bytes(&self, slot: usize) -> FieldBytes<'a> {
         let bytes = |span: Span| &self.batch.inputs.bytes[span.range()];
+        let made = |span: Span| &self.batch.unescaped.as_bytes()[span.range()];
         match self.cell(slot) {
             Cell::Absent => FieldBytes::Absent,
             Cell::Null => FieldBytes::Null,
@@ -608,7 +559,9 @@ impl<'a> OutputEvent<'a> {
             Cell::Number(span) => FieldBytes::Number(bytes(span)),
             Cell::Text(span) => FieldBytes::Text(bytes(span)),
             Cell::Json(span) => FieldBytes::Json(bytes(span)),
-            Cell::Unescaped(span) => FieldBytes::Text(&self.batch.unescaped.as_bytes()[span.range()]),
+            Cell::Unescaped(span) => FieldBytes::Text(made(span)),
+            Cell::MadeNumber(span) => FieldBytes::Number(made(span)),
+            Cell::MadeJson(span) => FieldBytes::Json(made(span)),
         }
     }
 
@@ -617,7 +570,7 @@ impl<'a> OutputEvent<'a> {
         self.batch.cells[self.index * self.batch.width() + slot]
     }
 
-    /// The whole input as text.
+    /// The whole input that the event came from, as text.
     #[must_use]
     pub fn payload(&self) -> &'a str {
         self.batch.text(self.batch.inputs.entries[self.input()].span)

@@ -5,11 +5,12 @@
 
 pub mod csv;
 mod flat;
+mod rest;
 
 use std::borrow::Cow;
 use std::fmt;
 
-use hapax_model::field::FieldPath;
+use hapax_model::field::{FieldPath, element};
 use hapax_model::letter::{Cause, Stage};
 use serde::de::{DeserializeSeed, IgnoredAny, MapAccess, Visitor};
 use serde_json::value::RawValue;
@@ -160,20 +161,31 @@ impl Decoder {
     /// The cause for which the input becomes a dead letter.
     #[inline]
     pub fn decode(&mut self, bytes: &[u8], fields: &mut impl TakeFields) -> Result<(), Cause> {
+        let sound = self.read(bytes, fields);
+        self.unknown.count();
+        sound?;
+        self.judge_passed_over()
+    }
+
+    /// [`decode`](Self::decode) without a judgement of the fields that nothing takes: a transform comes in between.
+    ///
+    /// # Errors
+    /// The cause for which the input becomes a dead letter.
+    #[inline]
+    pub(crate) fn read(&mut self, bytes: &[u8], fields: &mut impl TakeFields) -> Result<(), Cause> {
         self.unknown.begin();
         if self.records.is_some() {
             return self.read_record(bytes, fields);
         }
         let mut taker = Taker { root: &self.root, hint: 0, unknown: &mut self.unknown, fields };
-        let sound = match flat::read(bytes, &mut self.gaps, &mut taker) {
+        match flat::read(bytes, &mut self.gaps, &mut taker) {
             Ok(flat::Letters::Ascii) => Ok(()),
             Ok(flat::Letters::Others) => std::str::from_utf8(bytes).map(drop).map_err(|e| not_utf8(&e)),
             Err(flat::NotFlat) => {
                 fields.start_again();
                 self.read_carefully(bytes, fields)
             }
-        };
-        self.finish(sound)
+        }
     }
 
     fn read_record(&mut self, bytes: &[u8], fields: &mut impl TakeFields) -> Result<(), Cause> {
@@ -182,13 +194,11 @@ impl Decoder {
         let mut noted = std::mem::take(&mut unknown.noted);
         let sound = records.read(bytes, fields, &mut noted, &mut |name| fate_of(root, unknown, name));
         unknown.noted = noted;
-        self.finish(sound)
+        sound
     }
 
-    /// Counts what nothing took, and says whether that is right.
-    fn finish(&mut self, sound: Result<(), Cause>) -> Result<(), Cause> {
-        self.unknown.count();
-        sound?;
+    #[inline]
+    fn judge_passed_over(&self) -> Result<(), Cause> {
         match (self.unknown_fields, self.unknown.noted.first()) {
             (UnknownFields::Rejected, Some(at)) => Err(unknown_field(&self.unknown.names[*at].0)),
             (UnknownFields::Rejected | UnknownFields::Counted, _) => Ok(()),
@@ -253,7 +263,7 @@ struct Pass<'t, 'd> {
 impl<'t> Pass<'t, '_> {
     fn take<E: serde::de::Error>(&mut self, wanted: &Wanted, raw: &'t str) -> Result<(), E> {
         if let Some(slot) = wanted.slot {
-            let span = self.classify(raw).map_err(E::custom)?;
+            let span = classify(self.text, raw).map_err(E::custom)?;
             self.fields.take(slot, span);
         }
         match &wanted.inner {
@@ -261,24 +271,34 @@ impl<'t> Pass<'t, '_> {
                 let mut json = serde_json::Deserializer::from_str(raw);
                 ObjectSeed { level, pass: self, depth: Depth::Inner }.deserialize(&mut json).map_err(E::custom)
             }
+            Some(level) if raw.starts_with('[') => {
+                let elements: Vec<&'t RawValue> = serde_json::from_str(raw).map_err(E::custom)?;
+                for inner in &level.names {
+                    if let Some(found) = element(&inner.name).and_then(|place| elements.get(place)) {
+                        self.take(inner, found.get())?;
+                    }
+                }
+                Ok(())
+            }
             Some(_) | None => Ok(()),
         }
     }
+}
 
-    fn classify(&self, raw: &'t str) -> Result<FieldSpan, serde_json::Error> {
-        let start = raw.as_ptr() as usize - self.text.as_ptr() as usize;
-        let range = start..start + raw.len();
-        Ok(match raw.as_bytes().first() {
-            // The string was found to be sound when it was skipped over; only escapes need another look.
-            Some(b'"') if raw.as_bytes().contains(&b'\\') => FieldSpan::Unescaped(serde_json::from_str::<String>(raw)?),
-            Some(b'"') => FieldSpan::Text(range.start + 1..range.end - 1),
-            Some(b'n') => FieldSpan::Null,
-            Some(b't') => FieldSpan::Bool(true),
-            Some(b'f') => FieldSpan::Bool(false),
-            Some(b'{' | b'[') => FieldSpan::Json(range),
-            Some(_) | None => FieldSpan::Number(range),
-        })
-    }
+/// What a value is, by its first character; `raw` is a part of `text`.
+fn classify(text: &str, raw: &str) -> Result<FieldSpan, serde_json::Error> {
+    let start = raw.as_ptr() as usize - text.as_ptr() as usize;
+    let range = start..start + raw.len();
+    Ok(match raw.as_bytes().first() {
+        // The string was found to be sound when it was skipped over; only escapes need another look.
+        Some(b'"') if raw.as_bytes().contains(&b'\\') => FieldSpan::Unescaped(serde_json::from_str::<String>(raw)?),
+        Some(b'"') => FieldSpan::Text(range.start + 1..range.end - 1),
+        Some(b'n') => FieldSpan::Null,
+        Some(b't') => FieldSpan::Bool(true),
+        Some(b'f') => FieldSpan::Bool(false),
+        Some(b'{' | b'[') => FieldSpan::Json(range),
+        Some(_) | None => FieldSpan::Number(range),
+    })
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]

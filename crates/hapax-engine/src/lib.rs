@@ -1,6 +1,6 @@
 //! The delivery protocol: traits for source, sink and state store, and the runtime that drives them.
 //!
-//! A record's way is the reading order of this crate: [`source`] → [`decode`] → [`batch`] → [`sink`] → ack.
+//! A record's way is the reading order of this crate: [`source`] → [`decode`] → [`transform`] → [`batch`] → [`sink`] → ack.
 //! Knows no database, no file, no flag: those are in `hapax-connect` and in the binary.
 #![deny(missing_docs)]
 
@@ -13,6 +13,7 @@ pub mod decode;
 pub mod letters;
 pub mod memory;
 pub mod pipeline;
+pub mod pulse;
 pub mod reduce;
 pub mod rows;
 pub mod runtime;
@@ -20,3 +21,4 @@ pub mod sink;
 pub mod source;
 pub mod state;
 pub mod state_progress;
+pub mod transform;

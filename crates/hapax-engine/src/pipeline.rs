@@ -3,15 +3,20 @@
 //! Reads: inputs of a batch. Writes: events and letters of the same batch. Invariant: the same inputs give the same
 //! events and keys, however they are batched. Not here: where inputs come from, where events go.
 
+use std::sync::Arc;
+
 use hapax_model::condition::Condition;
 use hapax_model::epoch::Epoch;
+use hapax_model::fault;
 use hapax_model::field::{FieldPath, FieldValue};
 use hapax_model::key::{KeyFacts, KeyNeed, Keyer};
 use hapax_model::letter::{Cause, Stage};
-use hapax_model::position::Incarnation;
+use hapax_model::position::{Incarnation, Position};
 
-use crate::batch::{Batch, Layout, Operation};
+use crate::batch::{Batch, Layout, Operation, TakeFields as _};
 use crate::decode::{Decoder, UnknownFields};
+use crate::pulse::{Pulse, Verdict};
+use crate::transform::{MakeTransform, Others, Rest, Taken, Transform};
 
 /// Which input stream the pipeline works on: what the keys of its events depend on.
 #[derive(Debug, Clone)]
@@ -31,7 +36,24 @@ pub struct Pipeline {
     delete_when: Option<(Condition, usize)>,
     layout: Layout,
     origin: Origin,
+    unknown_fields: UnknownFields,
+    transform: Option<Box<Transformed>>,
 }
+
+/// The way through a transform.
+#[derive(Debug)]
+struct Transformed {
+    transform: Box<dyn Transform>,
+    taken: Taken,
+    rest: Rest,
+    pulse: Arc<Pulse>,
+    /// Inputs of the chunk that must not be run, and the turn of the chunk's first input.
+    set_aside: Vec<(Position, Verdict)>,
+    turn: u64,
+}
+
+/// An input's emitted events are numbered in 16 bits.
+const EMITTED_MAX: usize = 1 << 16;
 
 impl Pipeline {
     /// A pipeline whose events carry `sink_fields`, and keys by `keyer`.
@@ -50,7 +72,19 @@ impl Pipeline {
             (condition, slot)
         });
         let decoder = Decoder::new(&paths, unknown_fields);
-        Self { decoder, keyer, key_slots, delete_when, layout: Layout::new(&paths), origin }
+        let layout = Layout::new(&paths);
+        Self { decoder, keyer, key_slots, delete_when, layout, origin, unknown_fields, transform: None }
+    }
+
+    /// The same pipeline with a program between decoding and keys; what it does is shown to `pulse`.
+    #[must_use]
+    pub fn with_transform(mut self, make: &dyn MakeTransform, pulse: Arc<Pulse>) -> Self {
+        let transform = make.make(&self.layout, self.keyer.fields());
+        let wants = transform.wants();
+        self.decoder = Decoder::new(&wants.fields, self.unknown_fields);
+        let (taken, rest) = (Taken::of(wants.fields.len()), wants.rest);
+        self.transform = Some(Box::new(Transformed { transform, taken, rest, pulse, set_aside: Vec::new(), turn: 0 }));
+        self
     }
 
     /// An empty batch for this pipeline's events.
@@ -65,21 +99,23 @@ impl Pipeline {
         &self.layout
     }
 
-    /// The decoder, for its counts of unknown fields.
+    /// Names of fields that nothing takes, with how often each was seen.
     #[must_use]
-    pub const fn decoder(&self) -> &Decoder {
-        &self.decoder
+    pub fn unknown(&self) -> &[(String, u64)] {
+        self.decoder.unknown()
     }
 
     /// Works on the inputs of `batch` from `first` on.
     pub fn process(&mut self, batch: &mut Batch, first: usize, epoch: Epoch, incarnation: &Incarnation) {
         self.decoder.use_format(batch.inputs.format());
+        if let Some(mut transformed) = self.transform.take() {
+            self.process_transformed(&mut transformed, batch, first, epoch, incarnation);
+            self.transform = Some(transformed);
+            return;
+        }
         for input in first..batch.inputs.len() {
-            if let Err(mut cause) = self.process_one(batch, input, epoch, incarnation) {
-                if let Some(line) = batch.inputs.line(input) {
-                    cause.message = format!("line {line}: {}", cause.message);
-                }
-                batch.push_letter(input, cause, None);
+            if let Err(cause) = self.process_one(batch, input, epoch, incarnation) {
+                push_letter(batch, input, cause);
             }
         }
     }
@@ -94,13 +130,20 @@ impl Pipeline {
         if let Some(length) = batch.inputs.oversized_length(input) {
             return Err(too_long(length));
         }
-        let sequence = batch.len() as u64;
         let mut event = batch.push_event(input, 0, Operation::Upsert);
         let (bytes, mut fields) = event.reading();
         if let Err(cause) = self.decoder.decode(bytes, &mut fields) {
             batch.pop_event();
             return Err(cause);
         }
+        self.finish_event(batch, epoch, incarnation)
+    }
+
+    /// Says whether the last event is a delete, and keys it. An event that cannot be keyed is taken back.
+    #[inline]
+    fn finish_event(&self, batch: &mut Batch, epoch: Epoch, incarnation: &Incarnation) -> Result<(), Cause> {
+        let sequence = batch.len() as u64 - 1;
+        let mut event = batch.last_event();
         if let Some((condition, slot)) = &self.delete_when
             && condition.matches(event.view().field(*slot))
         {
@@ -140,6 +183,85 @@ impl Pipeline {
             }
         }
     }
+
+    fn process_transformed(
+        &mut self,
+        transformed: &mut Transformed,
+        batch: &mut Batch,
+        first: usize,
+        epoch: Epoch,
+        incarnation: &Incarnation,
+    ) {
+        let positions = (first..batch.inputs.len()).map(|input| batch.inputs.position(input));
+        (transformed.turn, transformed.set_aside) = transformed.pulse.begin(positions, incarnation);
+        for input in first..batch.inputs.len() {
+            let before = batch.len();
+            transformed.pulse.beat(transformed.turn);
+            transformed.turn += 1;
+            if let Err(cause) = self.transform_one(transformed, batch, input, epoch, incarnation) {
+                while batch.len() > before {
+                    batch.pop_event();
+                }
+                push_letter(batch, input, cause);
+            } else if batch.len() == before {
+                batch.push_filtered();
+            }
+        }
+        transformed.pulse.rest();
+    }
+
+    /// One input and all that comes of it, which is in one epoch because the epoch closes between inputs.
+    fn transform_one(
+        &mut self,
+        Transformed { transform, taken, rest, set_aside, .. }: &mut Transformed,
+        batch: &mut Batch,
+        input: usize,
+        epoch: Epoch,
+        incarnation: &Incarnation,
+    ) -> Result<(), Cause> {
+        if let Some(length) = batch.inputs.oversized_length(input) {
+            return Err(too_long(length));
+        }
+        let position = batch.inputs.position(input);
+        if let Some((_, verdict)) = set_aside.iter().find(|(at, _)| *at == position) {
+            return Err(verdict.cause());
+        }
+        let bytes = batch.inputs.bytes(input);
+        taken.start_again();
+        self.decoder.read(bytes, taken)?;
+        if *rest == Rest::Given {
+            taken.rest.clear();
+            self.decoder.read_rest(bytes, &mut taken.rest)?;
+        }
+        let count = transform.run(&taken.given(bytes))?;
+        if count > EMITTED_MAX {
+            return Err(too_many(count));
+        }
+        for emit in 0..count {
+            if emit == 1 {
+                fault::point("fill.input_half_emitted");
+            }
+            let mut event = batch.push_event(input, emit as u16, Operation::Upsert);
+            let (bytes, mut fields) = event.reading();
+            let given = taken.given(bytes);
+            transform.write(emit, &given, &mut fields)?;
+            if transform.others(emit) == Others::Gone {
+                self.decoder.forget_passed_over();
+            }
+            transform.left_out(emit, &given, &mut |name| self.decoder.pass_over(name));
+            self.decoder.settle_passed_over()?;
+            self.finish_event(batch, epoch, incarnation)?;
+        }
+        Ok(())
+    }
+}
+
+/// The cause names the line, where the source counts lines.
+fn push_letter(batch: &mut Batch, input: usize, mut cause: Cause) {
+    if let Some(line) = batch.inputs.line(input) {
+        cause.message = format!("line {line}: {}", cause.message);
+    }
+    batch.push_letter(input, cause, None);
 }
 
 /// The slot of `path`, added if no field had it yet: a key field that is also a column is read once.
@@ -161,3 +283,16 @@ fn too_long(length: u64) -> Cause {
         fingerprint: "longer than maxLine".into(),
     }
 }
+
+fn too_many(count: usize) -> Cause {
+    Cause {
+        stage: Stage::Transform,
+        code: "HX2104",
+        message: format!("the transform made {count} events of one input; {EMITTED_MAX} are the most"),
+        fingerprint: "too many events of one input".into(),
+    }
+}
+
+#[cfg(test)]
+#[path = "pipeline_tests.rs"]
+mod tests;

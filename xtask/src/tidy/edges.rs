@@ -39,7 +39,11 @@ pub(super) const ALLOWED: [Place; 9] = [
     Place { name: "hapax-connect", on: &["hapax-engine", "hapax-model", "hapax-sql"], kind: Kind::Library },
     Place { name: "hapax-transform", on: &["hapax-engine", "hapax-model"], kind: Kind::Library },
     Place { name: "hapax-prove", on: &["hapax-services"], kind: Kind::Program },
-    Place { name: "hapax", on: &["hapax-connect", "hapax-engine", "hapax-model", "hapax-sql", "hapax-transform"], kind: Kind::Program },
+    Place {
+        name: "hapax",
+        on: &["hapax-connect", "hapax-engine", "hapax-model", "hapax-sql", "hapax-transform"],
+        kind: Kind::Program,
+    },
     Place { name: "xtask", on: &["hapax-services"], kind: Kind::Program },
 ];
 

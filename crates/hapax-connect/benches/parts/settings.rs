@@ -33,6 +33,7 @@ pub(crate) fn keyed_by(field: &str) -> Settings {
         keyer: Keyer::new(strategy, Uniqueness::WithVersion, KeyNeed::Entity),
         delete_when: None,
         unknown_fields: UnknownFields::Counted,
+        transform: None,
     }
 }
 

@@ -218,7 +218,7 @@ impl<C: LiveColumn> Mapping<C> {
             let message = format!(
                 "onConflict is newer, but the table has no column that says which row is newer; name a versionColumn \
                  that an event field feeds, or add ours with: {}",
-                ddl::add_column::<C>(&self.table, VERSION_COLUMN, C::HASH_TYPE)
+                ddl::add_column::<C>(&self.table, VERSION_COLUMN, C::POSITION_TYPE)
             );
             return Err(unfit(NO_VERSION, message));
         };
@@ -226,7 +226,7 @@ impl<C: LiveColumn> Mapping<C> {
         if column.holds_version() {
             return Ok(at);
         }
-        let (declared, wanted) = (column.declared(), C::HASH_TYPE);
+        let (declared, wanted) = (column.declared(), C::POSITION_TYPE);
         let message = format!("column \"{VERSION_COLUMN}\" is declared {declared}; declare it {wanted}");
         Err(unfit(NO_VERSION, message))
     }

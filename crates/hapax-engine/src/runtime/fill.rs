@@ -140,8 +140,13 @@ impl<S: Source> Filler<S> {
 
     fn pipeline(&self, news: &watch::Receiver<News>) -> Pipeline {
         let origin = Origin { source: self.source.identity(), lane: self.settings.id.lane.clone() };
-        let Settings { keyer, delete_when, unknown_fields, .. } = &self.settings;
-        Pipeline::new(&news.borrow().fields, keyer.clone(), delete_when.clone(), *unknown_fields, origin)
+        let Settings { keyer, delete_when, unknown_fields, transform, .. } = &self.settings;
+        let fields = &news.borrow().fields;
+        let pipeline = Pipeline::new(fields, keyer.clone(), delete_when.clone(), *unknown_fields, origin);
+        match transform {
+            Some(transform) => pipeline.with_transform(transform.as_ref(), Arc::clone(self.control.meter.pulse())),
+            None => pipeline,
+        }
     }
 
     fn buffer(&self, pipeline: &Pipeline, used: Option<Batch>) -> Buffer {
@@ -274,7 +279,7 @@ impl<S: Source> Filler<S> {
 
     /// Names fields that no column takes, each once, and shows how often they came.
     fn name_unknown(&mut self, pipeline: &Pipeline) {
-        let unknown = pipeline.decoder().unknown();
+        let unknown = pipeline.unknown();
         if unknown.len() > self.named.len() {
             for (field, _) in unknown {
                 if self.named.insert(field.clone()) {

@@ -4,8 +4,8 @@
 //! of inputs, nothing per event. Not here: names and formats (the binary).
 
 use std::collections::VecDeque;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use hapax_model::contract::{Contract, MODE};
@@ -18,6 +18,7 @@ use hapax_model::tracker::{EpochState, EpochTransactionTracker};
 
 use super::latency::{Histogram, Recent, Spread};
 use super::{Stop, now_ms};
+use crate::pulse::Pulse;
 use crate::sink::{Committed, EpochRecord, Written};
 
 /// More causes than this are counted under the last one.
@@ -30,6 +31,7 @@ pub struct Meter {
     in_flight: AtomicU64,
     bytes_read: AtomicU64,
     turned_at_ms: AtomicU64,
+    pulse: Arc<Pulse>,
 }
 
 #[derive(Debug)]
@@ -179,11 +181,18 @@ impl Default for Meter {
             in_flight: AtomicU64::new(0),
             bytes_read: AtomicU64::new(0),
             turned_at_ms: AtomicU64::new(0),
+            pulse: Arc::default(),
         }
     }
 }
 
 impl Meter {
+    /// What its transform is doing.
+    #[must_use]
+    pub const fn pulse(&self) -> &Arc<Pulse> {
+        &self.pulse
+    }
+
     /// The counters now.
     #[must_use]
     pub fn read(&self) -> Reading {

@@ -27,6 +27,7 @@ use crate::memory::MemoryBudget;
 use crate::sink::{SinkError, TransactionalSink};
 use crate::source::{Follow, Source, StartAt};
 use crate::state::{DeliveryNote, StateStore, TakeOver};
+use crate::transform::MakeTransform;
 
 pub use latency::{BOUNDS_US, Histogram, Spread};
 pub use meter::{ClosedEarly, Meter, Reading, Repeats, TakeOvers, Trouble};
@@ -73,6 +74,8 @@ pub struct Settings {
     pub delete_when: Option<Condition>,
     /// What becomes of fields that nothing takes.
     pub unknown_fields: UnknownFields,
+    /// The program between decoding and keys, if there is one.
+    pub transform: Option<Arc<dyn MakeTransform>>,
 }
 
 /// A delivery, ready to run.

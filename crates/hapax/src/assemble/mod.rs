@@ -175,6 +175,7 @@ impl<'a> Part<'a> {
             keyer,
             delete_when: table.delete_when.clone(),
             unknown_fields: plan::unknown_fields(table),
+            transform: None,
         }
     }
 }

@@ -45,6 +45,7 @@ fn settings() -> Settings {
         keyer: Keyer::new(DedupStrategy::SourceOffset, Uniqueness::WithVersion, KeyNeed::Event),
         delete_when: None,
         unknown_fields: UnknownFields::Counted,
+        transform: None,
     }
 }
 
