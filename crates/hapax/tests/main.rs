@@ -12,6 +12,8 @@ mod follow;
 mod gone_back;
 mod guarantees;
 mod looking;
+#[cfg(feature = "mysql")]
+mod mysql;
 mod pages;
 mod pause;
 #[cfg(feature = "postgres")]

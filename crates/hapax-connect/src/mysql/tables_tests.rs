@@ -126,9 +126,10 @@ async fn newer_tables_are_refused_with_both_versions() {
 async fn a_missing_table_of_ours_is_refused() {
     let place = Place::new().await;
     let mut session = place.connect().await;
-    run(&mut session, "ALTER TABLE hapax_progress ENGINE = MyISAM").await;
+    run(&mut session, "ALTER TABLE hapax_meta ENGINE = MyISAM").await;
     let text = message(check(&mut session).await);
-    assert!(text.contains("ALTER TABLE hapax_progress ENGINE = InnoDB"), "{text}");
+    assert!(text.contains("ALTER TABLE hapax_meta ENGINE = InnoDB"), "{text}");
+    run(&mut session, "ALTER TABLE hapax_meta ENGINE = InnoDB").await;
     run(&mut session, "DROP TABLE hapax_progress").await;
     let text = message(ensure(&mut session).await);
     assert!(text.contains("hapax_progress is gone"), "{text}");
