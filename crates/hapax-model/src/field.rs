@@ -154,7 +154,8 @@ mod tests {
         }
         assert_eq!("id".parse::<FieldPath>(), Ok(FieldPath::of_name("id")));
         assert_eq!("a.\"[0]\"".parse::<FieldPath>(), "a[0]".parse());
-        for text in ["", ".", "a..b", ".\"open", ".\"a\"b", "[0]", "a[", "a[x]", "a[-1]", "a[01]", "a[0]b", "a]", "a[]"] {
+        for text in ["", ".", "a..b", ".\"open", ".\"a\"b", "[0]", "a[", "a[x]", "a[-1]", "a[01]", "a[0]b", "a]", "a[]"]
+        {
             assert!(text.parse::<FieldPath>().is_err(), "{text}");
         }
     }

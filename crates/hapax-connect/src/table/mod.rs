@@ -12,6 +12,8 @@ pub mod epoch;
 pub mod life;
 pub mod live;
 pub mod mapping;
+#[cfg(test)]
+pub(crate) mod matrix;
 pub mod number;
 pub mod read;
 pub mod replay;
@@ -21,6 +23,7 @@ pub(crate) mod sample;
 pub mod shape;
 pub(crate) mod stored;
 pub mod tries;
+pub mod untyped;
 
 pub use column::{LiveColumn, StoredValue};
 pub use config::TableConfig;

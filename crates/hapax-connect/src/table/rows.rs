@@ -15,6 +15,7 @@ use super::column::{self, LiveColumn, StoredValue as _};
 use super::config::UniqueKeys;
 use super::mapping::{FedColumn, Feed, Mapping};
 use super::shape::{AbsentSet, RowKind};
+use super::untyped;
 
 /// An event that is a delete, in a mode that has none.
 const UNWANTED_DELETE: &str = "HX2022";
@@ -119,7 +120,7 @@ impl<'a, C: LiveColumn> Rows<'a, C> {
         match column.feed {
             Feed::Field(_) => {
                 let field = self.slots[at].map_or(FieldBytes::Absent, |slot| event.field_bytes(slot));
-                column.live.field(field)
+                if event.is_untyped() { untyped::field(&column.live, field) } else { column.live.field(field) }
             }
             Feed::Key => match self.key(event) {
                 Some(key) => Ok(column.live.key(key)),

@@ -143,3 +143,7 @@ fn unseen(fault: &SqlFault) -> Blocker {
         end: BlockerEnd::Unseen(fault.to_string()),
     }
 }
+
+#[cfg(test)]
+#[path = "blockers_tests.rs"]
+mod tests;

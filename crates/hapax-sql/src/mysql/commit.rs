@@ -11,7 +11,7 @@ use super::fault::SqlFault;
 use super::session::Session;
 use super::state::Transaction;
 
-/// What is sent: who watches the wire finds it there.
+/// What is sent, alone in its packet: who watches the wire must look at the whole packet, as `READ COMMITTED` passes too.
 pub const COMMIT_MESSAGE: &str = "COMMIT";
 
 /// How a COMMIT ended.
@@ -82,3 +82,7 @@ async fn roll_back(session: &mut Session) {
         tracing::debug!(error = %fault, "no answer to ROLLBACK");
     }
 }
+
+#[cfg(test)]
+#[path = "commit_tests.rs"]
+mod tests;

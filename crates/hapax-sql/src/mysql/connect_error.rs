@@ -238,3 +238,7 @@ pub(super) fn handshake_failure(error: &Error) -> Option<&rustls::Error> {
         Error::Io(IoError::Tls(_)) | Error::Driver(_) | Error::Other(_) | Error::Server(_) | Error::Url(_) => None,
     }
 }
+
+#[cfg(test)]
+#[path = "connect_error_tests.rs"]
+mod tests;

@@ -22,7 +22,7 @@ pub struct SqlFault {
     /// The server's number, if the server spoke; none if the connection failed.
     pub number: Option<u16>,
     /// The five characters, if the server spoke.
-    pub sqlstate: Option<String>,
+    pub sqlstate: Option<Box<str>>,
     /// The server's words, or the driver's.
     pub message: String,
     /// The column that the message names.
@@ -30,7 +30,7 @@ pub struct SqlFault {
     /// The constraint or index that the message names.
     pub constraint: Option<String>,
     /// Which row of the statement the message names, counted from 1.
-    pub row: Option<u64>,
+    pub row: Option<u32>,
 }
 
 impl SqlFault {
@@ -59,7 +59,7 @@ impl SqlFault {
             class: class_of(error.code, &error.state),
             code: None,
             number: Some(error.code),
-            sqlstate: Some(error.state.clone()),
+            sqlstate: Some(error.state.as_str().into()),
             column: column(&error.message),
             constraint: constraint(error.code, &error.message),
             row: row(&error.message),
@@ -212,7 +212,7 @@ fn constraint(number: u16, message: &str) -> Option<String> {
 }
 
 /// `… at row 3`.
-fn row(message: &str) -> Option<u64> {
+fn row(message: &str) -> Option<u32> {
     message.rsplit_once(" at row ")?.1.parse().ok()
 }
 

@@ -15,6 +15,15 @@ mod state;
 mod tls;
 mod url;
 
+#[cfg(test)]
+mod pool_tests;
+#[cfg(test)]
+mod test_database;
+#[cfg(test)]
+mod test_wire;
+#[cfg(test)]
+mod tls_tests;
+
 pub use blockers::{Blocker, BlockerEnd, end_blockers};
 pub use commit::{COMMIT_MESSAGE, CommitEnd, checked_commit};
 pub use connect_error::ConnectError;

@@ -2,7 +2,7 @@
 
 /// What a statement did. With found rows, which every session asks for, `affected` counts a row that an UPDATE found
 /// and left as it was; of `INSERT … ON DUPLICATE KEY UPDATE` it counts 1 for a new row, 2 for a changed and 1 for an
-/// unchanged one, so only `records` and `duplicates` tell them apart.
+/// unchanged one: only `records` and `duplicates` tell new rows from old ones.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Outcome {
     /// The packet's count of rows.
@@ -22,7 +22,7 @@ impl Outcome {
         self.number("Records: ")
     }
 
-    /// How many of them met a row that was there, as far as it was changed by them; none for a single row.
+    /// How many of them met a row that was there, whether it was changed or not; none for a single row.
     #[must_use]
     pub fn duplicates(&self) -> Option<u64> {
         self.number("Duplicates: ")

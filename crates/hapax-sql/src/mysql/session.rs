@@ -269,6 +269,15 @@ impl Session {
         self.leave(done).map(|(rows, _)| rows)
     }
 
+    /// How long the statements from now on may wait for a lock: whole seconds, none for the session's own limit.
+    ///
+    /// # Errors
+    /// As [`text`](Self::text).
+    pub async fn wait_for_locks(&mut self, limit: Option<Duration>) -> Result<(), SqlFault> {
+        let sql = settings::lock_wait(limit.unwrap_or(self.limits.lock));
+        self.text(&sql).await.map(|_| ())
+    }
+
     /// Opens a transaction, READ COMMITTED. A server that takes no writes is told apart by the first write (1290, 1836).
     ///
     /// # Errors
@@ -476,3 +485,7 @@ fn bytes_of(value: &Value) -> usize {
         Value::Date(..) | Value::Time(..) => 15,
     }
 }
+
+#[cfg(test)]
+#[path = "session_tests.rs"]
+mod tests;

@@ -49,7 +49,6 @@ impl Limits {
 /// `ANSI_QUOTES` and the like are off: names are in backticks, texts in single quotes. STRICT_ALL_TABLES: a value that
 /// does not fit is refused, never cut.
 pub(super) fn settings(limits: &Limits, server: Server) -> String {
-    let seconds = |limit: Duration| limit.as_secs_f64().ceil().clamp(1.0, 31_536_000.0);
     let idle = seconds(limits.idle(server));
     let mut text = format!(
         "SET NAMES utf8mb4; SET SESSION lc_messages = 'en_US', sql_mode = 'STRICT_ALL_TABLES,NO_ZERO_DATE,NO_ZERO_IN_DATE,\
@@ -70,6 +69,16 @@ pub(super) fn settings(limits: &Limits, server: Server) -> String {
         text.push_str(&format!("SET SESSION idle_transaction_timeout = {}; ", seconds(limits.idle_in_transaction)));
     }
     text
+}
+
+/// How long a statement may wait for a lock, in a transaction too.
+pub(super) fn lock_wait(limit: Duration) -> String {
+    format!("SET SESSION innodb_lock_wait_timeout = {0}, lock_wait_timeout = {0}", seconds(limit))
+}
+
+/// The servers take whole seconds, at least one.
+fn seconds(limit: Duration) -> f64 {
+    limit.as_secs_f64().ceil().clamp(1.0, 31_536_000.0)
 }
 
 /// Takes the user lock that names this session as ours. It never waits: nobody else has a lock of this name.

@@ -1,10 +1,11 @@
 //! The pool, over PostgreSQL's sessions.
 
+use std::sync::{Arc, Mutex};
 use std::task::Poll;
 use std::time::Duration;
 
 use super::test_database::{TestDatabase, quick};
-use super::{CommitEnd, ConnectError, Pool, checked_commit};
+use super::{CommitEnd, Pool, checked_commit};
 
 const SOON: Duration = Duration::from_secs(5);
 
