@@ -14,6 +14,8 @@ pub mod error;
 pub mod idempotent;
 pub mod inspect;
 pub mod letters;
+#[cfg(test)]
+mod matrix_tests;
 pub mod progress;
 pub mod read;
 mod replay;

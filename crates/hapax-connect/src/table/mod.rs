@@ -12,6 +12,8 @@ pub mod epoch;
 pub mod life;
 pub mod live;
 pub mod mapping;
+#[cfg(test)]
+pub(crate) mod matrix;
 pub mod number;
 pub mod read;
 pub mod replay;
