@@ -334,6 +334,25 @@ pub async fn correct_totals(
     }
 }
 
+/// Writes another contract: the server gave the table a new number, and it is known to be the same. Inside the
+/// transaction of the epoch that goes into it.
+///
+/// # Errors
+/// What the database said.
+pub async fn set_contract(
+    session: &mut Session,
+    id: &DeliveryId,
+    epoch: Epoch,
+    contract: &Contract,
+) -> Result<(), SinkError> {
+    let sql = concat!("UPDATE hapax_progress SET contract = ? WHERE ", this_delivery!());
+    let given = values![contract.to_text(), &id.workflow, &id.sink, &id.lane];
+    match ask::execute(session, During::Epoch(epoch), sql, given).await? {
+        1 => Ok(()),
+        _ => Err(damaged(session, &format!("the progress of {id} vanished inside its own transaction"))),
+    }
+}
+
 /// The epoch's log row, last statement before COMMIT: its success shows that the transaction lives.
 ///
 /// # Errors

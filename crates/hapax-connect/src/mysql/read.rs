@@ -17,8 +17,8 @@ use hapax_sql::mysql::{FaultClass, Flavour, Row, Session, SqlFault, Value, quote
 use super::config::MysqlSinkConfig;
 use super::error::{During, connect_error, sink_error};
 use super::inspect::{self, Inspected};
-use super::now_ms;
 use super::schema::text;
+use super::{now_ms, statement};
 use crate::table::mapping::NO_TABLE;
 use crate::table::read;
 
@@ -68,16 +68,8 @@ impl MysqlRows {
         SinkError::Unfit { code: NO_TABLE, target: self.name.clone(), message: error.to_string() }
     }
 
-    /// `k = ? AND …`: the key's columns, compared with what a write would put there.
     fn by_key(&self) -> Result<String, SinkError> {
-        let mapping = &self.inspected.mapping;
-        let mut tests = Vec::with_capacity(mapping.key.len());
-        for at in &mapping.key {
-            let live = &mapping.columns[*at].live;
-            let name = quote_identifier(&live.name).map_err(|error| self.unquotable(&error))?;
-            tests.push(format!("{name} = {}", live.compared_to()));
-        }
-        Ok(tests.join(" AND "))
+        statement::by_key(&self.inspected.mapping).map_err(|error| self.unquotable(&error))
     }
 
     /// Whether a row is a tombstone.
