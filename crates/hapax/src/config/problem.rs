@@ -179,7 +179,10 @@ pub(crate) mod code {
     /// Something that a later version will have.
     pub(crate) const NOT_YET: &str = "HX1040";
     /// A kind of system that this edition was built without.
-    #[cfg_attr(all(feature = "postgres", not(test)), expect(dead_code, reason = "a whole edition never says it"))]
+    #[cfg_attr(
+        all(feature = "postgres", feature = "transform", not(test)),
+        expect(dead_code, reason = "a whole edition never says it")
+    )]
     pub(crate) const NOT_IN_EDITION: &str = "HX1300";
     /// `http.listen` is an address that other machines can reach, and there is no token.
     pub(crate) const OPEN_TO_ALL: &str = "HX1350";
