@@ -26,6 +26,8 @@ mod setup;
 mod show;
 mod status;
 mod trace;
+#[cfg(feature = "transform")]
+mod transform;
 mod two_workers;
 mod web;
 mod world;

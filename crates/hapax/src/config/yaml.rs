@@ -27,7 +27,7 @@ pub(crate) fn parse(file: &Arc<str>, text: &str, problems: &mut Problems) -> Opt
         problems.add(too_large(&Place::whole(file)));
         return None;
     }
-    let mut builder = Builder::new(file, problems);
+    let mut builder = Builder::new(file, text, problems);
     let mut parser = Parser::new_from_str(text);
     while let Some(next) = parser.next_event() {
         let taken = match next {
@@ -60,6 +60,7 @@ struct Open {
 
 struct Builder<'a> {
     file: Arc<str>,
+    text: &'a str,
     problems: &'a mut Problems,
     open: Vec<Open>,
     anchors: HashMap<usize, Node>,
@@ -69,9 +70,9 @@ struct Builder<'a> {
 }
 
 impl<'a> Builder<'a> {
-    fn new(file: &Arc<str>, problems: &'a mut Problems) -> Self {
+    fn new(file: &Arc<str>, text: &'a str, problems: &'a mut Problems) -> Self {
         let file = Arc::clone(file);
-        Self { file, problems, open: Vec::new(), anchors: HashMap::new(), aliased: 0, documents: 0, root: None }
+        Self { file, text, problems, open: Vec::new(), anchors: HashMap::new(), aliased: 0, documents: 0, root: None }
     }
 
     fn take(&mut self, event: Event<'_>, span: Span) -> Result<(), Problem> {
@@ -86,6 +87,7 @@ impl<'a> Builder<'a> {
                     _ => Data::Text(text.into_owned()),
                 };
                 self.refuse_tag(tag.as_deref(), &place)?;
+                let place = if style == ScalarStyle::Literal { self.first_line(place) } else { place };
                 self.finish(Node::new(place, data), anchor)
             }
             Event::SequenceStart(anchor, tag) => self.start(Data::List(Vec::new()), place, anchor, tag.as_deref()),
@@ -95,6 +97,13 @@ impl<'a> Builder<'a> {
                 None => Ok(()),
             },
         }
+    }
+
+    /// Where the text of a `|` block begins, which is what an error in the text counts from.
+    fn first_line(&self, header: Place) -> Place {
+        let mut below = self.text.lines().skip(header.line).filter(|line| !line.trim().is_empty());
+        let first = below.next().map(|line| line.len() - line.trim_start().len());
+        first.map_or(header.clone(), |indent| Place { line: header.line + 1, column: indent + 1, ..header })
     }
 
     fn start_document(&mut self, place: &Place) -> Result<(), Problem> {
