@@ -20,6 +20,11 @@ const LONGEST: usize = 64 * 1024;
 /// The deepest brackets of a program: the compiler follows them on its stack.
 const DEEPEST_BRACKETS: usize = 64;
 
+/// The compiler's own codes for a call that can fail and is not handled.
+const UNHANDLED: usize = 100;
+const UNHANDLED_ASSIGNMENT: usize = 103;
+const UNCHECKED_ARGUMENT: usize = 110;
+
 /// One thing that is wrong with a program.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fault {
@@ -255,6 +260,11 @@ fn fault_of(text: &str, diagnostic: &Diagnostic) -> Fault {
         | Note::SeeRepl
         | Note::SeeDocs(..) => None,
     });
+    if matches!(diagnostic.code, UNHANDLED | UNHANDLED_ASSIGNMENT | UNCHECKED_ARGUMENT) {
+        let cure = "write ! behind the function's name, and a failure makes the event a dead letter; or ?? and a value \
+                    to go on with";
+        return Fault::new(text, "HX1401", span, message, cure.into());
+    }
     let words: Vec<String> =
         context.chain(notes).map(|word| word.trim().to_owned()).filter(|w| !w.is_empty()).collect();
     let cure = if words.is_empty() { "look at the marked part of the program".to_owned() } else { words.join("; ") };

@@ -87,7 +87,10 @@ impl<'a> Builder<'a> {
                     _ => Data::Text(text.into_owned()),
                 };
                 self.refuse_tag(tag.as_deref(), &place)?;
-                let place = if style == ScalarStyle::Literal { self.first_line(place) } else { place };
+                let place = match &data {
+                    Data::Text(text) if style == ScalarStyle::Literal => self.block_place(place, text),
+                    _ => place,
+                };
                 self.finish(Node::new(place, data), anchor)
             }
             Event::SequenceStart(anchor, tag) => self.start(Data::List(Vec::new()), place, anchor, tag.as_deref()),
@@ -99,11 +102,13 @@ impl<'a> Builder<'a> {
         }
     }
 
-    /// Where the text of a `|` block begins, which is what an error in the text counts from.
-    fn first_line(&self, header: Place) -> Place {
-        let mut below = self.text.lines().skip(header.line).filter(|line| !line.trim().is_empty());
-        let first = below.next().map(|line| line.len() - line.trim_start().len());
-        first.map_or(header.clone(), |indent| Place { line: header.line + 1, column: indent + 1, ..header })
+    /// Where the text of a `|` block begins, which is what an error in the text counts from. The parser tells where its
+    /// first line that is not empty stands.
+    fn block_place(&self, place: Place, content: &str) -> Place {
+        let empty = content.len() - content.trim_start_matches('\n').len();
+        let indent = |line: &str| line.len() - line.trim_start().len();
+        let column = self.text.lines().nth(place.line - 1).map_or(place.column, |line| indent(line) + 1);
+        Place { line: place.line.saturating_sub(empty).max(1), column, ..place }
     }
 
     fn start_document(&mut self, place: &Place) -> Result<(), Problem> {
