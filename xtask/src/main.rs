@@ -26,7 +26,7 @@ Project chores.
 usage: cargo xtask COMMAND
 
   test [--quick] [--seed N]   everything that must pass: tidy rules, all tests, a slice of the crash proof (about
-                              7 minutes, chosen by the seed), the size of the embedded edition. --quick leaves the
+                              8 minutes, chosen by the seed), the size of the embedded edition. --quick leaves the
                               slice out. The seed comes from the commit unless you give one; it is printed.
   check                       format, lints (with and without fault points), documentation links, tidy rules;
                               cargo-deny and typos where they are installed

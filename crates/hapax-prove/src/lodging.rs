@@ -123,10 +123,11 @@ impl Server {
     /// # Errors
     /// If others use it, too, or it does not start.
     pub fn start_again(&mut self) -> anyhow::Result<()> {
-        Ok(match self {
+        match self {
             Self::Postgres(server) => server.own()?.start_again()?,
             Self::Mariadb(server) => server.own()?.start_again()?,
-        })
+        }
+        Ok(())
     }
 
     /// Its data directory.

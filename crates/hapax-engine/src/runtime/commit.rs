@@ -263,8 +263,11 @@ impl<K: TransactionalSink, T: StateStore> Committer<K, T> {
             return;
         }
         let aborted = tokio::time::timeout(self.settings.epoch.abort_timeout, self.sink.abort_transaction()).await;
-        if !matches!(aborted, Ok(Ok(()))) {
-            tracing::warn!(delivery = %self.settings.id, "the abort failed; the next claim cleans up");
+        let id = &self.settings.id;
+        match aborted {
+            Ok(Ok(())) => {}
+            Ok(Err(error)) => tracing::warn!(delivery = %id, %error, "the abort failed; the next claim cleans up"),
+            Err(_) => tracing::warn!(delivery = %id, "the abort took too long; the next claim cleans up"),
         }
     }
 }

@@ -271,13 +271,20 @@ impl Scenario {
 
     /// What MariaDB has no part in.
     fn is_for_mysql(self, setting: Setting) -> bool {
-        match self {
-            // Nothing of the server's own, only of Hapax's: the read-only server shows what a worker does about it.
-            Self::Failover => false,
-            // A row that is written over in place needs no room.
-            Self::DiskFull => setting.shape == Shape::Append,
-            _ => setting.shape != Shape::UpdateSlots,
-        }
+        // Replication is the server's own affair: the read-only server shows what a worker does about it. A row that is
+        // written over in place needs no room on a disk. A second unique index is refused.
+        let fits = match setting.shape {
+            Shape::Append => true,
+            Shape::UpdateSlots => false,
+            Shape::IgnoreFirst
+            | Shape::IgnoreDiffering
+            | Shape::IgnoreEvent
+            | Shape::Update
+            | Shape::UpdateJoined
+            | Shape::Newer
+            | Shape::NewerDeclared => self != Self::DiskFull,
+        };
+        fits && self != Self::Failover
     }
 
     /// With the state in a file on `first`, with both in servers on `second`.
