@@ -22,6 +22,7 @@ mod reconcile;
 mod reload;
 mod reset;
 mod run;
+mod schema_change;
 mod setup;
 mod show;
 mod status;
