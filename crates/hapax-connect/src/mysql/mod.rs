@@ -19,6 +19,7 @@ pub mod layout;
 pub mod letters;
 mod moment;
 pub mod progress;
+mod proof;
 pub mod read;
 mod replay;
 #[cfg(test)]
