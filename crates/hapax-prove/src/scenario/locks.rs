@@ -59,7 +59,7 @@ fn keys_of_next(world: &World, step: usize) -> (i64, i64) {
     let there = world.truth.contents_after(world.fed);
     let next = world.truth.inputs.iter().skip(world.fed).take(step).filter_map(|input| match &input.fate {
         Fate::Row(row) if there.contains_key(&world.truth.shape.row_name(row)) => Some(row.order_id),
-        Fate::Row(_) | Fate::Dead | Fate::Refused(_) => None,
+        Fate::Row(_) | Fate::Pair(_) | Fate::Dead | Fate::Refused(_) => None,
     });
     let keys: Vec<i64> = next.collect();
     (keys.iter().copied().min().unwrap_or_default(), keys.iter().copied().max().unwrap_or_default())

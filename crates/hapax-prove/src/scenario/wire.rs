@@ -20,8 +20,8 @@ fn watch_at(point: &Point, place: Place) -> Watch {
         (Way::Start, _) => Watch::Claim,
         (Way::Doubt, _) => Watch::Reclaim,
         (Way::Replay, _) => Watch::Replay,
-        (Way::Epoch | Way::Second | Way::Drain | Way::Reset, Place::Sink) => Watch::Epoch,
-        (Way::Epoch | Way::Second | Way::Drain | Way::Reset, Place::State) => Watch::Rows,
+        (Way::Epoch | Way::Pair | Way::Second | Way::Drain | Way::Reset, Place::Sink) => Watch::Epoch,
+        (Way::Epoch | Way::Pair | Way::Second | Way::Drain | Way::Reset, Place::State) => Watch::Rows,
     }
 }
 
