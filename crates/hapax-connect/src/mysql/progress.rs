@@ -131,13 +131,14 @@ pub async fn claim_past_blockers(
     let limit = claim_timeout.saturating_mul(3);
     let mut look_at = tokio::time::Instant::now() + claim_timeout;
     let mut blocker: Option<Holder> = None;
+    let waiting = session.connection_id();
     loop {
         let mut claiming = pin!(claim(session, id, wanted));
         let done = loop {
             match tokio::time::timeout_at(look_at, &mut claiming).await {
                 Ok(done) => break done,
                 Err(_) => {
-                    blocker = holder::end_holder(pool, id).await;
+                    blocker = holder::end_holder(pool, id, waiting).await;
                     look_at += claim_timeout;
                 }
             }

@@ -216,7 +216,11 @@ impl RowReader for MysqlRows {
         for (sql, old) in [(format!("{WHO}{waits}"), false), (format!("{WHO}{OLDEST}"), true)] {
             match self.session.rows(&sql, Vec::new()).await {
                 Ok(rows) => holds.extend(rows.iter().map(|row| hold(row, if old { Why::Old } else { Why::Waits }))),
-                Err(fault) if fault.class == FaultClass::Denied => return Ok(vec![unseen()]),
+                // What cannot be seen is no reason to call for a person: `stuck` serves as a probe.
+                Err(fault) if fault.class == FaultClass::Denied => {
+                    tracing::debug!(error = %fault, "who waits for whom is told to users with the right PROCESS only");
+                    return Ok(Vec::new());
+                }
                 Err(fault) => return Err(self.failed(&fault)),
             }
         }
@@ -250,15 +254,6 @@ fn hold(row: &Row, why: Why) -> Hold {
         id => (format!("connection {id} of \"{user}\" ({command})"), format!("end its transaction, or KILL {id}")),
     };
     Hold { who, what, since_ms: number(3).map(|seconds| now_ms().saturating_sub(seconds * 1_000)), cure }
-}
-
-fn unseen() -> Hold {
-    Hold {
-        who: "the server".to_owned(),
-        what: "does not tell this user who waits for whom".to_owned(),
-        since_ms: None,
-        cure: "GRANT PROCESS ON *.* to this user".to_owned(),
-    }
 }
 
 /// The connection, its user, what it does, and for how many seconds its transaction has been open. The server tells its
