@@ -22,10 +22,13 @@ mod reconcile;
 mod reload;
 mod reset;
 mod run;
+mod schema_change;
 mod setup;
 mod show;
 mod status;
 mod trace;
+#[cfg(feature = "transform")]
+mod transform;
 mod two_workers;
 mod web;
 mod world;

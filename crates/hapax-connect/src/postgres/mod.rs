@@ -42,6 +42,8 @@ pub mod snapshots;
 pub mod state;
 pub mod statement;
 pub mod tables;
+#[cfg(test)]
+mod values_tests;
 mod write;
 
 pub use books::PostgresBooks;

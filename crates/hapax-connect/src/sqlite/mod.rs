@@ -28,6 +28,8 @@ pub mod sink;
 pub mod state;
 pub mod statement;
 pub mod tables;
+#[cfg(test)]
+mod values_tests;
 mod write;
 
 pub use books::SqliteBooks;

@@ -19,6 +19,7 @@ use std::sync::Arc;
 
 use hapax_connect::file::{FileSource, FileSourceConfig};
 use hapax_connect::generate::{GenerateConfig, GenerateLane, GenerateSource};
+use hapax_engine::pipeline::Pipeline;
 use hapax_engine::runtime::{Delivery, Settings};
 use hapax_engine::source::{Follow, Source as _, StartAt};
 use hapax_engine::state::TakeOver;
@@ -124,6 +125,14 @@ impl<'a> Part<'a> {
         }
     }
 
+    /// The same pipeline with the workflow's program in it, if there is one.
+    pub(crate) fn with_transform(&self, pipeline: Pipeline) -> Pipeline {
+        match &self.workflow.transform {
+            Some(transform) => pipeline.with_transform(transform.make.as_ref(), Arc::default()),
+            None => pipeline,
+        }
+    }
+
     /// Where a delivery without progress begins.
     pub(crate) const fn start(&self) -> StartAt {
         match self.source {
@@ -181,7 +190,7 @@ impl<'a> Part<'a> {
             keyer,
             delete_when: table.delete_when.clone(),
             unknown_fields: plan::unknown_fields(table),
-            transform: None,
+            transform: self.workflow.transform.as_ref().map(|transform| Arc::clone(&transform.make)),
         }
     }
 }

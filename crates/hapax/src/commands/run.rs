@@ -9,6 +9,7 @@ mod signals;
 mod snapshots;
 mod start;
 mod store;
+mod watchdog;
 
 use std::io::IsTerminal as _;
 use std::sync::Arc;

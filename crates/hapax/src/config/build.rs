@@ -23,6 +23,7 @@ use super::checked::{
     Columns, Config, FileSource, GenerateSource, Http, Secret, Sink, Source, SqliteSink, StateUrl, TableSink, Target,
     Workflow,
 };
+use super::program;
 use super::value::{Held, Value};
 
 /// The configuration; relative paths begin at `folder`.
@@ -76,6 +77,10 @@ fn build_workflow(workflow: &Value, folder: &Path) -> Option<Workflow> {
         id: workflow.get("id")?.text()?.to_owned(),
         place: workflow.place.clone(),
         source,
+        transform: match workflow.get("transform") {
+            Some(_) => Some(program::build_transform(workflow)?),
+            None => None,
+        },
         sinks: single.into_iter().chain(named).collect::<Option<_>>()?,
         delivery: Delivery::from(build_delivery(workflow.get("delivery")?)),
     })

@@ -1,9 +1,11 @@
 //! The configuration as the rest of the program uses it: typed, merged, with every default, paths resolved.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use hapax_engine::source::StartAt;
+use hapax_engine::transform::MakeTransform;
 use hapax_model::condition::Condition;
 use hapax_model::delivery::Delivery;
 use hapax_model::field::FieldPath;
@@ -67,10 +69,29 @@ pub(crate) struct Workflow {
     /// Where it stands, for messages that come later.
     pub(crate) place: Place,
     pub(crate) source: Option<Source>,
+    /// The program between source and sinks, if there is one.
+    pub(crate) transform: Option<Transform>,
     /// Names are unique; a single `sink:` is named after its kind.
     pub(crate) sinks: Vec<Sink>,
     pub(crate) delivery: Delivery,
 }
+
+/// A program that compiled.
+#[derive(Debug, Clone)]
+pub(crate) struct Transform {
+    pub(crate) text: String,
+    /// How long it may take for one event.
+    pub(crate) limit: Duration,
+    pub(crate) make: Arc<dyn MakeTransform>,
+}
+
+impl PartialEq for Transform {
+    fn eq(&self, other: &Self) -> bool {
+        self.text == other.text && self.limit == other.limit
+    }
+}
+
+impl Eq for Transform {}
 
 impl Workflow {
     /// What it lacks to run, in words, if something is lacking.

@@ -14,6 +14,7 @@ mod merge;
 mod nearest;
 mod node;
 pub(crate) mod problem;
+mod program;
 #[cfg(test)]
 mod reference;
 mod rules;

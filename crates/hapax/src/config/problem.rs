@@ -180,7 +180,7 @@ pub(crate) mod code {
     pub(crate) const NOT_YET: &str = "HX1040";
     /// A kind of system that this edition was built without.
     #[cfg_attr(
-        all(feature = "mysql", feature = "postgres", not(test)),
+        all(feature = "mysql", feature = "postgres", feature = "transform", not(test)),
         expect(dead_code, reason = "a whole edition never says it")
     )]
     pub(crate) const NOT_IN_EDITION: &str = "HX1300";

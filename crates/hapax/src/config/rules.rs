@@ -10,6 +10,7 @@ use hapax_model::delivery::Delivery;
 use super::build::build_delivery;
 use super::node::{Origin, quoted};
 use super::problem::{Place, Problem, Problems, code};
+use super::program;
 use super::value::Value;
 
 /// Checks the whole configuration.
@@ -26,6 +27,7 @@ pub(crate) fn check_rules(effective: &Value, problems: &mut Problems, warnings: 
         check_sinks(workflow, effective, problems, warnings);
         check_source(workflow, effective, problems);
         check_delivery(workflow, problems, warnings);
+        program::check_transform(workflow, problems);
     }
 }
 

@@ -38,6 +38,10 @@ pub(super) static COLUMN_NAME: TextRule =
 pub(super) static ANY_TEXT: TextRule =
     TextRule { what: "a text", example: "\"https://example.org\"", check: some_text, pattern: "" };
 
+/// Its own compiler says what is wrong with it, with line and column.
+pub(super) static PROGRAM: TextRule =
+    TextRule { what: "a VRL program", example: "'.amount = to_int!(.cents) / 100'", check: |_| Ok(()), pattern: "" };
+
 pub(super) static FIELD_PATH: TextRule = TextRule {
     what: "a path into the event",
     example: ".order.id",
