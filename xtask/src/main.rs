@@ -26,7 +26,7 @@ Project chores.
 usage: cargo xtask COMMAND
 
   test [--quick] [--seed N]   everything that must pass: tidy rules, all tests, a slice of the crash proof (about
-                              7 minutes, chosen by the seed), the size of the embedded edition. --quick leaves the
+                              8 minutes, chosen by the seed), the size of the embedded edition. --quick leaves the
                               slice out. The seed comes from the commit unless you give one; it is printed.
   check                       format, lints (with and without fault points), documentation links, tidy rules;
                               cargo-deny and typos where they are installed
@@ -34,7 +34,8 @@ usage: cargo xtask COMMAND
                               size lists to what the tree has now; it never raises them
   bench [NAME]                all benchmarks, or the one of that name; `bench --list` names them
   prove [ARGS]                the whole crash proof; writes docs/PROOF.md. ARGS go to hapax-prove
-  services -- COMMAND…        runs COMMAND with PostgreSQL at hand: HAPAX_TEST_POSTGRES names it to tests
+  services -- COMMAND…        runs COMMAND with PostgreSQL and MariaDB at hand: HAPAX_TEST_POSTGRES and HAPAX_TEST_MYSQL
+                              name them to tests
   coverage                    how much of the specification is shown, departed from, or still to come
 
 Start with `cargo xtask test --quick`. Exit code: 0 all is well, 1 something failed, 2 wrong usage.

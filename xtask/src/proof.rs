@@ -63,14 +63,17 @@ fn render(report: &Value, commit: &str, started: &str, words: &str) -> String {
     let counts = verdicts(report);
     let count = |verdict: &str| counts.get(verdict).copied().unwrap_or(0);
     let seed = report.get("seed").map_or_else(|| "not told".to_owned(), Value::to_string);
-    let postgres = report.get("postgres").and_then(Value::as_str).unwrap_or("not needed");
-    let over_postgres = items(report, "cells").filter(|cell| text(cell, "name").contains("/postgres")).count();
+    let version = |server: &str| report.get(server).and_then(Value::as_str).unwrap_or("not needed").to_owned();
+    let over = |server: &str| items(report, "cells").filter(|cell| text(cell, "name").contains(server)).count();
+    let (postgres, mariadb) = (version("postgres"), version("mariadb"));
+    let (over_postgres, over_mariadb) = (over("/postgres"), over("/mysql"));
     let mut out = format!(
         "# The last full crash proof\n\n\
          Written by `cargo xtask prove`; do not edit. A cell is one fault at one point under one guarantee and mode:\n\
          a real `hapax run` is killed or stopped there, or its wire or its server fails, and it is judged from outside.\n\n\
          | | |\n|---|---|\n| commit | {commit} |\n| started | {started} |\n| command | `cargo xtask prove {words}` |\n\
-         | seed | {seed} |\n| PostgreSQL | {postgres} |\n| of the cells, over PostgreSQL | {over_postgres} |\n| cells run | {} |\n| cells passed | {} |\n| cells refused by the audit, as they must be | {} |\n\
+         | seed | {seed} |\n| PostgreSQL | {postgres} |\n| MariaDB | {mariadb} |\n| of the cells, over PostgreSQL | {over_postgres} |\n\
+         | of the cells, over MariaDB | {over_mariadb} |\n| cells run | {} |\n| cells passed | {} |\n| cells refused by the audit, as they must be | {} |\n\
          | cells failed | {} |\n| cells skipped | {} |\n",
         counts.values().sum::<u64>(),
         count("passed"),
@@ -114,11 +117,11 @@ mod tests {
 
     fn report() -> Value {
         serde_json::json!({
-            "seed": 7, "notStarted": 0, "postgres": "15.1",
+            "seed": 7, "notStarted": 0, "postgres": "15.1", "mariadb": "10.11.2-MariaDB",
             "cells": [
                 { "name": "a", "seed": 1, "verdict": "passed", "detail": "", "remarks": ["by a file-size limit"] },
                 { "name": "b/postgres", "seed": 2, "verdict": "passed", "detail": "", "remarks": ["by a file-size limit"] },
-                { "name": "c", "seed": 3, "verdict": "refused", "detail": "HX1101", "remarks": [] },
+                { "name": "c/mysql", "seed": 3, "verdict": "refused", "detail": "HX1101", "remarks": [] },
                 { "name": "d", "seed": 4, "verdict": "failed", "detail": "one row lost", "remarks": [] },
             ],
             "plants": [
@@ -143,10 +146,12 @@ mod tests {
             "| commit | abc |",
             "| command | `cargo xtask prove --seed 7` |",
             "| PostgreSQL | 15.1 |",
+            "| MariaDB | 10.11.2-MariaDB |",
             "| of the cells, over PostgreSQL | 1 |",
+            "| of the cells, over MariaDB | 1 |",
             "| cells run | 4 |",
             "| cells skipped | 0 |",
-            "| c | 3 | HX1101 |",
+            "| c/mysql | 3 | HX1101 |",
             "| d | 4 | one row lost |",
             "- by a file-size limit",
             "| no-fence | 7 | e: zombie write | yes | passes |",

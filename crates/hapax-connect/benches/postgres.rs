@@ -2,8 +2,8 @@
 //! statements' size, same commits, as many connections. `cargo bench -p hapax-connect --bench postgres`.
 //!
 //! Ratios count: every round runs all contestants once, in turn, each into a table of its own, and the answer is the
-//! median of the rounds' ratios. `-- --events N --rounds N --only WORD` for less; `--steps`, `--keys`, `--metrics`, `--statements`,
-//! `--profile NAME`.
+//! median of the rounds' ratios. `-- --events N --rounds N --only WORD --per-commit N` for less; `--steps`, `--keys`,
+//! `--metrics`, `--statements`, `--profile NAME`.
 
 #[path = "parts/bare_postgres.rs"]
 mod bare;
@@ -11,6 +11,8 @@ mod bare;
 mod by_hapax;
 #[path = "parts/cpu.rs"]
 mod cpu;
+#[path = "parts/far.rs"]
+mod far;
 #[path = "parts/keys.rs"]
 mod keys;
 #[path = "parts/orders.rs"]
@@ -44,7 +46,7 @@ use tables::Table;
 const EVENTS: u64 = 1_000_000;
 const UPSERT_SHARE: u64 = 5;
 const ROUNDS: u64 = 7;
-const PER_COMMIT: usize = 20_000;
+const PER_COMMIT: u64 = 20_000;
 /// Rows per statement, of the bare loop as of Hapax.
 const ROWS: usize = 1_000;
 
@@ -102,13 +104,22 @@ struct Bench<'a> {
     rounds: u64,
 }
 
+/// A number given on the command line.
+fn number(name: &str, or: u64) -> u64 {
+    std::env::args().skip_while(|word| word != name).nth(1).map_or(or, |word| word.parse().expect("a number"))
+}
+
+/// How many rows everybody commits at once: `--per-commit`.
+fn per_commit() -> usize {
+    usize::try_from(number("--per-commit", PER_COMMIT)).expect("a number of rows")
+}
+
 fn main() {
     let words: Vec<String> = std::env::args().collect();
     if words.iter().any(|word| word == "--test") {
         return; // `cargo test --benches` only wants to know that it builds
     }
     let said = |name: &str| words.iter().skip_while(|word| *word != name).nth(1);
-    let number = |name: &str, or: u64| said(name).map_or(or, |word| word.parse().expect("a number"));
     let orders = Orders::made(number("--events", EVENTS));
     let server = Server::start();
     cpu::runtime(2).block_on(async {
@@ -207,7 +218,7 @@ fn compare(chosen: &[Contestant], runs: &[Vec<Run>], rows: u64) {
         println!("{}", median(runs).told("bench_postgres_upsert_throughput"));
     }
     if let (Some(without), Some(with)) = (of("at-least-once, new keys"), of("exactly-once, new keys")) {
-        let epochs = rows.div_ceil(PER_COMMIT as u64) as f64;
+        let epochs = rows.div_ceil(per_commit() as u64) as f64;
         let added = |(a, b): (&Run, &Run)| (b.wall.as_secs_f64() - a.wall.as_secs_f64()) * 1000.0 / epochs;
         println!(
             "bench_txn_vs_nontxn: ms added per epoch {}",
@@ -319,14 +330,14 @@ impl Bench<'_> {
         let shares: Vec<_> = (0..connections).map(|n| Columns::share(&self.orders, events, n, connections)).collect();
         let clients = join_all((0..connections).map(|_| bare::connect(&self.url))).await;
         let lanes =
-            clients.iter().zip(&shares).map(|(client, share)| bare::write(client, sql, share, PER_COMMIT, rows));
+            clients.iter().zip(&shares).map(|(client, share)| bare::write(client, sql, share, per_commit(), rows));
         self.measure(events, join_all(lanes)).await
     }
 
     async fn bare_append(&self, table: &str) -> Run {
         let events = self.rows(Mode::Append);
         let (share, client) = (Columns::share(&self.orders, events, 0, 1), bare::connect(&self.url).await);
-        self.measure(events, bare::copy(&client, table, &share, PER_COMMIT)).await
+        self.measure(events, bare::copy(&client, table, &share, per_commit())).await
     }
 
     /// What it costs to wait for `work`.

@@ -10,6 +10,8 @@ use hapax_model::key::KeyHash;
 use hapax_model::letter::{Cause, Letter, LetterBytes};
 use hapax_model::position::Position;
 
+use crate::decode::csv::Format;
+
 /// How much of an oversized input a letter keeps.
 pub const LETTER_HEAD_BYTES: usize = 64 * 1024;
 
@@ -36,6 +38,8 @@ impl Span {
 struct InputEntry {
     position: Position,
     span: Span,
+    /// Which line of its file it begins in; 0 if nobody counted.
+    line: u64,
     oversized: Option<Box<Oversized>>,
 }
 
@@ -50,14 +54,52 @@ struct Oversized {
 pub struct Inputs {
     bytes: Vec<u8>,
     entries: Vec<InputEntry>,
+    format: Format,
 }
 
 impl Inputs {
+    /// How all inputs are written; JSON unless the source says otherwise. Set before the first is added.
+    pub fn set_format(&mut self, format: &Format) {
+        if self.format != *format {
+            self.format = format.clone();
+        }
+    }
+
+    /// How all inputs are written.
+    #[must_use]
+    pub const fn format(&self) -> &Format {
+        &self.format
+    }
+
+    /// Says in which line of its file the last input begins, counted from 1.
+    pub fn at_line(&mut self, line: u64) {
+        if let Some(entry) = self.entries.last_mut() {
+            entry.line = line;
+        }
+    }
+
+    /// In which line of its file input `index` begins, if the source has counted.
+    #[must_use]
+    pub fn line(&self, index: usize) -> Option<u64> {
+        Some(self.entries[index].line).filter(|line| *line > 0)
+    }
+
+    /// The bytes of input `index` so that they can be read again without the source: a CSV record comes with its header.
+    #[must_use]
+    pub fn standing_alone(&self, index: usize) -> Vec<u8> {
+        let mut bytes = match &self.format {
+            Format::Csv(csv) if self.entries[index].oversized.is_none() => csv.header_record(),
+            Format::Csv(_) | Format::Json => Vec::new(),
+        };
+        bytes.extend_from_slice(self.bytes(index));
+        bytes
+    }
+
     /// Adds one input.
     pub fn push(&mut self, position: Position, bytes: &[u8]) {
         let span = Span::new(self.bytes.len(), bytes.len());
         self.bytes.extend_from_slice(bytes);
-        self.entries.push(InputEntry { position, span, oversized: None });
+        self.entries.push(InputEntry { position, span, line: 0, oversized: None });
     }
 
     /// Adds one input that `write` appends to the arena: for sources that make their bytes.
@@ -65,7 +107,7 @@ impl Inputs {
         let start = self.bytes.len();
         write(&mut self.bytes);
         let span = Span::new(start, self.bytes.len() - start);
-        self.entries.push(InputEntry { position, span, oversized: None });
+        self.entries.push(InputEntry { position, span, line: 0, oversized: None });
     }
 
     /// Adds an input that is longer than `maxLine`: it becomes a dead letter with what is known of it.
@@ -112,10 +154,10 @@ impl Inputs {
         self.entries[index].oversized.as_ref().map(|o| o.length)
     }
 
-    /// The bytes of input `index` as a letter keeps them.
+    /// The bytes of input `index` as a letter keeps them: it outlives the source.
     #[must_use]
     pub fn letter_bytes(&self, index: usize) -> LetterBytes {
-        let bytes = self.bytes(index).to_vec();
+        let bytes = self.standing_alone(index);
         match &self.entries[index].oversized {
             None => LetterBytes::Whole(bytes),
             Some(cut) => LetterBytes::Cut { head: bytes, length: cut.length, sha256: cut.sha256 },
@@ -470,6 +512,19 @@ impl<'a> OutputEvent<'a> {
     #[must_use]
     pub fn event_key(&self) -> Option<KeyHash> {
         self.entry().event_key
+    }
+
+    /// How its input was written.
+    #[must_use]
+    pub const fn format(&self) -> &'a Format {
+        self.batch.inputs.format()
+    }
+
+    /// Whether its fields are texts that stand for values of any type, as in CSV: a column reads them by its own type.
+    #[must_use]
+    #[inline]
+    pub const fn is_untyped(&self) -> bool {
+        matches!(self.batch.inputs.format, Format::Csv(_))
     }
 
     /// Which field is in which slot.

@@ -1,19 +1,21 @@
-//! Reads the fields that a delivery needs out of a JSON line, in one pass and without building a tree.
+//! Reads the fields that a delivery needs out of a JSON line or a CSV record, in one pass and without building a tree.
 //!
 //! Reads: the bytes of one input. Writes: spans of the wanted fields. Invariant: an input that decodes is UTF-8 and
-//! one whole JSON object. Not here: what the fields mean (`pipeline`).
+//! one whole JSON object, or one whole record. Not here: what the fields mean (`pipeline`).
 
+pub mod csv;
 mod flat;
 mod rest;
 
 use std::borrow::Cow;
 use std::fmt;
 
-use hapax_model::field::FieldPath;
+use hapax_model::field::{FieldPath, element};
 use hapax_model::letter::{Cause, Stage};
 use serde::de::{DeserializeSeed, IgnoredAny, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
+use self::csv::Format;
 use crate::batch::{FieldSpan, TakeFields};
 
 /// Whether an event may have fields that nothing takes.
@@ -57,6 +59,15 @@ impl Level {
         }
     }
 
+    /// The slot of a name that may itself be a path with points, as the names of CSV columns may be.
+    fn slot_of(&self, name: &str) -> Option<usize> {
+        let direct = self.names.iter().find(|wanted| wanted.name == name).and_then(|wanted| wanted.slot);
+        direct.or_else(|| {
+            let (first, rest) = name.split_once('.')?;
+            self.names.iter().find(|wanted| wanted.name == first)?.inner.as_ref()?.slot_of(rest)
+        })
+    }
+
     /// Events of one source list their fields in one order: `hint` is where this name most likely is.
     fn find(&self, name: &str, hint: usize) -> Option<usize> {
         match self.names.get(hint) {
@@ -66,13 +77,15 @@ impl Level {
     }
 }
 
-/// Reads wanted fields out of JSON objects.
+/// Reads wanted fields out of JSON objects, or CSV records.
 #[derive(Debug)]
 pub struct Decoder {
     root: Level,
     unknown_fields: UnknownFields,
     unknown: Unknown,
     gaps: flat::Gaps,
+    /// How inputs are read that are no JSON.
+    records: Option<csv::Records>,
 }
 
 /// Fields that nothing takes, with how often each was seen.
@@ -120,7 +133,20 @@ impl Decoder {
         for (slot, path) in paths.iter().enumerate() {
             root.insert(path.names(), slot);
         }
-        Self { root, unknown_fields, unknown: Unknown::default(), gaps: flat::Gaps::default() }
+        Self { root, unknown_fields, unknown: Unknown::default(), gaps: flat::Gaps::default(), records: None }
+    }
+
+    /// From here on, inputs are written so. Costs nothing where that is no news.
+    pub fn use_format(&mut self, format: &Format) {
+        match format {
+            Format::Json => self.records = None,
+            Format::Csv(csv) => {
+                if self.records.as_ref().is_none_or(|known| known.format != *csv) {
+                    let Self { root, unknown, .. } = self;
+                    self.records = Some(csv::Records::new(csv, &mut |name| fate_of(root, unknown, name)));
+                }
+            }
+        }
     }
 
     /// Names of fields that nothing takes, with how often each was seen.
@@ -148,6 +174,9 @@ impl Decoder {
     #[inline]
     pub(crate) fn read(&mut self, bytes: &[u8], fields: &mut impl TakeFields) -> Result<(), Cause> {
         self.unknown.begin();
+        if self.records.is_some() {
+            return self.read_record(bytes, fields);
+        }
         let mut taker = Taker { root: &self.root, hint: 0, unknown: &mut self.unknown, fields };
         match flat::read(bytes, &mut self.gaps, &mut taker) {
             Ok(flat::Letters::Ascii) => Ok(()),
@@ -157,6 +186,15 @@ impl Decoder {
                 self.read_carefully(bytes, fields)
             }
         }
+    }
+
+    fn read_record(&mut self, bytes: &[u8], fields: &mut impl TakeFields) -> Result<(), Cause> {
+        let Self { root, unknown, records, .. } = self;
+        let Some(records) = records else { return Ok(()) };
+        let mut noted = std::mem::take(&mut unknown.noted);
+        let sound = records.read(bytes, fields, &mut noted, &mut |name| fate_of(root, unknown, name));
+        unknown.noted = noted;
+        sound
     }
 
     #[inline]
@@ -176,6 +214,14 @@ impl Decoder {
             .deserialize(&mut json)
             .and_then(|()| json.end())
             .map_err(|e| not_json(&e, text))
+    }
+}
+
+/// What becomes of a CSV column of this name.
+fn fate_of(root: &Level, unknown: &mut Unknown, name: &str) -> csv::Fate {
+    match root.slot_of(name) {
+        Some(slot) => csv::Fate::Wanted(slot),
+        None => unknown.place(name).map_or(csv::Fate::Skipped, csv::Fate::Unknown),
     }
 }
 
@@ -224,6 +270,15 @@ impl<'t> Pass<'t, '_> {
             Some(level) if raw.starts_with('{') => {
                 let mut json = serde_json::Deserializer::from_str(raw);
                 ObjectSeed { level, pass: self, depth: Depth::Inner }.deserialize(&mut json).map_err(E::custom)
+            }
+            Some(level) if raw.starts_with('[') => {
+                let elements: Vec<&'t RawValue> = serde_json::from_str(raw).map_err(E::custom)?;
+                for inner in &level.names {
+                    if let Some(found) = element(&inner.name).and_then(|place| elements.get(place)) {
+                        self.take(inner, found.get())?;
+                    }
+                }
+                Ok(())
             }
             Some(_) | None => Ok(()),
         }

@@ -31,6 +31,23 @@ fn wanted_fields_are_found_whatever_their_order() {
     assert_eq!(decoder.unknown(), [("x".to_owned(), 1)]);
 }
 
+/// Goal: a path leads into lists by place. Method: elements that are there, lists in lists, places beyond the end,
+/// what is no list.
+#[test]
+fn an_element_of_a_list_is_found_by_its_place() {
+    let mut decoder = decoder(&[".items[0].sku", ".items[1].sku", ".grid[1][0]", ".items[9]", ".no[0]"]);
+    let text = r#"{"items":[{"sku":"a"},{"n":1}],"grid":[[1,2],[3,4]],"no":{"x":[5]}}"#;
+    let found = decode(&mut decoder, text.as_bytes()).expect("decodes");
+    let spelled: Vec<(usize, &str)> = found
+        .iter()
+        .map(|(slot, span)| match span {
+            FieldSpan::Number(r) | FieldSpan::Text(r) => (*slot, &text[r.clone()]),
+            other => panic!("{other:?}"),
+        })
+        .collect();
+    assert_eq!(spelled, [(0, "a"), (2, "3")]);
+}
+
 /// Goal: bytes that are no event are told apart, and none panics. Method: each kind of damage.
 #[test]
 fn what_is_no_event_says_why() {

@@ -107,6 +107,7 @@ impl Pipeline {
 
     /// Works on the inputs of `batch` from `first` on.
     pub fn process(&mut self, batch: &mut Batch, first: usize, epoch: Epoch, incarnation: &Incarnation) {
+        self.decoder.use_format(batch.inputs.format());
         if let Some(mut transformed) = self.transform.take() {
             self.process_transformed(&mut transformed, batch, first, epoch, incarnation);
             self.transform = Some(transformed);
@@ -114,7 +115,7 @@ impl Pipeline {
         }
         for input in first..batch.inputs.len() {
             if let Err(cause) = self.process_one(batch, input, epoch, incarnation) {
-                batch.push_letter(input, cause, None);
+                push_letter(batch, input, cause);
             }
         }
     }
@@ -201,7 +202,7 @@ impl Pipeline {
                 while batch.len() > before {
                     batch.pop_event();
                 }
-                batch.push_letter(input, cause, None);
+                push_letter(batch, input, cause);
             } else if batch.len() == before {
                 batch.push_filtered();
             }
@@ -253,6 +254,14 @@ impl Pipeline {
         }
         Ok(())
     }
+}
+
+/// The cause names the line, where the source counts lines.
+fn push_letter(batch: &mut Batch, input: usize, mut cause: Cause) {
+    if let Some(line) = batch.inputs.line(input) {
+        cause.message = format!("line {line}: {}", cause.message);
+    }
+    batch.push_letter(input, cause, None);
 }
 
 /// The slot of `path`, added if no field had it yet: a key field that is also a column is read once.

@@ -123,6 +123,15 @@ pub enum SourceError {
         /// What is missing, with exact positions.
         what: String,
     },
+    /// What the source holds cannot be read as what it should be: a damaged archive, a changed header. A person must
+    /// decide.
+    #[error("{what}")]
+    Unreadable {
+        /// The code of the page that explains it.
+        code: &'static str,
+        /// What is wrong, where, and what helps.
+        what: String,
+    },
 }
 
 /// What the engine does about a source's error; the only place that decides.
@@ -140,7 +149,7 @@ impl SourceError {
     pub const fn reaction(&self) -> SourceReaction {
         match self {
             Self::Unavailable { .. } => SourceReaction::Retry,
-            Self::Gap { .. } => SourceReaction::StopForPerson,
+            Self::Gap { .. } | Self::Unreadable { .. } => SourceReaction::StopForPerson,
         }
     }
 
@@ -150,6 +159,7 @@ impl SourceError {
         match self {
             Self::Unavailable { .. } => "HX3001",
             Self::Gap { .. } => "HX3002",
+            Self::Unreadable { code, .. } => code,
         }
     }
 }

@@ -45,6 +45,22 @@ pub static SERVER_SETTINGS: [Setting; 13] = [
     at(Guarantee::IdempotentKeys, Shape::IgnoreEvent, Place::State).on(Stack::PostgresOnly),
 ];
 
+/// The settings in which every fault point is tried over MariaDB.
+pub static MYSQL_SETTINGS: [Setting; 12] = [
+    at(Guarantee::ExactlyOnce, Shape::Append, Place::Sink).on(Stack::Mysql),
+    at(Guarantee::ExactlyOnce, Shape::Update, Place::Sink).on(Stack::Mysql),
+    at(Guarantee::ExactlyOnce, Shape::Newer, Place::Sink).on(Stack::Mysql),
+    at(Guarantee::IdempotentKeys, Shape::IgnoreEvent, Place::Sink).on(Stack::Mysql),
+    at(Guarantee::IdempotentKeys, Shape::NewerDeclared, Place::State).on(Stack::Mysql),
+    at(Guarantee::AtLeastOnce, Shape::Append, Place::Sink).on(Stack::Mysql),
+    at(Guarantee::AtLeastOnce, Shape::Append, Place::State).on(Stack::Mysql),
+    at(Guarantee::AtMostOnce, Shape::Append, Place::Sink).on(Stack::Mysql),
+    at(Guarantee::AtMostOnce, Shape::Append, Place::State).on(Stack::Mysql),
+    at(Guarantee::ExactlyOnce, Shape::Append, Place::Sink).on(Stack::MysqlAndPostgres),
+    at(Guarantee::ExactlyOnce, Shape::IgnoreFirst, Place::Sink).on(Stack::MysqlAndPostgres),
+    at(Guarantee::IdempotentKeys, Shape::IgnoreEvent, Place::State).on(Stack::MysqlAndPostgres),
+];
+
 /// The settings that the audit must refuse.
 pub static REFUSED: [Setting; 8] = [
     at(Guarantee::IdempotentKeys, Shape::Append, Place::Sink),
@@ -63,7 +79,7 @@ pub fn cells() -> Vec<Cell> {
     let mut cells = Vec::new();
     for point in &POINTS {
         for &action in point.actions {
-            let settings = SETTINGS.into_iter().chain(SERVER_SETTINGS);
+            let settings = SETTINGS.into_iter().chain(SERVER_SETTINGS).chain(MYSQL_SETTINGS);
             for setting in settings.filter(|setting| fits(point, action, *setting)) {
                 cells.push(Cell { kind: Kind::Point(point, action), setting });
             }
@@ -75,7 +91,12 @@ pub fn cells() -> Vec<Cell> {
         }
     }
     cells.extend(REFUSED.map(|setting| Cell { kind: Kind::Refused, setting }));
-    cells.extend(REFUSED.map(|setting| Cell { kind: Kind::Refused, setting: setting.on(Stack::Postgres) }));
+    for stack in [Stack::Postgres, Stack::Mysql] {
+        cells.extend(REFUSED.map(|setting| Cell { kind: Kind::Refused, setting: setting.on(stack) }));
+    }
+    // MariaDB's upsert writes over a row that meets any unique index, so a second one is refused.
+    let second_unique = at(Guarantee::ExactlyOnce, Shape::UpdateSlots, Place::Sink).on(Stack::Mysql);
+    cells.push(Cell { kind: Kind::Refused, setting: second_unique });
     cells
 }
 
@@ -117,7 +138,7 @@ mod tests {
         for scenario in Scenario::ALL {
             assert!(cells.iter().any(|cell| cell.kind == Kind::Scenario(scenario)), "{}", scenario.name());
         }
-        assert_eq!(cells.iter().filter(|cell| cell.kind == Kind::Refused).count(), 2 * REFUSED.len());
+        assert_eq!(cells.iter().filter(|cell| cell.kind == Kind::Refused).count(), 3 * REFUSED.len() + 1);
     }
 
     /// Goal: every guarantee meets every point that is on its path.

@@ -1,5 +1,6 @@
 //! A cell: one fault or scenario in one setting, with a seed of its own.
 
+use crate::database::Engine;
 use crate::points::{Action, Point};
 use crate::scenario::Scenario;
 use crate::setting::Setting;
@@ -37,8 +38,8 @@ impl Cell {
 
     /// Cells that take turns with each other in a slice: what is done, and on which kind of database.
     #[must_use]
-    pub fn turn(&self) -> (String, bool) {
-        (self.kind_name(), self.setting.stack.has_server())
+    pub fn turn(&self) -> (String, Engine) {
+        (self.kind_name(), self.setting.stack.engine())
     }
 
     /// Its name, unique.

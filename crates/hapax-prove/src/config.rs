@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use crate::database::Engine;
 use crate::setting::{Place, Setting};
 
 /// What the configuration file says beyond the setting.
@@ -72,9 +73,12 @@ impl Config {
             place = place.name(),
             extra = shape.sink_extra(),
         );
-        let sink = match server {
-            None => format!("sqlite: {{ path: \"{}\", {table}, busyTimeout: 1s }}", self.target.display()),
-            Some(url) => format!("postgres: {{ url: \"{url}\", {table} }}"),
+        let sink = match (setting.stack.engine(), server.unwrap_or_default()) {
+            (Engine::Sqlite, _) => {
+                format!("sqlite: {{ path: \"{}\", {table}, busyTimeout: 1s }}", self.target.display())
+            }
+            (Engine::Postgres, url) => format!("postgres: {{ url: \"{url}\", {table} }}"),
+            (Engine::Mysql, url) => format!("mysql: {{ url: \"{url}\", {table} }}"),
         };
         format!(
             "\x20 - id: {id}\n\

@@ -4,15 +4,20 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::Context;
-use hapax_services::{Answer, Client};
+use hapax_services::{Answer, Client, MysqlClient, ServiceError};
+
+/// Whatever a cell does, its judge must not wait for ever.
+const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Whose words a database understands.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Engine {
     /// SQLite.
     Sqlite,
     /// PostgreSQL.
     Postgres,
+    /// MariaDB.
+    Mysql,
 }
 
 /// Where a database is.
@@ -21,12 +26,41 @@ pub enum Database {
     /// A SQLite file.
     File(PathBuf),
     /// A database of a PostgreSQL server on loopback.
-    Server {
+    Postgres {
         /// The server's port.
         port: u16,
         /// The database's name.
         name: String,
     },
+    /// A database of a MariaDB server on loopback.
+    Mysql {
+        /// The server's port.
+        port: u16,
+        /// The database's name.
+        name: String,
+    },
+}
+
+/// A connection to a server, by a client that the program under test does not use.
+#[derive(Debug)]
+pub enum Line {
+    /// To PostgreSQL.
+    Postgres(Client),
+    /// To MariaDB.
+    Mysql(MysqlClient),
+}
+
+impl Line {
+    /// Sends one or more statements, and reads what they answer.
+    ///
+    /// # Errors
+    /// What the server says, or a connection that broke.
+    pub fn query(&mut self, sql: &str) -> Result<Answer, ServiceError> {
+        match self {
+            Self::Postgres(client) => client.query(sql),
+            Self::Mysql(client) => client.query(sql),
+        }
+    }
 }
 
 impl Database {
@@ -35,7 +69,8 @@ impl Database {
     pub const fn engine(&self) -> Engine {
         match self {
             Self::File(_) => Engine::Sqlite,
-            Self::Server { .. } => Engine::Postgres,
+            Self::Postgres { .. } => Engine::Postgres,
+            Self::Mysql { .. } => Engine::Mysql,
         }
     }
 
@@ -50,7 +85,7 @@ impl Database {
                 connection.busy_timeout(Duration::from_secs(5))?;
                 connection.execute_batch(sql).with_context(|| format!("in {}: {sql}", path.display()))
             }
-            Self::Server { .. } => self.ask(sql).map(drop),
+            Self::Postgres { .. } | Self::Mysql { .. } => self.ask(sql).map(drop),
         }
     }
 
@@ -59,21 +94,35 @@ impl Database {
     /// # Errors
     /// What the server says, or that there is none.
     pub fn ask(&self, sql: &str) -> anyhow::Result<Answer> {
-        self.client()?.query(sql).with_context(|| format!("in {self}: {sql}"))
+        self.line()?.query(sql).with_context(|| format!("in {self}: {sql}"))
+    }
+
+    /// The first value that a server answers, as a number.
+    ///
+    /// # Errors
+    /// What the server says, or that it is no number.
+    pub fn number(&self, sql: &str) -> anyhow::Result<u64> {
+        let answer = self.ask(sql)?;
+        answer.value().and_then(|count| count.parse().ok()).with_context(|| format!("no number for {sql}"))
     }
 
     /// A connection to a server.
     ///
     /// # Errors
     /// What the server says, or that there is none.
-    pub fn client(&self) -> anyhow::Result<Client> {
+    pub fn line(&self) -> anyhow::Result<Line> {
+        let cannot = || format!("cannot connect to {self}");
         match self {
             Self::File(path) => anyhow::bail!("{} is a file, and no server", path.display()),
-            Self::Server { port, name } => {
-                let client = Client::connect(*port, name).with_context(|| format!("cannot connect to {self}"))?;
-                // Whatever a cell does, its judge must not wait for ever.
-                client.limit(Duration::from_secs(30))?;
-                Ok(client)
+            Self::Postgres { port, name } => {
+                let client = Client::connect(*port, name).with_context(cannot)?;
+                client.limit(PATIENCE)?;
+                Ok(Line::Postgres(client))
+            }
+            Self::Mysql { port, name } => {
+                let client = MysqlClient::connect(*port, name).with_context(cannot)?;
+                client.limit(PATIENCE)?;
+                Ok(Line::Mysql(client))
             }
         }
     }
@@ -83,14 +132,17 @@ impl Database {
     /// # Errors
     /// What the server says.
     pub fn waiting(&self) -> anyhow::Result<u64> {
-        match self {
-            Self::File(_) => Ok(0),
-            Self::Server { .. } => {
-                let sql = "SELECT count(*) FROM pg_stat_activity \
-                           WHERE datname = current_database() AND wait_event_type = 'Lock'";
-                let answer = self.ask(sql)?;
-                Ok(answer.value().and_then(|count| count.parse().ok()).unwrap_or_default())
-            }
+        match self.engine() {
+            Engine::Sqlite => Ok(0),
+            Engine::Postgres => self.number(
+                "SELECT count(*) FROM pg_stat_activity \
+                 WHERE datname = current_database() AND wait_event_type = 'Lock'",
+            ),
+            Engine::Mysql => self.number(
+                "SELECT count(*) FROM information_schema.innodb_trx AS t \
+                 JOIN information_schema.processlist AS p ON p.id = t.trx_mysql_thread_id \
+                 WHERE t.trx_state = 'LOCK WAIT' AND p.db = database()",
+            ),
         }
     }
 }
@@ -99,7 +151,7 @@ impl std::fmt::Display for Database {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::File(path) => write!(f, "{}", path.display()),
-            Self::Server { port, name } => write!(f, "database {name} on port {port}"),
+            Self::Postgres { port, name } | Self::Mysql { port, name } => write!(f, "database {name} on port {port}"),
         }
     }
 }

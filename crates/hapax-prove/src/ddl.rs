@@ -36,6 +36,24 @@ CREATE OR REPLACE FUNCTION keep_balance() RETURNS trigger LANGUAGE plpgsql AS $$
 UPDATE balance SET amount = amount + NEW.amount, entries = entries + 1 WHERE account = NEW.account; RETURN NULL; END $$;
 CREATE TRIGGER keep_balance AFTER INSERT ON orders FOR EACH ROW EXECUTE FUNCTION keep_balance();";
 
+/// The key of `arrived` is not unique: MariaDB writes over any row that meets a unique one.
+const MYSQL_COLUMNS: &str = "arrived bigint NOT NULL AUTO_INCREMENT, n bigint NOT NULL, order_id bigint NOT NULL, \
+     region varchar(100) NOT NULL, reference varchar(100) NOT NULL, account varchar(100) NOT NULL, \
+     amount bigint NOT NULL CHECK (amount > -1000), op varchar(10) NOT NULL, slot varchar(100), version bigint NOT NULL, \
+     KEY in_order_of_arrival (arrived)";
+
+const MYSQL_REFUSE: &str = "
+CREATE TRIGGER refuse_insert BEFORE INSERT ON orders FOR EACH ROW
+IF NEW.amount BETWEEN -999 AND -1 THEN SIGNAL SQLSTATE '45000' SET MESSAGE_TEXT = 'amount below zero'; END IF;
+CREATE TRIGGER refuse_update BEFORE UPDATE ON orders FOR EACH ROW
+IF NEW.amount BETWEEN -999 AND -1 THEN SIGNAL SQLSTATE '45000' SET MESSAGE_TEXT = 'amount below zero'; END IF;";
+
+const MYSQL_BALANCE: &str = "
+CREATE TABLE balance (account varchar(100) PRIMARY KEY, amount bigint NOT NULL, entries bigint NOT NULL);
+INSERT INTO balance SELECT CONCAT('a', seq), 0, 0 FROM seq_0_to_7;
+CREATE TRIGGER keep_balance AFTER INSERT ON orders FOR EACH ROW
+UPDATE balance SET amount = amount + NEW.amount, entries = entries + 1 WHERE account = NEW.account;";
+
 /// What a database's statements are made of.
 struct Words {
     columns: &'static str,
@@ -62,6 +80,14 @@ const fn words(engine: Engine) -> Words {
             balance: POSTGRES_BALANCE,
             key: "text COLLATE \"C\"",
             version: "bytea",
+            deleted: "boolean NOT NULL DEFAULT false",
+        },
+        Engine::Mysql => Words {
+            columns: MYSQL_COLUMNS,
+            refuse: MYSQL_REFUSE,
+            balance: MYSQL_BALANCE,
+            key: "binary(16)",
+            version: "binary(18)",
             deleted: "boolean NOT NULL DEFAULT false",
         },
     }
@@ -96,7 +122,7 @@ pub fn tables(shape: Shape, engine: Engine) -> String {
 #[must_use]
 pub const fn lift_refusal(engine: Engine) -> &'static str {
     match engine {
-        Engine::Sqlite => "DROP TRIGGER refuse_insert; DROP TRIGGER refuse_update;",
+        Engine::Sqlite | Engine::Mysql => "DROP TRIGGER refuse_insert; DROP TRIGGER refuse_update;",
         Engine::Postgres => "DROP TRIGGER refuse ON orders;",
     }
 }
@@ -121,7 +147,7 @@ pub const fn alive(shape: Shape) -> &'static str {
 pub const fn arrival(engine: Engine) -> &'static str {
     match engine {
         Engine::Sqlite => "rowid",
-        Engine::Postgres => "arrived",
+        Engine::Postgres | Engine::Mysql => "arrived",
     }
 }
 
@@ -131,17 +157,21 @@ mod tests {
     use crate::database::Database;
     use crate::servers::Servers;
 
-    /// Goal: every shape's statements are valid in both databases. Method: run them.
+    /// Goal: every shape's statements are valid in every database. Method: run them.
     #[test]
     fn every_table_can_be_made() {
         let dir = tempfile::tempdir().expect("a directory");
         let servers = Servers::default();
-        let server = servers.shared().expect("PostgreSQL starts");
+        let (postgres, mariadb) = (servers.postgres().expect("PostgreSQL"), servers.mariadb().expect("MariaDB"));
         for (number, shape) in Shape::ALL.into_iter().enumerate() {
             let name = format!("made_{number}");
-            server.query(&format!("CREATE DATABASE {name}")).expect("a database");
-            let file = Database::File(dir.path().join(&name));
-            for database in [file, Database::Server { port: server.port(), name }] {
+            postgres.query(&format!("CREATE DATABASE {name}")).expect("a database");
+            mariadb.query(&format!("CREATE DATABASE {name}")).expect("a database");
+            for database in [
+                Database::File(dir.path().join(&name)),
+                Database::Postgres { port: postgres.port(), name: name.clone() },
+                Database::Mysql { port: mariadb.port(), name },
+            ] {
                 let engine = database.engine();
                 for sql in [tables(shape, engine).as_str(), lift_refusal(engine)] {
                     database.execute(sql).unwrap_or_else(|error| panic!("{} {engine:?}: {error:#}", shape.name()));

@@ -15,6 +15,7 @@ pub mod ddl;
 pub mod feed;
 pub mod guardian;
 pub mod launch;
+pub mod lodging;
 pub mod observe;
 pub mod plants;
 pub mod points;

@@ -110,7 +110,7 @@ fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
         not_started,
         cells: done,
         plants: planted,
-        postgres: environment.servers.version(),
+        servers: environment.servers.versions(),
     };
     write_report(arguments, &report)?;
     if arguments.dir.is_none() {

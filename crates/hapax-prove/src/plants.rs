@@ -5,8 +5,8 @@ use crate::cell::Cell;
 use crate::run::{Done, Keep, Verdict, run_cell};
 use crate::world::Environment;
 
-/// Each bug and a cell that catches it; over PostgreSQL those that are in its own code, once more.
-pub static PLANTS: [(&str, &str); 27] = [
+/// Each bug and a cell that catches it; over PostgreSQL and MariaDB those that are in their own code, once more.
+pub static PLANTS: [(&str, &str); 38] = [
     ("no-fence", "scenario/zombie-early/exactly-once/append+sink"),
     ("ack-before-commit", "scenario/first-epoch/exactly-once/append+sink"),
     ("progress-before-fence", "scenario/take-over/exactly-once/append+sink"),
@@ -34,6 +34,17 @@ pub static PLANTS: [(&str, &str); 27] = [
     ("sorted-bisect", "scenario/plain/exactly-once/update-slots+sink/postgres"),
     ("newest-wins-removed", "scenario/plain/exactly-once/newer-declared+sink/postgres"),
     ("letters-outside-transaction", "point/sql.dead_letters_written/kill/exactly-once/append+sink/postgres"),
+    ("no-fence", "scenario/zombie-early/exactly-once/append+sink/mysql"),
+    ("ack-before-commit", "scenario/first-epoch/exactly-once/append+sink/mysql"),
+    ("progress-before-fence", "scenario/take-over/exactly-once/append+sink/mysql"),
+    ("commit-outcome-ignored", "scenario/failing-last-commit/exactly-once/append+sink/mysql"),
+    ("commit-outcome-ignored", "scenario/spoiled-commit/exactly-once/append+sink/mysql"),
+    ("unconditional-reclaim", "scenario/doubtful-zombie/exactly-once/append+sink/mysql"),
+    ("offsets-before-effect", "scenario/naive-kills/at-least-once/append+state/mysql"),
+    ("progress-outside-transaction", "point/sql.commit_sent/kill/exactly-once/append+sink/mysql"),
+    ("reduction-keeps-last-in-ignore", "scenario/plain/at-most-once/ignore-differing+sink/mysql"),
+    ("newest-wins-removed", "scenario/plain/exactly-once/newer-declared+sink/mysql"),
+    ("letters-outside-transaction", "point/sql.dead_letters_written/kill/exactly-once/append+sink/mysql"),
 ];
 
 /// A bug that was planted, and what came of it.

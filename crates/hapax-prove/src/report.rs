@@ -29,8 +29,8 @@ pub struct Report {
     pub not_started: usize,
     /// Planted bugs.
     pub plants: Vec<Planted>,
-    /// The version of the PostgreSQL server, if cells needed one.
-    pub postgres: Option<String>,
+    /// The versions of the PostgreSQL and the MariaDB server, if cells needed one.
+    pub servers: [Option<String>; 2],
 }
 
 /// One line about a cell.
@@ -190,7 +190,7 @@ impl Report {
         json!({
             "seed": self.seed, "run": self.cells.len(), "passed": self.passed(), "failed": self.failed(),
             "refused": self.refused(), "skipped": self.skipped(), "notStarted": self.not_started,
-            "pointsHit": self.points_hit(), "points": POINTS.len(), "postgres": self.postgres, "seconds": self.took.as_secs_f64(), "cells": cells, "plants": plants,
+            "pointsHit": self.points_hit(), "points": POINTS.len(), "postgres": self.servers[0], "mariadb": self.servers[1], "seconds": self.took.as_secs_f64(), "cells": cells, "plants": plants,
         })
     }
 }

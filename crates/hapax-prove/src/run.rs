@@ -88,10 +88,10 @@ fn tell(
     remarks: &mut Vec<String>,
 ) -> anyhow::Result<Verdict> {
     let (mix, need) = match cell.kind {
-        Kind::Scenario(scenario) => (scenario.mix(), scenario.need()),
+        Kind::Scenario(scenario) => (scenario.mix(), scenario.need(cell.setting.stack.engine())),
         Kind::Point(..) | Kind::Refused => (Mix::Poisoned, Need::Databases),
     };
-    let mut world = World::new(environment, dir, cell.setting, (mix, &need), seed)?;
+    let mut world = World::new(environment, dir, cell.setting, (mix, need), seed)?;
     let mut random = fastrand::Rng::with_seed(seed);
     if cell.kind != Kind::Refused {
         world.set_up()?;

@@ -1,49 +1,66 @@
-//! PostgreSQL for cells: one server for all, or one of its own for a cell that stops, fills or exhausts it.
+//! Servers for cells: one of each kind for all, or one of its own for a cell that stops, fills or exhausts it.
 
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use anyhow::Context;
-use hapax_services::{Builder, Postgres};
+use hapax_services::{Answer, Builder, Mariadb, MariadbBuilder, Postgres};
 
-use crate::setting::Stack;
+/// So few connections that a cell can take them all.
+pub const NARROW: usize = 14;
+/// Whom workers are in MariaDB: `root` could write to a server that is read-only.
+pub const WORKER: &str = "worker";
 
-/// The servers of a run. The one that cells have together is started when the first asks for it.
+/// The servers of a run. Those that cells have together are started when the first asks for one.
 #[derive(Debug, Default)]
 pub struct Servers {
-    shared: Mutex<Option<Arc<Postgres>>>,
+    postgres: Mutex<Option<Arc<Postgres>>>,
+    mariadb: Mutex<Option<Arc<Mariadb>>>,
+}
+
+/// What is there already, or is started now.
+fn shared<S>(place: &Mutex<Option<Arc<S>>>, start: impl FnOnce() -> anyhow::Result<S>) -> anyhow::Result<Arc<S>> {
+    let mut place = place.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(server) = place.as_ref() {
+        return Ok(Arc::clone(server));
+    }
+    let server = Arc::new(start()?);
+    *place = Some(Arc::clone(&server));
+    Ok(server)
 }
 
 impl Servers {
-    /// The server that cells have together.
+    /// The PostgreSQL server that cells have together.
     ///
     /// # Errors
     /// If there is no PostgreSQL here.
-    pub fn shared(&self) -> anyhow::Result<Arc<Postgres>> {
-        let mut shared = self.shared.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(server) = shared.as_ref() {
-            return Ok(Arc::clone(server));
-        }
-        let server = Arc::new(builder().setting("max_connections", "200").start().context("no PostgreSQL")?);
-        *shared = Some(Arc::clone(&server));
-        Ok(server)
+    pub fn postgres(&self) -> anyhow::Result<Arc<Postgres>> {
+        shared(&self.postgres, || postgres().setting("max_connections", "200").start().context("no PostgreSQL"))
     }
-}
 
-impl Servers {
-    /// The version of the server that cells have together, if one was started.
+    /// The MariaDB server that cells have together.
+    ///
+    /// # Errors
+    /// If there is no MariaDB here.
+    pub fn mariadb(&self) -> anyhow::Result<Arc<Mariadb>> {
+        shared(&self.mariadb, || start_mariadb(&mariadb().setting("max_connections", "300")))
+    }
+
+    /// The versions of the servers that cells have together, where one was started.
     #[must_use]
-    pub fn version(&self) -> Option<String> {
-        let server = self.shared.lock().unwrap_or_else(PoisonError::into_inner).clone()?;
-        let answer = server.query("SHOW server_version").ok()?;
-        answer.value().map(str::to_owned)
+    pub fn versions(&self) -> [Option<String>; 2] {
+        let postgres = self.postgres.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let mariadb = self.mariadb.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let told = |answer: Answer| answer.value().map(str::to_owned);
+        [
+            postgres.and_then(|server| server.query("SHOW server_version").ok().and_then(told)),
+            mariadb.and_then(|server| server.query("SELECT version()").ok().and_then(told)),
+        ]
     }
 }
 
-/// A server as cells want it. Without fsync: a server that is killed leaves what it wrote to the system, and no cell cuts
-/// the machine's power.
-#[must_use]
-pub fn builder() -> Builder {
+/// A PostgreSQL server as cells want it. Without fsync: a server that is killed leaves what it wrote to the system, and no
+/// cell cuts the machine's power.
+fn postgres() -> Builder {
     Postgres::builder()
         .setting("fsync", "off")
         .setting("deadlock_timeout", "500ms")
@@ -51,91 +68,67 @@ pub fn builder() -> Builder {
         .setting("shared_buffers", "32MB")
 }
 
-/// What a cell needs of a server.
-#[derive(Debug, Clone)]
-pub enum Need {
-    /// One or two databases.
-    Databases,
-    /// A server of its own.
-    Own(Box<Builder>),
+/// The same of MariaDB.
+fn mariadb() -> MariadbBuilder {
+    Mariadb::builder()
+        .without_sync()
+        .setting("innodb_log_file_size", "24M")
+        .setting("innodb_buffer_pool_size", "48M")
+        .setting("innodb_print_all_deadlocks", "1")
 }
 
-/// The server of a cell.
-#[derive(Debug)]
-pub enum Server {
-    /// It has databases on a server that others use, too.
-    Shared(Arc<Postgres>),
-    /// It has one of its own.
-    Own(Box<Postgres>),
+pub(crate) fn start_mariadb(builder: &MariadbBuilder) -> anyhow::Result<Mariadb> {
+    let server = builder.start().context("no MariaDB")?;
+    server.query(&format!("CREATE USER {WORKER}@'127.0.0.1'; GRANT PROCESS ON *.* TO {WORKER}@'127.0.0.1'"))?;
+    Ok(server)
 }
 
-impl Server {
-    /// The server.
+/// What a server of a cell's own is to be like.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Wish {
+    /// Like the others.
+    Plain,
+    /// It can have a standby.
+    Primary,
+    /// It has [`NARROW`] connections, all of which anybody may take.
+    Narrow,
+    /// Its files can be limited: a segment of its log is much smaller than the table will be.
+    Limited,
+}
+
+impl Wish {
+    /// PostgreSQL as wished.
     #[must_use]
-    pub fn postgres(&self) -> &Postgres {
+    pub fn postgres(self) -> Builder {
         match self {
-            Self::Shared(server) => server,
-            Self::Own(server) => server,
-        }
-    }
-
-    /// The server, to stop and start it.
-    ///
-    /// # Errors
-    /// If others use it, too.
-    pub fn own(&mut self) -> anyhow::Result<&mut Postgres> {
-        match self {
-            Self::Shared(_) => anyhow::bail!("this cell has no server of its own"),
-            Self::Own(server) => Ok(server),
-        }
-    }
-}
-
-/// A cell's server and the names of its databases, which go with it.
-#[derive(Debug)]
-pub struct Lodging {
-    /// The server.
-    pub server: Server,
-    /// The target's database.
-    pub target: String,
-    /// The state's database, for whom the state is not in a file.
-    pub state: Option<String>,
-}
-
-impl Lodging {
-    /// Makes the databases of `stack`.
-    ///
-    /// # Errors
-    /// If there is no server, or it says no.
-    pub fn take(servers: &Servers, need: &Need, stack: Stack) -> anyhow::Result<Self> {
-        static NUMBER: AtomicU64 = AtomicU64::new(0);
-        let server = match need {
-            Need::Databases => Server::Shared(servers.shared()?),
-            Need::Own(builder) => Server::Own(Box::new(builder.start().context("no PostgreSQL")?)),
-        };
-        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
-        let state = (stack == Stack::PostgresOnly).then(|| format!("state_{number}"));
-        let lodging = Self { server, target: format!("target_{number}"), state };
-        for name in lodging.databases() {
-            lodging.server.postgres().query(&format!("CREATE DATABASE {name}"))?;
-        }
-        Ok(lodging)
-    }
-}
-
-impl Lodging {
-    fn databases(&self) -> impl Iterator<Item = &String> {
-        std::iter::once(&self.target).chain(&self.state)
-    }
-}
-
-impl Drop for Lodging {
-    fn drop(&mut self) {
-        if let Server::Shared(server) = &self.server {
-            for name in self.databases() {
-                // What cannot be dropped goes with the server.
-                drop(server.query(&format!("DROP DATABASE IF EXISTS {name} WITH (FORCE)")));
+            Self::Plain => postgres(),
+            Self::Primary => postgres().setting("wal_level", "replica").setting("max_connections", "50"),
+            Self::Narrow => postgres()
+                .setting("max_connections", &NARROW.to_string())
+                .setting("superuser_reserved_connections", "0")
+                .setting("max_wal_senders", "0")
+                .setting("autovacuum", "off"),
+            Self::Limited => {
+                postgres().initdb("--wal-segsize=1").setting("autovacuum", "off").setting("max_wal_size", "64MB")
             }
         }
     }
+
+    /// MariaDB as wished.
+    #[must_use]
+    pub fn mariadb(self) -> MariadbBuilder {
+        match self {
+            Self::Plain | Self::Primary | Self::Limited => mariadb(),
+            Self::Narrow => mariadb().setting("max_connections", &NARROW.to_string()),
+        }
+    }
+}
+
+/// What a cell needs of a server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Need {
+    /// One or two databases.
+    Databases,
+    /// A server of its own for its target.
+    Own(Wish),
 }

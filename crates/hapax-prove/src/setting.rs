@@ -3,6 +3,7 @@
 use std::fmt;
 
 use crate::check::Anomaly;
+use crate::database::Engine;
 use crate::shape::Shape;
 
 /// A guarantee, as the configuration names it.
@@ -63,6 +64,10 @@ pub enum Stack {
     Postgres,
     /// Both in PostgreSQL, in two databases.
     PostgresOnly,
+    /// The target in MariaDB, the state in a SQLite file.
+    Mysql,
+    /// The target in MariaDB, the state in PostgreSQL.
+    MysqlAndPostgres,
 }
 
 impl Stack {
@@ -73,15 +78,36 @@ impl Stack {
             Self::Files => None,
             Self::Postgres => Some("postgres"),
             Self::PostgresOnly => Some("postgres-only"),
+            Self::Mysql => Some("mysql"),
+            Self::MysqlAndPostgres => Some("mysql-and-postgres"),
         }
     }
 
     /// Whether there is a server, and a wire to it.
     #[must_use]
     pub const fn has_server(self) -> bool {
+        match self.engine() {
+            Engine::Sqlite => false,
+            Engine::Postgres | Engine::Mysql => true,
+        }
+    }
+
+    /// What the target is in.
+    #[must_use]
+    pub const fn engine(self) -> Engine {
         match self {
-            Self::Files => false,
-            Self::Postgres | Self::PostgresOnly => true,
+            Self::Files => Engine::Sqlite,
+            Self::Postgres | Self::PostgresOnly => Engine::Postgres,
+            Self::Mysql | Self::MysqlAndPostgres => Engine::Mysql,
+        }
+    }
+
+    /// Whether the state is in a database of a PostgreSQL server.
+    #[must_use]
+    pub const fn has_state_server(self) -> bool {
+        match self {
+            Self::Files | Self::Postgres | Self::Mysql => false,
+            Self::PostgresOnly | Self::MysqlAndPostgres => true,
         }
     }
 }

@@ -4,13 +4,14 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use crate::cell::Cell;
+use crate::database::Engine;
 
 /// All `cells` in the order of a seed: one of each kind, then another of each kind, and so on, so that any prefix is
 /// as even as it can be.
 #[must_use]
 pub fn order(cells: Vec<Cell>, seed: u64) -> Vec<Cell> {
     let mut random = fastrand::Rng::with_seed(seed);
-    let mut kinds: BTreeMap<(String, bool), Vec<Cell>> = BTreeMap::new();
+    let mut kinds: BTreeMap<(String, Engine), Vec<Cell>> = BTreeMap::new();
     for cell in cells {
         kinds.entry(cell.turn()).or_default().push(cell);
     }
@@ -58,8 +59,8 @@ mod tests {
     /// Goal: every point and scenario gets its turn before any gets a second. Method: look at the first round.
     #[test]
     fn every_kind_gets_its_turn_first() {
-        let kinds: BTreeSet<(String, bool)> = cells().iter().map(Cell::turn).collect();
-        let first: BTreeSet<(String, bool)> = order(cells(), 3).iter().take(kinds.len()).map(Cell::turn).collect();
+        let kinds: BTreeSet<(String, Engine)> = cells().iter().map(Cell::turn).collect();
+        let first: BTreeSet<(String, Engine)> = order(cells(), 3).iter().take(kinds.len()).map(Cell::turn).collect();
         assert_eq!(first, kinds);
     }
 

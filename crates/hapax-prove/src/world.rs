@@ -4,7 +4,6 @@
 //! is written.
 
 use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -19,10 +18,11 @@ use crate::database::Database;
 use crate::ddl;
 use crate::feed::{Feeder, Pace, append};
 use crate::launch::{Launch, fault_log, last_words};
+use crate::lodging::Lodging;
 use crate::observe::{self, Eyes, Subject};
 use crate::proxy::Proxy;
 use crate::reader::{Reader, SharedHistory, note};
-use crate::servers::{Lodging, Need, Servers};
+use crate::servers::{Need, Servers, WORKER};
 use crate::setting::{Place, Setting};
 use crate::truth::Truth;
 use crate::workload::{Mix, inputs};
@@ -41,7 +41,7 @@ pub struct Environment {
     pub plant: Option<String>,
     /// Where cells make their directories.
     pub base: PathBuf,
-    /// PostgreSQL, for the cells that need it.
+    /// PostgreSQL and MariaDB, for the cells that need them.
     pub servers: Arc<Servers>,
 }
 
@@ -79,7 +79,7 @@ impl World {
         environment: &Environment,
         dir: &Path,
         setting: Setting,
-        (mix, need): (Mix, &Need),
+        (mix, need): (Mix, Need),
         seed: u64,
     ) -> anyhow::Result<Self> {
         std::fs::create_dir_all(dir).with_context(|| format!("cannot create {}", dir.display()))?;
@@ -118,17 +118,15 @@ impl World {
     pub fn target(&self) -> Database {
         match &self.lodging {
             None => Database::File(self.dir.join(&self.config.target)),
-            Some(lodging) => Database::Server { port: lodging.server.postgres().port(), name: lodging.target.clone() },
+            Some(lodging) => lodging.target(),
         }
     }
 
     /// The state store.
     #[must_use]
     pub fn state(&self) -> Database {
-        match self.lodging.as_ref().and_then(|lodging| Some((lodging, lodging.state.clone()?))) {
-            Some((lodging, name)) => Database::Server { port: lodging.server.postgres().port(), name },
-            None => Database::File(self.dir.join("state.db")),
-        }
+        let at_server = self.lodging.as_ref().and_then(Lodging::state);
+        at_server.unwrap_or_else(|| Database::File(self.dir.join("state.db")))
     }
 
     /// The server that the cell's databases are on.
@@ -145,8 +143,8 @@ impl World {
     /// If there is no server, or no wire can be laid.
     pub fn wire(&mut self) -> anyhow::Result<&Proxy> {
         if self.proxy.is_none() {
-            let port = self.lodging()?.server.postgres().port();
-            self.proxy = Some(Proxy::start(port, &self.dir.join("proxy.log"))?);
+            let (port, engine) = (self.lodging()?.server.port(), self.target().engine());
+            self.proxy = Some(Proxy::start(engine, port, &self.dir.join("proxy.log"))?);
             self.write_config()?;
         }
         self.proxy.as_ref().context("it was laid just now")
@@ -177,28 +175,17 @@ impl World {
     /// # Errors
     /// If it cannot be written.
     pub fn write_config(&self) -> anyhow::Result<()> {
-        let url = |port: u16, name: &str| format!("postgres://postgres@127.0.0.1:{port}/{name}?sslmode=disable");
-        let server = match self.target() {
-            Database::File(_) => None,
-            Database::Server { port, name } => Some(url(self.proxy.as_ref().map_or(port, Proxy::port), &name)),
-        };
-        let state = match self.state() {
-            Database::File(_) => "sqlite://state.db".to_owned(),
-            Database::Server { port, name } => url(port, &name),
-        };
-        let text = self.config.text(self.setting, server.as_deref(), &state);
+        let target = url(&self.target(), self.proxy.as_ref().map(Proxy::port));
+        let state = url(&self.state(), None).unwrap_or_else(|| "sqlite://state.db".to_owned());
+        let text = self.config.text(self.setting, target.as_deref(), &state);
         Ok(std::fs::write(self.dir.join("hapax.yaml"), text)?)
     }
 
     /// Keeps what is in the server's databases beside the logs: they go away with the cell.
     pub fn dump(&self) {
         for database in [self.target(), self.state()] {
-            if let (Database::Server { port, name }, Some(lodging)) = (database, &self.lodging) {
-                let mut dump = Command::new(lodging.server.postgres().programs().program("pg_dump"));
-                dump.args(["--host=127.0.0.1", "--username=postgres", "--port", &port.to_string(), "--file"]);
-                // For whoever looks into a failed cell; without it there are still the logs.
-                drop(dump.arg(self.dir.join(format!("{name}.sql"))).arg(&name).output());
-            }
+            // For whoever looks into a failed cell; without it there are still the logs.
+            drop(dump(&database, &self.dir));
         }
     }
 
@@ -467,6 +454,41 @@ impl World {
         };
         self.findings.iter().filter(forbidden).cloned().collect()
     }
+}
+
+/// The address of a database for workers, through `wire` if there is one; none for a file.
+fn url(database: &Database, wire: Option<u16>) -> Option<String> {
+    match database {
+        Database::File(_) => None,
+        Database::Postgres { port, name } => {
+            Some(format!("postgres://postgres@127.0.0.1:{}/{name}?sslmode=disable", wire.unwrap_or(*port)))
+        }
+        Database::Mysql { port, name } => {
+            Some(format!("mysql://{WORKER}@127.0.0.1:{}/{name}?ssl-mode=disabled", wire.unwrap_or(*port)))
+        }
+    }
+}
+
+/// Writes every table of a server's database into a file, a line per row.
+fn dump(database: &Database, dir: &Path) -> anyhow::Result<()> {
+    let (tables, name) = match database {
+        Database::File(_) => return Ok(()),
+        Database::Postgres { name, .. } => (
+            "SELECT schemaname || '.' || tablename FROM pg_tables WHERE schemaname IN ('public', 'hapax') ORDER BY 1",
+            name,
+        ),
+        Database::Mysql { name, .. } => ("SHOW TABLES", name),
+    };
+    let mut text = String::new();
+    let mut line = database.line()?;
+    for table in line.query(tables)?.rows.into_iter().filter_map(|row| row.into_iter().next().flatten()) {
+        text.push_str(&format!("== {table}\n"));
+        for row in line.query(&format!("SELECT * FROM {table}"))?.rows {
+            let values: Vec<String> = row.into_iter().map(|value| value.unwrap_or_else(|| "NULL".into())).collect();
+            text.push_str(&format!("{}\n", values.join("\t")));
+        }
+    }
+    Ok(std::fs::write(dir.join(format!("{name}.tsv")), text)?)
 }
 
 /// Whether anything happened that a weaker guarantee may answer with less.

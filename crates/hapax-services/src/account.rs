@@ -1,10 +1,11 @@
-//! Who runs the server: we ourselves, or as root an account without rights, since PostgreSQL refuses root.
+//! Who runs the server: we ourselves, or as root an account without rights, since servers refuse root.
 
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::Command;
 
 use crate::error::{Doing, ServiceError};
+use crate::product::Product;
 
 /// An account to change to.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -14,16 +15,16 @@ pub(crate) struct Account {
 }
 
 impl Account {
-    /// The account for servers: none unless we are root.
-    pub(crate) fn for_servers() -> Result<Option<Self>, ServiceError> {
+    /// The account for a server: none unless we are root.
+    pub(crate) fn of(product: Product) -> Result<Option<Self>, ServiceError> {
         if !are_root() {
             return Ok(None);
         }
-        let found = ["postgres", "nobody"].into_iter().find_map(|name| {
+        let found = product.accounts().iter().find_map(|name| {
             let (user, group) = (id("-u", Some(name))?, id("-g", Some(name))?);
             (user != 0).then_some(Self { user, group })
         });
-        found.map(Some).ok_or(ServiceError::NoAccount)
+        found.map(Some).ok_or(ServiceError::NoAccount { product })
     }
 
     /// Makes `command` run as this account, without any further group.

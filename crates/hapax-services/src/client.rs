@@ -8,6 +8,7 @@ use std::net::TcpStream;
 use std::time::Duration;
 
 use crate::error::{Doing, ServiceError};
+use crate::product::Product;
 
 const VERSION: i32 = 196_608; // 3.0
 const MESSAGE_MAX: i32 = 1 << 30;
@@ -17,7 +18,7 @@ const MESSAGE_MAX: i32 = 1 << 30;
 pub struct Answer {
     /// The rows of all statements, in order; `None` is NULL.
     pub rows: Vec<Vec<Option<String>>>,
-    /// The tag of the last command, like `INSERT 0 3`.
+    /// The tag of the last command, like `INSERT 0 3`; of MariaDB the number of rows that it touched.
     pub tag: String,
 }
 
@@ -164,7 +165,7 @@ fn error(body: &[u8]) -> ServiceError {
         let found = body.split(|byte| *byte == 0).find(|field| field.first() == Some(&wanted));
         found.map(|field| String::from_utf8_lossy(&field[1..]).into_owned()).unwrap_or_default()
     };
-    ServiceError::Server { code: field(b'C'), message: field(b'M') }
+    ServiceError::Server { product: Product::Postgres, code: field(b'C'), message: field(b'M') }
 }
 
 #[cfg(test)]

@@ -2,26 +2,30 @@
 
 use std::path::{Path, PathBuf};
 
+use crate::product::Product;
+
 /// Why a server could not be had, or did not answer as it should.
 #[derive(Debug, thiserror::Error)]
 pub enum ServiceError {
-    /// No PostgreSQL on this machine, and none could be installed.
+    /// No such server on this machine, and none could be installed.
     #[error(
-        "no PostgreSQL server was found. Looked for the programs postgres and initdb in:\n  {}\n{installing}\n\
-         Install it and run this again: `apt-get install postgresql` (Debian, Ubuntu), `dnf install postgresql-server` \
-         (Fedora), `apk add postgresql` (Alpine), `brew install postgresql` (macOS); or put the directory that holds \
-         both programs in the PATH",
-        list(looked)
+        "no {} server was found. Looked for {} in:\n  {}\n{installing}\nInstall it and run this again: {}",
+        product.name(), product.parts(), list(looked), product.advice()
     )]
     NotFound {
+        /// Whose.
+        product: Product,
         /// The directories that were looked at, in this order.
         looked: Vec<PathBuf>,
         /// What came of asking the package manager.
         installing: String,
     },
-    /// PostgreSQL refuses to run as root, and there is no other account.
-    #[error("PostgreSQL does not run as root, and there is neither an account \"postgres\" nor \"nobody\"")]
-    NoAccount,
+    /// A server refuses to run as root, and there is no other account.
+    #[error("{} does not run as root, and there is no other account: tried {}", product.name(), product.accounts().join(", "))]
+    NoAccount {
+        /// Whose.
+        product: Product,
+    },
     /// The system refused something.
     #[error("could not {doing}")]
     System {
@@ -31,7 +35,7 @@ pub enum ServiceError {
         #[source]
         source: std::io::Error,
     },
-    /// A program of PostgreSQL's failed.
+    /// A program of a server's failed.
     #[error("{program} failed: {said}")]
     Program {
         /// Which.
@@ -40,8 +44,10 @@ pub enum ServiceError {
         said: String,
     },
     /// The server ended, or did not answer in time.
-    #[error("PostgreSQL on port {port} {what}; its log ends with:\n{log}")]
+    #[error("{} on port {port} {what}; its log ends with:\n{log}", product.name())]
     NoAnswer {
+        /// Whose.
+        product: Product,
         /// The port that it was given.
         port: u16,
         /// What was seen.
@@ -50,26 +56,28 @@ pub enum ServiceError {
         log: String,
     },
     /// The server answered with an error.
-    #[error("PostgreSQL says {code}: {message}")]
+    #[error("{} says {code}: {message}", product.name())]
     Server {
-        /// The SQLSTATE.
+        /// Whose.
+        product: Product,
+        /// PostgreSQL's SQLSTATE, or MariaDB's error number.
         code: String,
         /// The message.
         message: String,
     },
     /// The server said something that the small client here does not understand.
-    #[error("PostgreSQL sent {0}, which was not expected here")]
+    #[error("the server sent {0}, which was not expected here")]
     Protocol(String),
 }
 
 impl ServiceError {
-    /// The SQLSTATE, if the server answered with one.
+    /// The SQLSTATE or error number, if the server answered with one.
     #[must_use]
     pub fn code(&self) -> Option<&str> {
         match self {
             Self::Server { code, .. } => Some(code),
             Self::NotFound { .. }
-            | Self::NoAccount
+            | Self::NoAccount { .. }
             | Self::System { .. }
             | Self::Program { .. }
             | Self::NoAnswer { .. }

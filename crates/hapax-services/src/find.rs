@@ -1,9 +1,11 @@
 //! Where PostgreSQL's programs are: the PATH first, then the directories that distributions use, newest first.
 
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 
 use crate::error::ServiceError;
-use crate::install;
+use crate::install::install;
+use crate::product::Product;
 
 /// The directory that holds `postgres`, `initdb` and their kin.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -30,15 +32,28 @@ impl Programs {
 /// # Errors
 /// If there is none: what was looked at, and what to install.
 pub fn find_postgres() -> Result<Programs, ServiceError> {
-    if let Some(programs) = candidates().iter().find_map(|directory| programs_in(directory)) {
-        return Ok(programs);
+    find_or_install(Product::Postgres, candidates, programs_in)
+}
+
+/// Looks in the candidates; once more after the package manager was asked, for it makes new directories.
+pub(crate) fn find_or_install<T>(
+    product: Product,
+    candidates: impl Fn() -> Vec<PathBuf>,
+    whole: impl Fn(&Path) -> Option<T>,
+) -> Result<T, ServiceError> {
+    /// Two that install at once would refuse each other.
+    static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+    let look = |looked: &[PathBuf]| looked.iter().find_map(|directory| whole(directory));
+    if let Some(found) = look(&candidates()) {
+        return Ok(found);
     }
-    let installing = install::postgres();
+    let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(found) = look(&candidates()) {
+        return Ok(found);
+    }
+    let installing = install(product);
     let looked = candidates();
-    match looked.iter().find_map(|directory| programs_in(directory)) {
-        Some(programs) => Ok(programs),
-        None => Err(ServiceError::NotFound { looked, installing }),
-    }
+    look(&looked).ok_or(ServiceError::NotFound { product, looked, installing })
 }
 
 /// A link in the PATH may point to `postgres` alone: its kin are where it really lies.
@@ -50,8 +65,7 @@ fn programs_in(directory: &Path) -> Option<Programs> {
 }
 
 fn candidates() -> Vec<PathBuf> {
-    let mut found: Vec<PathBuf> =
-        std::env::var_os("PATH").map(|path| std::env::split_paths(&path).collect()).unwrap_or_default();
+    let mut found = search_path();
     // Debian, Fedora and its kin, Homebrew on both kinds of Mac.
     found.extend(versions("/usr/lib/postgresql", "").into_iter().map(|version| version.join("bin")));
     found.extend(versions("/usr", "pgsql-").into_iter().map(|version| version.join("bin")));
@@ -59,6 +73,16 @@ fn candidates() -> Vec<PathBuf> {
         found.extend(versions(home, "postgresql").into_iter().map(|version| version.join("bin")));
     }
     found.push(PathBuf::from("/usr/local/pgsql/bin"));
+    once_each(found)
+}
+
+/// The directories of the PATH.
+pub(crate) fn search_path() -> Vec<PathBuf> {
+    std::env::var_os("PATH").map(|path| std::env::split_paths(&path).collect()).unwrap_or_default()
+}
+
+/// Each directory where it comes first.
+pub(crate) fn once_each(mut found: Vec<PathBuf>) -> Vec<PathBuf> {
     let mut seen = std::collections::BTreeSet::new();
     found.retain(|directory| seen.insert(directory.clone()));
     found
@@ -66,7 +90,7 @@ fn candidates() -> Vec<PathBuf> {
 
 /// Folders of `home` called `prefix` and a version, the newest first; `home` itself in their place if there are none,
 /// so that the list of what was looked at names it.
-fn versions(home: &str, prefix: &str) -> Vec<PathBuf> {
+pub(crate) fn versions(home: &str, prefix: &str) -> Vec<PathBuf> {
     let entries = std::fs::read_dir(home).into_iter().flatten().flatten();
     let mut found: Vec<(u32, PathBuf)> =
         entries.filter_map(|entry| Some((version(entry.file_name().to_str()?, prefix)?, entry.path()))).collect();
@@ -108,7 +132,8 @@ mod tests {
         let looked = candidates();
         assert!(looked.iter().any(|path| path.starts_with("/usr/lib/postgresql")), "{looked:?}");
         assert!(looked.iter().any(|path| path.starts_with("/opt/homebrew/opt")), "{looked:?}");
-        let text = ServiceError::NotFound { looked, installing: "no".to_owned() }.to_string();
+        let text =
+            ServiceError::NotFound { product: Product::Postgres, looked, installing: "no".to_owned() }.to_string();
         assert!(text.contains("apt-get install postgresql") && text.contains("/usr/lib/postgresql"), "{text}");
     }
 

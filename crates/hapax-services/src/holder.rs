@@ -11,29 +11,32 @@ use std::time::{Duration, Instant};
 
 use crate::account::Account;
 use crate::error::{Doing, ServiceError};
+use crate::product::Product;
 
-/// $1 is the server's scratch directory, the rest its command line. The first line of `postmaster.pid` is compared, so that
-/// a process that has the same number later is left in peace.
+/// $1 is the server's scratch directory, $2 and $3 are the signals for both ways to stop, the rest is its command line.
+/// The file `running` goes when the server has ended, so that a process that has its number later is left in peace.
 const SCRIPT: &str = r#"
-directory=$1; shift
+directory=$1; fast=$2; immediate=$3; shift 3
 exec 3<&0
+: >"$directory/running"
 "$@" </dev/null >>"$directory/log" 2>&1 3<&- &
 server=$!
-lives() { [ "$(head -n 1 "$directory/data/postmaster.pid" 2>/dev/null)" = "$server" ] && kill -0 "$server" 2>/dev/null; }
+lives() { [ -e "$directory/running" ] && kill -0 "$server" 2>/dev/null; }
 (
   while read -r order <&3; do
     case "$order" in
-      fast) lives && kill -INT "$server" ;;
-      immediate) lives && kill -QUIT "$server" ;;
+      fast) lives && kill -s "$fast" "$server" ;;
+      immediate) lives && kill -s "$immediate" "$server" ;;
       keep) exit 0 ;;
     esac
   done
-  lives && kill -QUIT "$server"
+  lives && kill -s "$immediate" "$server"
   while lives; do sleep 0.1; done
   rm -rf -- "$directory"
 ) </dev/null >/dev/null 2>&1 &
 exec 3<&-
 wait "$server"
+rm -f -- "$directory/running"
 "#;
 
 /// How a server is stopped.
@@ -63,9 +66,15 @@ pub(crate) struct Holder {
 
 impl Holder {
     /// Starts `server`, which works in `directory`.
-    pub(crate) fn start(server: &Command, directory: &Path, account: Option<&Account>) -> Result<Self, ServiceError> {
+    pub(crate) fn start(
+        product: Product,
+        server: &Command,
+        directory: &Path,
+        account: Option<&Account>,
+    ) -> Result<Self, ServiceError> {
         let mut shell = clean(Path::new("/bin/sh"), directory, account);
-        shell.args(["-c", SCRIPT, "hapax-holder"]).arg(directory).arg(server.get_program()).args(server.get_args());
+        shell.args(["-c", SCRIPT, "hapax-holder"]).arg(directory).args(product.signals());
+        shell.arg(server.get_program()).args(server.get_args());
         shell.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null()).process_group(0);
         let mut shell = shell.spawn().doing(|| "start /bin/sh".to_owned())?;
         let orders = shell.stdin.take().expect("its input is piped");

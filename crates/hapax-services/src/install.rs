@@ -3,29 +3,24 @@
 use std::process::{Command, Stdio};
 
 use crate::account;
+use crate::product::Product;
 
-/// Program, and the arguments that install the server.
-const MANAGERS: [(&str, &[&str]); 3] = [
-    ("apt-get", &["install", "-y", "-q", "--no-install-recommends", "-o", "DPkg::Lock::Timeout=300", "postgresql"]),
-    ("dnf", &["install", "-y", "-q", "postgresql-server"]),
-    ("apk", &["add", "-q", "postgresql"]),
-];
-
-/// Tries to install PostgreSQL; returns in one sentence what came of it.
-pub(crate) fn postgres() -> String {
+/// Tries to install a server; returns in one sentence what came of it.
+pub(crate) fn install(product: Product) -> String {
     if !account::are_root() {
         return "Nothing was installed: that needs root.".to_owned();
     }
-    let Some((manager, arguments)) = MANAGERS.iter().find(|(name, _)| quiet(name, &["--version"]).is_ok()) else {
+    let managers = product.packages();
+    let Some((manager, arguments)) = managers.iter().find(|(name, _)| quiet(name, &["--version"]).is_ok()) else {
         return "Nothing was installed: neither apt-get, dnf nor apk is here.".to_owned();
     };
     let mut outcome = quiet(manager, arguments);
     if outcome.is_err() && *manager == "apt-get" {
-        // The lists of packages may be missing, as in most container images.
+        // The lists of packages may be missing, as in most container images, or name versions that are gone.
         outcome = quiet(manager, &["update", "-q"]).and_then(|()| quiet(manager, arguments));
     }
     match outcome {
-        Ok(()) => format!("{manager} says that it has installed PostgreSQL."),
+        Ok(()) => format!("{manager} says that it has installed {}.", product.name()),
         Err(said) => format!("`{manager} {}` failed: {said}", arguments.join(" ")),
     }
 }

@@ -9,14 +9,24 @@
 mod account;
 mod client;
 mod error;
+mod fetch_mysql;
 mod find;
+mod find_mariadb;
 mod holder;
 mod install;
+mod launch;
+mod mariadb;
+mod mysql_client;
 mod postgres;
+mod product;
 mod scratch;
 
 pub use client::{Answer, Client};
 pub use error::ServiceError;
 pub use find::{Programs, find_postgres};
+pub use find_mariadb::{MariadbPrograms, find_mariadb, find_mysql};
 pub use holder::Stop;
+pub use mariadb::{Mariadb, MariadbBuilder};
+pub use mysql_client::MysqlClient;
 pub use postgres::{Builder, Postgres};
+pub use product::Product;

@@ -1,21 +1,19 @@
 //! A PostgreSQL server of one's own: a fresh cluster in a scratch directory, on a free port of loopback.
 
 use std::fmt::Write as _;
-use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::time::{Duration, Instant};
 
 use crate::account::Account;
 use crate::client::{Answer, Client};
-use crate::error::{Doing, ServiceError, tail};
+use crate::error::{Doing, ServiceError};
 use crate::find::{Programs, find_postgres};
 use crate::holder::{Holder, Stop, clean};
+use crate::launch::{PATIENCE, on_a_port, run, wait_until_it_answers};
+use crate::product::Product;
 use crate::scratch::Scratch;
 
-const PATIENCE: Duration = Duration::from_secs(60);
-const PORT_TRIES: u32 = 10;
 const HBA: &str = "local all all trust\nhost all all 127.0.0.1/32 trust\nhost all all ::1/128 trust\n\
                    local replication all trust\nhost replication all 127.0.0.1/32 trust\n";
 
@@ -85,8 +83,8 @@ impl Builder {
     /// If there is no PostgreSQL here, or it does not start; the message says what was tried.
     pub fn start(&self) -> Result<Postgres, ServiceError> {
         let programs = find_postgres()?;
-        let account = Account::for_servers()?;
-        let scratch = Scratch::create(account.as_ref())?;
+        let account = Account::of(Product::Postgres)?;
+        let scratch = Scratch::create(Product::Postgres, account.as_ref())?;
         let mut initdb = clean(&programs.program("initdb"), scratch.path(), account.as_ref());
         initdb.args(["--no-sync", "--username=postgres", "--auth=trust", "--encoding=UTF8", "--locale=C", "--pgdata"]);
         run(initdb.arg(scratch.path().join("data")).args(&self.initdb))?;
@@ -98,8 +96,8 @@ impl Builder {
     /// # Errors
     /// If the copy cannot be made, or the standby does not start.
     pub fn start_standby(&self, primary: &Postgres) -> Result<Postgres, ServiceError> {
-        let account = Account::for_servers()?;
-        let scratch = Scratch::create(account.as_ref())?;
+        let account = Account::of(Product::Postgres)?;
+        let scratch = Scratch::create(Product::Postgres, account.as_ref())?;
         let mut copy = clean(&primary.programs.program("pg_basebackup"), scratch.path(), account.as_ref());
         copy.args(["--no-sync", "--checkpoint=fast", "--write-recovery-conf", "--wal-method=stream"]);
         copy.args(["--username=postgres", "--host=127.0.0.1", "--port", &primary.port.to_string(), "--pgdata"]);
@@ -110,16 +108,10 @@ impl Builder {
     fn finish(&self, programs: Programs, account: Option<Account>, scratch: Scratch) -> Result<Postgres, ServiceError> {
         let mut server = Postgres { programs, account, scratch, port: 0, holder: None };
         self.configure(&server)?;
-        for attempt in 1.. {
-            server.port = self.port.map_or_else(free_port, Ok)?;
-            match server.launch() {
-                // Somebody took the port between our looking and the server's binding.
-                Err(ServiceError::NoAnswer { log, .. })
-                    if self.port.is_none() && attempt < PORT_TRIES && log.contains("Address already in use") => {}
-                Err(error) => return Err(error),
-                Ok(()) => break,
-            }
-        }
+        on_a_port(self.port, |port| {
+            server.port = port;
+            server.launch()
+        })?;
         Ok(server)
     }
 
@@ -279,27 +271,10 @@ impl Postgres {
         ] {
             server.arg("-c").arg(setting);
         }
-        self.holder = Some(Holder::start(&server, self.scratch.path(), self.account.as_ref())?);
-        self.wait_until_it_answers()
-    }
-
-    fn wait_until_it_answers(&mut self) -> Result<(), ServiceError> {
-        let started = Instant::now();
-        loop {
-            let ended = self.holder.as_mut().is_none_or(Holder::has_ended);
-            if !ended && self.is_ours() {
-                return Ok(());
-            }
-            let what = match ended {
-                true => "ended while it was starting",
-                false if started.elapsed() > PATIENCE => "did not answer in time",
-                false => {
-                    std::thread::sleep(Duration::from_millis(10));
-                    continue;
-                }
-            };
-            return Err(ServiceError::NoAnswer { port: self.port, what: what.to_owned(), log: tail(&self.log()) });
-        }
+        let mut holder = Holder::start(Product::Postgres, &server, self.scratch.path(), self.account.as_ref())?;
+        let up = wait_until_it_answers(Product::Postgres, self.port, &self.log(), &mut holder, || self.is_ours());
+        self.holder = Some(holder);
+        up
     }
 
     /// Whether what answers on the port is this server and not one that took the port before it.
@@ -318,22 +293,6 @@ impl Drop for Postgres {
             holder.release();
         }
     }
-}
-
-fn run(command: &mut Command) -> Result<(), ServiceError> {
-    let program = command.get_program().to_string_lossy().into_owned();
-    let output = command.output().doing(|| format!("start {program}"))?;
-    if output.status.success() {
-        return Ok(());
-    }
-    let said = String::from_utf8_lossy(&output.stderr).trim().to_owned();
-    Err(ServiceError::Program { program, said })
-}
-
-/// A port of loopback that is free now.
-fn free_port() -> Result<u16, ServiceError> {
-    let listener = TcpListener::bind("127.0.0.1:0").doing(|| "find a free port".to_owned())?;
-    Ok(listener.local_addr().doing(|| "find a free port".to_owned())?.port())
 }
 
 #[cfg(test)]

@@ -1,5 +1,6 @@
 use std::io::{BufRead, BufReader};
 use std::process::Stdio;
+use std::time::{Duration, Instant};
 
 use super::*;
 

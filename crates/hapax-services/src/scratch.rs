@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use crate::account::Account;
 use crate::error::{Doing, ServiceError};
+use crate::product::Product;
 
 /// A Unix socket's path has at most 107 bytes, its name here about 20.
 const PATH_MAX: usize = 80;
@@ -17,11 +18,11 @@ pub(crate) struct Scratch {
 }
 
 impl Scratch {
-    pub(crate) fn create(account: Option<&Account>) -> Result<Self, ServiceError> {
+    pub(crate) fn create(product: Product, account: Option<&Account>) -> Result<Self, ServiceError> {
         static COUNTER: AtomicU32 = AtomicU32::new(0);
         loop {
             let number = COUNTER.fetch_add(1, Ordering::Relaxed);
-            let path = home().join(format!("hapax-postgres-{}-{number}", std::process::id()));
+            let path = home().join(format!("hapax-{}-{}-{number}", product.word(), std::process::id()));
             match std::fs::create_dir(&path) {
                 Ok(()) => {
                     let scratch = Self { path };

@@ -3,11 +3,25 @@
 //! Knows nothing of deliveries, epochs or our tables: those are in `hapax-connect`.
 #![deny(missing_docs)]
 
+#[cfg(any(feature = "mysql", feature = "postgres"))]
+mod fault_class;
+#[cfg(feature = "mysql")]
+pub mod mysql;
+#[cfg(any(feature = "mysql", feature = "postgres"))]
+pub mod pool;
 #[cfg(feature = "postgres")]
 pub mod postgres;
 pub mod process;
 mod quote_error;
+#[cfg(any(feature = "mysql", feature = "postgres"))]
+mod quoted_parts;
 #[cfg(feature = "sqlite")]
 pub mod sqlite;
+#[cfg(any(feature = "mysql", feature = "postgres"))]
+pub mod tls;
+#[cfg(any(feature = "mysql", feature = "postgres"))]
+mod tls_verify;
+#[cfg(any(feature = "mysql", feature = "postgres"))]
+mod url_parts;
 
 pub use quote_error::QuoteError;

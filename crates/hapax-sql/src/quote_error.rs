@@ -11,17 +11,17 @@ pub enum QuoteError {
     Empty,
     /// A quoted part that does not end, or something behind it.
     #[error(
-        "the name {0:?} cannot be read; write table, schema.table, or \"Any Name\".\"Any Table\" with every double quote inside doubled"
+        "the name {0:?} cannot be read; write table, schema.table, or quote each part as the database does (PostgreSQL and SQLite \"Any Name\", MySQL `Any Name`), with every such quote inside doubled"
     )]
     Unreadable(String),
     /// `database.schema.table` and longer.
     #[error(
-        "the name {0:?} has more than two parts; write schema.table, or put a name that contains a dot in double quotes"
+        "the name {0:?} has more than two parts; write schema.table, or put a name that contains a dot in the database's quotes"
     )]
     TooManyParts(String),
-    /// PostgreSQL would cut it and take another object for it.
+    /// PostgreSQL would cut it and take another object for it; MySQL has no such names.
     #[error(
-        "the name {0:?} is longer than 63 bytes, which PostgreSQL would cut off; write the name as the database has it"
+        "the name {0:?} is longer than names are in the database (63 bytes in PostgreSQL, 64 characters in MySQL); write the name as the database has it"
     )]
     TooLong(String),
 }

@@ -12,6 +12,8 @@ mod follow;
 mod gone_back;
 mod guarantees;
 mod looking;
+#[cfg(feature = "mysql")]
+mod mysql;
 mod pages;
 mod pause;
 #[cfg(feature = "postgres")]
@@ -20,6 +22,7 @@ mod reconcile;
 mod reload;
 mod reset;
 mod run;
+mod schema_change;
 mod setup;
 mod show;
 mod status;

@@ -17,7 +17,7 @@ use hapax_model::mode::ConflictMode;
 use hapax_sql::postgres::{Pool, PostgresUrl};
 
 use super::settings;
-use super::{By, Mode, PER_COMMIT};
+use super::{By, Mode, per_commit};
 
 static RUNS: AtomicU64 = AtomicU64::new(0);
 
@@ -63,7 +63,7 @@ impl Deliveries {
             SqliteState::open(&folder.path().join("state.db"), Duration::from_secs(5)).await.expect("a state store");
         let of_lane = |number: u64| {
             let mut settings = Settings { keyer: keyer(mode), ..settings::keyed_by("order_id") };
-            settings.epoch.max_events = PER_COMMIT as u64;
+            settings.epoch.max_events = per_commit() as u64;
             settings.id.workflow = format!("bench {run}");
             settings.id.lane = lane(number, lanes).name();
             settings.configured = [(settings.id.workflow.clone(), settings.id.sink.clone())].into();

@@ -7,7 +7,7 @@ use sha2::{Digest as _, Sha256};
 use tokio_postgres::types::ToSql;
 
 use super::rounds::{Ratio, Run, median};
-use super::{Bench, Mode, PER_COMMIT, ROWS, bare, tables};
+use super::{Bench, Mode, ROWS, bare, per_commit, tables};
 
 /// The keys of all rows, sorted within each transaction as Hapax sorts them.
 struct Keys {
@@ -18,7 +18,7 @@ struct Keys {
 
 fn all_keys(rows: usize) -> [Keys; 4] {
     let mut digests: Vec<Vec<u8>> = (0..rows as u64).map(|n| Sha256::digest(n.to_be_bytes()).to_vec()).collect();
-    bare::pieces(0..rows, PER_COMMIT).for_each(|piece| digests[piece].sort_unstable());
+    bare::pieces(0..rows, per_commit()).for_each(|piece| digests[piece].sort_unstable());
     let hex = |digest: &Vec<u8>| data_encoding::HEXLOWER.encode(digest);
     let texts: Vec<String> = digests.iter().map(hex).collect();
     let again = texts.clone();
@@ -88,7 +88,7 @@ async fn run(bench: &Bench<'_>, keys: &Keys, conflict: &str) -> Run {
     let columns = &bare::Columns::share(&bench.orders, bench.rows(Mode::Upsert), 0, 1);
     let arrays: Vec<_> = bare::pieces(0..columns.len(), ROWS).map(|piece| (keys.array)(piece)).collect();
     let work = async {
-        for epoch in bare::pieces(0..columns.len(), PER_COMMIT) {
+        for epoch in bare::pieces(0..columns.len(), per_commit()) {
             let one = |piece: Range<usize>| {
                 let key = &arrays[piece.start / ROWS];
                 async move {

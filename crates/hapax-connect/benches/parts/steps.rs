@@ -20,7 +20,7 @@ use hapax_sql::postgres::{CommitEnd, Limits, PostgresUrl, Session, checked_commi
 use tokio_postgres::types::ToSql;
 
 use super::tables::Table;
-use super::{Bench, Mode, bare, by_hapax, tables};
+use super::{Bench, Mode, bare, by_hapax, far, tables};
 
 const TIMES: usize = 200;
 const IN_ONE_TRANSACTION: usize = 100_000;
@@ -30,6 +30,7 @@ pub(super) async fn all(bench: &Bench<'_>) {
     idempotent(bench).await;
     transactional(bench).await;
     commit_alone(bench).await;
+    commit_far_away(bench).await;
 }
 
 fn told(name: &str, aim: &str, mut times: Vec<Duration>) {
@@ -108,9 +109,9 @@ struct Claimed {
 }
 
 impl Claimed {
-    async fn new(bench: &Bench<'_>) -> Self {
-        let config = by_hapax::config(&bench.url, "steps", Mode::Upsert);
-        let id = DeliveryId { workflow: "steps".into(), sink: "bench".into(), lane: "0".into() };
+    async fn new(url: &str) -> Self {
+        let config = by_hapax::config(url, "steps", Mode::Upsert);
+        let id = DeliveryId { workflow: "steps".into(), sink: "bench".into(), lane: url.into() };
         let mut sink = PostgresSink::new(config.clone(), config.pool(), id);
         sink.inspect().await.expect("a fit table");
         let start = Bookmark::at("only", 0);
@@ -150,7 +151,7 @@ impl Claimed {
 /// `exactly-once`: an epoch with its fence, its rows, its log and a checked COMMIT.
 async fn transactional(bench: &Bench<'_>) {
     tables::make(&bench.admin, "steps", Table::Keyed, 0).await;
-    let mut claimed = Claimed::new(bench).await;
+    let mut claimed = Claimed::new(&bench.url).await;
     let (mut begins, mut empty, mut single, mut many, mut aborts) = (vec![], vec![], vec![], vec![], vec![]);
     for _ in 0..TIMES {
         let batch = claimed.batch(bench, 0);
@@ -201,5 +202,28 @@ async fn commit_alone(bench: &Bench<'_>) {
     }
     told("bench_jdbc_txn_commit: the checked COMMIT after 20,000 rows", "<= 50 ms", times);
     told("bench_txn_abort: ROLLBACK after 20,000 rows", "< 50 ms", rollbacks);
+    tables::remove(&bench.admin, "steps").await;
+}
+
+/// The same COMMIT, and a whole epoch, over a line on which a round trip takes 20 ms.
+async fn commit_far_away(bench: &Bench<'_>) {
+    tables::make(&bench.admin, "steps", Table::Keyed, 0).await;
+    let (scheme_and_user, address) = bench.url.split_once('@').expect("a user in the URL");
+    let (address, database) = address.split_once('/').expect("a database in the URL");
+    let url = format!("{scheme_and_user}@127.0.0.1:{}/{database}", far::away(address));
+    let session =
+        Session::connect(&PostgresUrl::parse(&url).expect("a URL"), &Limits::default()).await.expect("a session");
+    let mut claimed = Claimed::new(&url).await;
+    let (mut commits, mut epochs) = (Vec::new(), Vec::new());
+    for n in 0..20 {
+        let row = format!("INSERT INTO steps VALUES ({}, 'customer', 1, 'paid')", 1_000_000 + n);
+        session.begin().await.expect("begins");
+        session.client().batch_execute(&row).await.expect("writes");
+        commits.push(timed(async { assert!(matches!(checked_commit(&session).await, CommitEnd::Committed)) }).await);
+        epochs.push(claimed.epoch(claimed.batch(bench, 1000)).await.1);
+    }
+    let trip = far::ONE_WAY * 2;
+    told(&format!("bench_jdbc_txn_commit: the checked COMMIT, {trip:?} away"), "<= 200 ms", commits);
+    told(&format!("bench_jdbc_txn_commit: a whole epoch of 1,000 rows, {trip:?} away"), "<= 200 ms", epochs);
     tables::remove(&bench.admin, "steps").await;
 }

@@ -1,4 +1,5 @@
-//! An open file, and which incarnation of its path it is: inode, time of creation, hash of the first record.
+//! An open file, and which incarnation of its path it is: inode, time of creation, hash of the first record (of CSV:
+//! of header and first record).
 //!
 //! Reads: the file's metadata and its first 64 KiB. Writes: nothing.
 //! Invariant: what is said of an append-only file stays true of it; a bookmark made before the first record was
@@ -16,10 +17,18 @@ use hapax_model::position::Bookmark;
 use memchr::{memchr_iter, memrchr};
 use sha2::{Digest as _, Sha256};
 
+use super::config::FileFormat;
+use super::feed::{Packing, read_once};
 use super::lines::is_blank;
 
 /// A first record that is longer is known by its beginning.
 const HEAD_BYTES: usize = 64 * 1024;
+/// A packed file is known by so many of its own bytes, once it has them.
+const PACKED_BYTES: usize = 256;
+/// How much of a header is shown.
+const HEADER_CHARACTERS: usize = 80;
+/// What the description of a file ends with that was read to its end, where each file is a lane of its own.
+const READ_TO_ITS_END: &str = ", read to its end";
 
 /// What a file says of itself.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -55,12 +64,13 @@ pub(super) struct Opened {
     inode: u64,
     device: u64,
     identity: String,
+    has_header: bool,
     /// When it was created, or at least last written to: orders the files of one rotation.
     pub(super) age: SystemTime,
 }
 
 impl Opened {
-    pub(super) fn open(path: &Path) -> io::Result<Self> {
+    pub(super) fn open(path: &Path, format: &FileFormat) -> io::Result<Self> {
         // Looked at before it is opened: opening a pipe would wait for a writer.
         if !std::fs::metadata(path)?.is_file() {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is not a regular file"));
@@ -69,12 +79,14 @@ impl Opened {
         let metadata = file.metadata()?;
         let identity = identity(&metadata);
         let age = metadata.created().or_else(|_| metadata.modified())?;
-        Ok(Self { file, inode: metadata.ino(), device: metadata.dev(), identity, age })
+        let has_header = format.header_in_file().is_some();
+        Ok(Self { file, inode: metadata.ino(), device: metadata.dev(), identity, has_header, age })
     }
 
     pub(super) fn try_clone(&self) -> io::Result<Self> {
         let file = self.file.try_clone()?;
-        Ok(Self { file, inode: self.inode, device: self.device, identity: self.identity.clone(), age: self.age })
+        let Self { inode, device, has_header, age, .. } = *self;
+        Ok(Self { file, inode, device, identity: self.identity.clone(), has_header, age })
     }
 
     pub(super) const fn inode(&self) -> u64 {
@@ -92,7 +104,8 @@ impl Opened {
     /// What the file says of itself to a reader that has come to `position`.
     pub(super) fn describe(&self, position: u64) -> io::Result<Description> {
         let head = self.head()?;
-        Ok(match first_record_end(&head) {
+        Ok(match self.first_record_end(&head) {
+            None if is_packed(&head) => Description { text: self.text(&[]), record: FirstRecord::NotYet },
             Some(end) => Description { text: self.text(&head[..end]), record: FirstRecord::Known },
             None => Description { text: self.text(read_part(&head, position)), record: FirstRecord::NotYet },
         })
@@ -105,11 +118,12 @@ impl Opened {
         }
         let head = self.head()?;
         let known: [&[u8]; 3] = [
-            first_record_end(&head).map_or(&[], |end| &head[..end]),
+            self.first_record_end(&head).map_or(&[], |end| &head[..end]),
             read_part(&head, bookmark.position.offset), // as it was when the first record was not complete yet
             &[],                                        // as it was when nothing had been read
         ];
-        Ok(known.iter().any(|part| *bookmark.incarnation.text == *self.text(part)))
+        let described = without_end(&bookmark.incarnation.text);
+        Ok(known.iter().any(|part| *described == *self.text(part)))
     }
 
     /// Whether `bookmark` was made in a file of the same inode and creation, whatever that contains now.
@@ -119,6 +133,9 @@ impl Opened {
 
     /// Whether reading can go on at `position`.
     pub(super) fn fit(&self, position: u64) -> io::Result<Fit> {
+        if self.packing()? != Packing::None {
+            return Ok(Fit::LineStart); // only unpacking it would tell
+        }
         let length = self.length()?;
         if length < position {
             return Ok(Fit::Short { length });
@@ -149,6 +166,32 @@ impl Opened {
         Ok(0)
     }
 
+    /// How the file is packed; as none while it has no content.
+    pub(super) fn packing(&self) -> io::Result<Packing> {
+        let mut head = [0; 4];
+        let read = read_once(&self.file, &mut head, 0)?;
+        Ok(Packing::of(&head[..read]).unwrap_or(Packing::None))
+    }
+
+    /// How many line ends lie before `position`, if that is soon told.
+    pub(super) fn lines_before(&self, position: u64) -> io::Result<Option<u64>> {
+        const MOST: u64 = 256 * 1024 * 1024;
+        if position > MOST || self.packing()? != Packing::None {
+            return Ok(None);
+        }
+        let (mut block, mut at, mut lines) = (vec![0; HEAD_BYTES], 0, 0);
+        while at < position {
+            let most = HEAD_BYTES.min(usize::try_from(position - at).unwrap_or(HEAD_BYTES));
+            let read = read_once(&self.file, &mut block[..most], at)?;
+            if read == 0 {
+                return Ok(None);
+            }
+            lines += memchr_iter(b'\n', &block[..read]).count() as u64;
+            at += read as u64;
+        }
+        Ok(Some(lines))
+    }
+
     fn head(&self) -> io::Result<Vec<u8>> {
         let mut head = vec![0; HEAD_BYTES];
         let read = read_fully(&self.file, &mut head, 0)?;
@@ -161,8 +204,100 @@ impl Opened {
             return format!("{}, no record yet", self.identity);
         }
         let hash = HEXLOWER.encode(&Sha256::digest(first)[..8]);
-        format!("{}, first {} bytes {hash}", self.identity, first.len())
+        match self.header_in(first) {
+            Some(header) => format!("{}, first {} bytes {hash}, header \"{header}\"", self.identity, first.len()),
+            None => format!("{}, first {} bytes {hash}", self.identity, first.len()),
+        }
     }
+
+    /// The header line, for people: a file that another has replaced is known by it.
+    fn header_in(&self, first: &[u8]) -> Option<String> {
+        if !self.has_header || is_packed(first) {
+            return None;
+        }
+        let mut lines = first.split_inclusive(|byte| *byte == b'\n');
+        let line = lines.find(|line| !is_blank(line.trim_ascii_end()))?.strip_suffix(b"\n")?;
+        let text = String::from_utf8_lossy(line);
+        let text = text.trim_start_matches('\u{feff}').trim_end();
+        Some(text.chars().take(HEADER_CHARACTERS).collect())
+    }
+
+    /// The end of the first line that is not blank, of CSV with a header of the second one; once it is known.
+    fn first_record_end(&self, head: &[u8]) -> Option<usize> {
+        if is_packed(head) {
+            return (head.len() >= PACKED_BYTES).then_some(PACKED_BYTES);
+        }
+        let (mut start, mut wanted) = (0, if self.has_header { 2 } else { 1 });
+        for newline in memchr_iter(b'\n', head) {
+            if !is_blank(&head[start..newline]) {
+                wanted -= 1;
+                if wanted == 0 {
+                    return Some(newline + 1);
+                }
+            }
+            start = newline + 1;
+        }
+        (head.len() == HEAD_BYTES).then_some(HEAD_BYTES)
+    }
+}
+
+fn is_packed(head: &[u8]) -> bool {
+    !matches!(Packing::of(head), None | Some(Packing::None))
+}
+
+/// The description of a file that was read to its end.
+pub(super) fn with_end(text: &str) -> String {
+    format!("{}{READ_TO_ITS_END}", without_end(text))
+}
+
+/// The description of a file, whether it was read to its end or not.
+pub(super) fn without_end(text: &str) -> &str {
+    text.strip_suffix(READ_TO_ITS_END).unwrap_or(text)
+}
+
+/// Whether a description says that the file was read to its end.
+#[must_use]
+pub fn was_read_to_its_end(text: &str) -> bool {
+    text.ends_with(READ_TO_ITS_END)
+}
+
+/// A file as a directory shows it, without a look into it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Sighted {
+    identity: String,
+    /// How many bytes it has.
+    pub length: u64,
+}
+
+impl Sighted {
+    /// Looks at the file at `path`; none if what is there is no file.
+    ///
+    /// # Errors
+    /// The system's.
+    pub fn at(path: &Path) -> io::Result<Option<Self>> {
+        let metadata = std::fs::metadata(path)?;
+        Ok(metadata.is_file().then(|| Self { identity: identity(&metadata), length: metadata.len() }))
+    }
+
+    /// Whether a bookmark whose incarnation has this text was made in this file.
+    #[must_use]
+    pub fn is_of(&self, incarnation: &str) -> bool {
+        incarnation.strip_prefix(&*self.identity).is_some_and(|rest| rest.starts_with(','))
+    }
+
+    /// What tells it from all other files.
+    #[must_use]
+    pub fn identity(&self) -> &str {
+        &self.identity
+    }
+}
+
+/// Whether a file is compressed; not if it cannot be read.
+#[must_use]
+pub fn is_compressed(path: &Path) -> bool {
+    let mut head = [0; 4];
+    let read = File::open(path).and_then(|file| read_once(&file, &mut head, 0)).unwrap_or(0);
+    is_packed(&head[..read])
 }
 
 /// What names a file before it has content. The creation is in it because ext4 gives the inode of a deleted file to the
@@ -178,18 +313,6 @@ fn identity(metadata: &Metadata) -> String {
 /// Whether `text` may describe a file of this inode: spares a directory search from opening every file.
 pub(super) fn may_be_inode(text: &str, inode: u64) -> bool {
     text.starts_with(&format!("inode {inode},"))
-}
-
-/// The end of the first line that is not blank, once it is known.
-fn first_record_end(head: &[u8]) -> Option<usize> {
-    let mut start = 0;
-    for newline in memchr_iter(b'\n', head) {
-        if !is_blank(&head[start..newline]) {
-            return Some(newline + 1);
-        }
-        start = newline + 1;
-    }
-    (head.len() == HEAD_BYTES).then_some(HEAD_BYTES)
 }
 
 fn read_part(head: &[u8], position: u64) -> &[u8] {

@@ -1,19 +1,23 @@
-//! Cuts a file into lines, block by block.
+//! Cuts a file into lines, or into CSV records, which may hold line ends in quotes; block by block.
 //!
-//! Reads: a file, from an offset on. Writes: nothing. Blank lines are passed silently.
+//! Reads: a file, from an offset on. Writes: nothing. Blank lines and a byte order mark are passed silently.
 //! Invariant: memory stays below `max_line` and some blocks, however long a line is: a longer one is hashed and only
-//! its beginning is kept. A line without a newline is none until the caller says so.
+//! its beginning is kept. A line without a newline is none until the caller says so; a quote that does not close within
+//! `max_line`, or closes where no field ends, costs its own line and no other.
 
-use std::fs::File;
 use std::io;
-use std::os::unix::fs::FileExt as _;
 
 use hapax_engine::batch::LETTER_HEAD_BYTES;
-use memchr::memchr;
+use hapax_engine::decode::csv::Dialect;
+use memchr::{memchr, memchr_iter, memchr2};
 use serde_json::value::RawValue;
 use sha2::{Digest as _, Sha256};
 
+use super::feed::{Fed, Feed};
+
 const BLOCK: usize = 256 * 1024;
+/// What some programs write at the beginning of a file.
+const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
 /// What the next line is.
 #[derive(Debug)]
@@ -26,6 +30,8 @@ pub(super) enum Found {
     Continued,
     /// The budget is used up; ask again.
     Pause,
+    /// What comes next is not there yet; ask later.
+    Later,
     /// The file ends here, perhaps within a line.
     End,
 }
@@ -34,6 +40,7 @@ pub(super) enum Found {
 #[derive(Debug)]
 pub(super) struct LongLine {
     pub(super) start: u64,
+    pub(super) line: Option<u64>,
     pub(super) head: Vec<u8>,
     pub(super) length: u64,
     pub(super) sha256: [u8; 32],
@@ -44,8 +51,10 @@ pub(super) struct LongLine {
 pub(super) enum Tail {
     /// Nothing, or blanks.
     Nothing,
-    /// The beginning of a JSON value: it will surely go on.
+    /// The beginning of a JSON value, or of a quoted field: it will surely go on.
     Unfinished,
+    /// Whole lines behind a quote that is still open: either the field goes on, or the quote was never meant.
+    OpenQuote,
     /// Something that could be a whole line. Growth would not mend it if it is none.
     Whole,
 }
@@ -59,6 +68,30 @@ pub(super) enum Seam {
     Unterminated,
 }
 
+/// What makes the end of a record.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Cut {
+    /// Every newline.
+    Lines,
+    /// Every newline outside quotes.
+    Records(Dialect),
+}
+
+/// Whether quotes of the record at `start` are heeded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Quotes {
+    Heeded,
+    /// They do not go together: the record is its first line.
+    Ignored,
+}
+
+/// What looking for the end of a record came to.
+enum Scan {
+    EndsAt(usize),
+    GoesOn,
+    BadQuotes,
+}
+
 #[derive(Debug, Default)]
 struct Streaming {
     hasher: Sha256,
@@ -69,12 +102,18 @@ struct Streaming {
 /// A place in a file, and what was read ahead of it.
 #[derive(Debug)]
 pub(super) struct Lines {
+    cut: Cut,
     max_line: usize,
     block: Vec<u8>,
     start: usize,
     end: usize,
-    /// How many bytes after `start` are known to have no newline.
+    /// How many bytes after `start` are known not to end the record.
     scanned: usize,
+    /// The quote that is open there, if one is.
+    open: Option<usize>,
+    quotes: Quotes,
+    /// Which line of the file the record begins in, if that is known; only records are counted.
+    line_number: Option<u64>,
     line_start: u64,
     read_upto: u64,
     /// The length of the line at `start`, once its newline was found.
@@ -89,13 +128,17 @@ pub(super) fn is_blank(line: &[u8]) -> bool {
 }
 
 impl Lines {
-    pub(super) const fn new(offset: u64, max_line: usize, seam: Seam) -> Self {
+    pub(super) const fn new(offset: u64, cut: Cut, max_line: usize, seam: Seam) -> Self {
         Self {
+            cut,
             max_line,
             block: Vec::new(),
             start: 0,
             end: 0,
             scanned: 0,
+            open: None,
+            quotes: Quotes::Heeded,
+            line_number: if offset == 0 { Some(1) } else { None },
             line_start: offset,
             read_upto: offset,
             found: None,
@@ -116,41 +159,125 @@ impl Lines {
 
     /// Forgets what was read ahead.
     pub(super) fn read_again(&mut self) {
-        *self = Self::new(self.line_start, self.max_line, self.seam);
+        let line_number = self.line_number;
+        *self = Self::new(self.line_start, self.cut, self.max_line, self.seam);
+        self.line_number = line_number;
+    }
+
+    /// Which line of the file the next record begins in, if that is known.
+    pub(super) const fn line_number(&self) -> Option<u64> {
+        self.line_number
+    }
+
+    /// So many lines lie before the first one that is read.
+    pub(super) const fn behind_lines(&mut self, before: u64) {
+        self.line_number = Some(before + 1);
     }
 
     /// Looks for the next line; reads at most `budget` blocks, and takes them off it.
-    pub(super) fn next(&mut self, file: &File, budget: &mut usize) -> io::Result<Found> {
+    pub(super) fn next(&mut self, feed: &mut Feed, budget: &mut usize) -> io::Result<Found> {
         loop {
             if self.found.is_some() {
                 return Ok(Found::Line);
             }
-            if let Some(at) = memchr(b'\n', &self.block[self.start + self.scanned..self.end]) {
-                if let Some(found) = self.line_ends(self.scanned + at) {
-                    return Ok(found);
+            match self.scan() {
+                Scan::EndsAt(length) => {
+                    if let Some(found) = self.line_ends(length) {
+                        return Ok(found);
+                    }
+                    continue;
                 }
-                continue;
+                Scan::BadQuotes => {
+                    self.ignore_quotes();
+                    continue;
+                }
+                Scan::GoesOn => {}
             }
-            self.scanned = self.end - self.start;
             if self.goes_on() {
                 return Ok(Found::Continued);
             }
-            if self.streaming.is_some() || self.scanned > self.max_line {
+            if self.streaming.is_some() || self.end - self.start > self.max_line {
+                if self.open.is_some() {
+                    self.ignore_quotes();
+                    continue;
+                }
                 self.stream_rest();
             }
             if *budget == 0 {
                 return Ok(Found::Pause);
             }
             *budget -= 1;
-            if self.read_block(file)? == 0 {
-                return Ok(Found::End);
+            match self.read_block(feed)? {
+                Fed::Bytes(_) => {}
+                Fed::NotYet => return Ok(Found::Pause),
+                Fed::Later => return Ok(Found::Later),
+                Fed::End => return Ok(Found::End),
             }
         }
+    }
+
+    /// Looks for the end of the record at `start`.
+    fn scan(&mut self) -> Scan {
+        let bytes = &self.block[self.start..self.end];
+        let (Cut::Records(Dialect { delimiter, quote: Some(quote) }), Quotes::Heeded, None) =
+            (self.cut, self.quotes, &self.streaming)
+        else {
+            let found = memchr(b'\n', &bytes[self.scanned..]);
+            return match found {
+                Some(at) => Scan::EndsAt(self.scanned + at),
+                None => {
+                    self.scanned = bytes.len();
+                    Scan::GoesOn
+                }
+            };
+        };
+        let lead = self.lead();
+        loop {
+            let found = match self.open {
+                None => memchr2(b'\n', quote, &bytes[self.scanned..]),
+                Some(_) => memchr(quote, &bytes[self.scanned..]),
+            };
+            let Some(at) = found.map(|found| self.scanned + found) else {
+                self.scanned = bytes.len();
+                return Scan::GoesOn;
+            };
+            if self.open.is_none() {
+                if bytes[at] == b'\n' {
+                    return Scan::EndsAt(at);
+                }
+                // A quote in the middle of a field is a character like others.
+                self.open = (at == lead || at > 0 && bytes[at - 1] == delimiter).then_some(at);
+                self.scanned = at + 1;
+                continue;
+            }
+            match &bytes[at + 1..] {
+                [] | [b'\r'] => {
+                    self.scanned = at; // what follows will tell
+                    return Scan::GoesOn;
+                }
+                [next, ..] if *next == quote => self.scanned = at + 2,
+                [b'\r', b'\n', ..] => (self.open, self.scanned) = (None, at + 1),
+                [next, ..] if *next == delimiter || *next == b'\n' => (self.open, self.scanned) = (None, at + 1),
+                [_, ..] => return Scan::BadQuotes,
+            }
+        }
+    }
+
+    /// Takes the record at `start` for its first line, whatever its quotes say.
+    pub(super) fn ignore_quotes(&mut self) {
+        (self.quotes, self.open, self.scanned) = (Quotes::Ignored, None, 0);
+    }
+
+    /// How many bytes at `start` are a byte order mark.
+    fn lead(&self) -> usize {
+        let marked = self.line_start == 0 && self.block[self.start..self.end].starts_with(BYTE_ORDER_MARK);
+        if marked { BYTE_ORDER_MARK.len() } else { 0 }
     }
 
     /// The line that [`Found::Line`] spoke of, without its line end.
     pub(super) fn line(&self) -> &[u8] {
         let line = &self.block[self.start..self.start + self.found.unwrap_or(0)];
+        let line = line.get(self.lead()..).unwrap_or_default();
         line.strip_suffix(b"\r").unwrap_or(line)
     }
 
@@ -163,11 +290,20 @@ impl Lines {
 
     /// What the file ends with; asked after [`Found::End`].
     pub(super) fn tail(&self) -> Tail {
-        let rest = &self.block[self.start..self.end];
+        let rest = &self.block[self.start + self.lead()..self.end];
         if self.streaming.is_some() {
             Tail::Whole
-        } else if self.seam == Seam::Unterminated || is_blank(rest) {
+        } else if self.seam == Seam::Unterminated || self.is_blank(rest) {
             Tail::Nothing
+        } else if let Cut::Records(dialect) = self.cut {
+            let behind = &self.block[self.start + self.scanned..self.end];
+            let closed = matches!(behind, [last] | [last, b'\r'] if Some(*last) == dialect.quote);
+            match self.open {
+                Some(_) if closed => Tail::Whole,
+                Some(_) if memchr(b'\n', rest).is_some() => Tail::OpenQuote,
+                Some(_) => Tail::Unfinished,
+                None => Tail::Whole,
+            }
         } else if serde_json::from_slice::<&RawValue>(rest).is_err_and(|error| error.is_eof()) {
             Tail::Unfinished
         } else {
@@ -206,12 +342,22 @@ impl Lines {
         if self.streaming.is_some() || length > self.max_line {
             return Some(self.end_long(length, 1));
         }
-        if is_blank(line) {
+        if self.is_blank(line.get(self.lead()..).unwrap_or_default()) {
             self.skip(length + 1);
             return None;
         }
         self.found = Some(length);
         Some(Found::Line)
+    }
+
+    /// Whether a line is none. In CSV a tab may be a delimiter, and two of them three fields.
+    fn is_blank(&self, line: &[u8]) -> bool {
+        match self.cut {
+            Cut::Lines => is_blank(line),
+            Cut::Records(Dialect { delimiter, .. }) => {
+                line.iter().all(|byte| matches!(byte, b' ' | b'\r') && *byte != delimiter)
+            }
+        }
     }
 
     /// Whether bytes without a newline follow the line that was delivered without one.
@@ -228,19 +374,22 @@ impl Lines {
     fn end_long(&mut self, length: usize, line_end: usize) -> Found {
         let mut streaming = self.streaming.take().unwrap_or_default();
         streaming.add(&self.block[self.start..self.start + length]);
-        let start = self.line_start;
+        let (start, line) = (self.line_start, self.line_number);
         self.skip(length + line_end);
         let Streaming { hasher, head, length } = streaming;
-        Found::Long(LongLine { start, head, length, sha256: hasher.finalize().into() })
+        Found::Long(LongLine { start, line, head, length, sha256: hasher.finalize().into() })
     }
 
     fn skip(&mut self, length: usize) {
+        if let (Cut::Records(_), Some(line)) = (self.cut, &mut self.line_number) {
+            *line += memchr_iter(b'\n', &self.block[self.start..self.start + length]).count() as u64;
+        }
         self.start += length;
-        self.scanned = 0;
+        (self.scanned, self.open, self.quotes) = (0, None, Quotes::Heeded);
         self.line_start = self.read_upto - (self.end - self.start) as u64;
     }
 
-    fn read_block(&mut self, file: &File) -> io::Result<usize> {
+    fn read_block(&mut self, feed: &mut Feed) -> io::Result<Fed> {
         if self.start > 0 {
             self.block.copy_within(self.start..self.end, 0);
             self.end -= self.start;
@@ -253,17 +402,17 @@ impl Lines {
         if self.block.len() < self.end + BLOCK {
             self.block.resize(self.end + BLOCK, 0);
         }
-        loop {
-            match file.read_at(&mut self.block[self.end..], self.read_upto) {
-                Ok(read) => {
-                    self.end += read;
-                    self.read_upto += read as u64;
-                    return Ok(read);
-                }
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) => return Err(error),
+        let fed = feed.read_at(&mut self.block[self.end..], self.read_upto)?;
+        if let Fed::Bytes(read) = fed {
+            if self.line_number.is_none() && self.read_upto == self.line_start {
+                // On its way to here a packed file was unpacked from its beginning.
+                let own = memchr_iter(b'\n', &self.block[self.end..self.end + read]).count() as u64;
+                self.line_number = feed.lines_passed().map(|all| all - own + 1);
             }
+            self.end += read;
+            self.read_upto += read as u64;
         }
+        Ok(fed)
     }
 }
 

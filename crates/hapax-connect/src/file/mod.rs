@@ -1,11 +1,18 @@
-//! JSON lines in a file that grows and is rotated.
+//! JSON lines or CSV in a file that grows and is rotated, packed with gzip or zstd, or in many files.
 
 mod config;
+mod feed;
+#[cfg(test)]
+mod format_tests;
+mod header;
 mod incarnation;
 mod lines;
 mod reading;
 mod rotation;
 mod source;
+#[cfg(feature = "compression")]
+mod unpack;
 
-pub use config::FileSourceConfig;
+pub use config::{Crowd, CsvOptions, Expected, FileFormat, FileSourceConfig, HeaderFrom, LaneName, Rotation};
+pub use incarnation::{Sighted, is_compressed, was_read_to_its_end};
 pub use source::FileSource;

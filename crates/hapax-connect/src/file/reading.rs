@@ -6,23 +6,35 @@
 use std::io;
 
 use hapax_engine::batch::Inputs;
+use hapax_engine::decode::csv::Format;
 use hapax_engine::source::{Follow, Polled, Room};
 use hapax_model::position::{Incarnation, Position};
 
-use super::incarnation::{FirstRecord, Opened};
-use super::lines::{Found, Lines, Tail};
+use super::config::{Expected, FileFormat};
+use super::feed::{Feed, Packing};
+use super::header::Naming;
+use super::incarnation::{FirstRecord, Opened, with_end, without_end};
+use super::lines::{Found, Lines, LongLine, Tail};
 
+/// How many idle polls a rotated file is watched for the rest of a line that is surely not complete.
+pub(super) const PATIENCE_POLLS: u32 = 40;
+/// After how many idle polls a quote that is open is spoken of.
+const WARN_POLLS: u32 = 400;
 /// How many blocks a poll reads at most before it lets others run.
 pub(super) const BLOCKS_PER_POLL: usize = 64;
 
 #[derive(Debug)]
 pub(super) struct Reading {
     pub(super) opened: Opened,
+    pub(super) feed: Feed,
     pub(super) lines: Lines,
+    pub(super) naming: Naming,
     pub(super) incarnation: Incarnation,
     pub(super) follow: Follow,
     /// Idle polls since another file was seen at the path.
     pub(super) rotated_polls: u32,
+    /// Idle polls at the end of the file.
+    pub(super) quiet_polls: u32,
     first_record: FirstRecord,
     warning: Warning,
 }
@@ -54,18 +66,38 @@ pub(super) enum Filled {
     End,
 }
 
+/// What the header of a file that has none yet is read by.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Rules<'a> {
+    pub(super) format: &'a FileFormat,
+    pub(super) expected: &'a Expected,
+    pub(super) max_line: usize,
+}
+
 impl Reading {
-    pub(super) const fn new(opened: Opened, lines: Lines, incarnation: Incarnation, follow: Follow) -> Self {
+    pub(super) fn new(
+        opened: Opened,
+        lines: Lines,
+        naming: Naming,
+        incarnation: Incarnation,
+        follow: Follow,
+    ) -> io::Result<Self> {
         let (first_record, warning) = (FirstRecord::NotYet, Warning::Due);
-        Self { opened, lines, incarnation, follow, rotated_polls: 0, first_record, warning }
+        let feed = Feed::new(opened.file.try_clone()?);
+        let (rotated_polls, quiet_polls) = (0, 0);
+        Ok(Self { opened, feed, lines, naming, incarnation, follow, rotated_polls, quiet_polls, first_record, warning })
     }
 
-    pub(super) fn fill(&mut self, into: &mut Inputs, room: Room) -> io::Result<Filled> {
+    pub(super) fn is_packed(&self) -> bool {
+        self.feed.packing() != Packing::None
+    }
+
+    pub(super) fn fill(&mut self, into: &mut Inputs, room: Room, rules: Rules<'_>) -> io::Result<Filled> {
         let (offset_before, read_before) = (self.lines.offset(), self.lines.read_upto());
         let count_before = into.len();
-        let stopped = self.add_lines(into, room);
+        let stopped = self.add_lines(into, room, rules);
         if self.lines.read_upto() > read_before {
-            self.rotated_polls = 0;
+            (self.rotated_polls, self.quiet_polls) = (0, 0);
         }
         if self.lines.offset() > offset_before {
             self.learn_first_record();
@@ -74,30 +106,67 @@ impl Reading {
         if into.len() > count_before { Ok(Filled::Step(Step::Done(Polled::Records))) } else { stopped }
     }
 
-    fn add_lines(&mut self, into: &mut Inputs, room: Room) -> io::Result<Filled> {
+    fn add_lines(&mut self, into: &mut Inputs, room: Room, rules: Rules<'_>) -> io::Result<Filled> {
         let (mut budget, bytes_before) = (BLOCKS_PER_POLL, into.byte_len());
-        for added in 0..room.events {
+        self.say_format(into);
+        let mut added = 0;
+        while added < room.events {
             if added > 0 && into.byte_len() - bytes_before >= room.bytes {
                 break;
             }
-            match self.lines.next(&self.opened.file, &mut budget)? {
+            match self.lines.next(&mut self.feed, &mut budget)? {
+                Found::Line if self.is_header(into, rules)? => {
+                    self.lines.pass();
+                    continue;
+                }
                 Found::Line => {
                     let line = self.lines.line();
                     if added > 0 && into.byte_len() - bytes_before + line.len() > room.bytes {
                         return Ok(Filled::Step(Step::Busy));
                     }
                     into.push(Position::at(self.lines.offset()), line);
+                    self.number(into, self.lines.line_number());
                     self.lines.pass();
                 }
-                Found::Long(long) => {
-                    into.push_oversized(Position::at(long.start), &long.head, long.length, long.sha256);
-                }
+                Found::Long(long) => self.push_long(into, &long),
                 Found::Pause => return Ok(Filled::Step(Step::Busy)),
+                Found::Later => return Ok(Filled::Step(Step::Quiet)),
                 Found::Continued => return Ok(Filled::Continued),
                 Found::End => return Ok(Filled::End),
             }
+            added += 1;
         }
         Ok(Filled::Step(Step::Busy))
+    }
+
+    /// Whether the line that was found is the header; an awaited one is there with the first line.
+    fn is_header(&mut self, into: &mut Inputs, rules: Rules<'_>) -> io::Result<bool> {
+        if let (Naming::Awaited, Some(csv)) = (&self.naming, rules.format.header_in_file()) {
+            self.naming = match Naming::of(&self.opened, rules.format, rules.expected, rules.max_line)? {
+                Naming::Awaited => Naming::learn(self.lines.line(), self.lines.offset() + 1, csv, rules.expected)?,
+                known @ Naming::Known { .. } => known,
+            };
+            self.say_format(into);
+        }
+        Ok(matches!(&self.naming, Naming::Known { behind, .. } if self.lines.offset() < *behind))
+    }
+
+    fn say_format(&self, into: &mut Inputs) {
+        if let Naming::Known { format, .. } = &self.naming {
+            into.set_format(format);
+        }
+    }
+
+    /// Records have the number of their line; of JSON lines nobody has counted them.
+    fn number(&self, into: &mut Inputs, line: Option<u64>) {
+        if let (Naming::Known { format: Format::Csv(_), .. }, Some(line)) = (&self.naming, line) {
+            into.at_line(line);
+        }
+    }
+
+    fn push_long(&self, into: &mut Inputs, long: &LongLine) {
+        into.push_oversized(Position::at(long.start), &long.head, long.length, long.sha256);
+        self.number(into, long.line);
     }
 
     /// A file that was empty is known better with its first record; it stays the same incarnation. Should the file not
@@ -109,12 +178,34 @@ impl Reading {
             self.incarnation = Incarnation::new(self.incarnation.number, &description.text);
             self.first_record = description.record;
         }
+        if without_end(&self.incarnation.text).len() < self.incarnation.text.len() {
+            let text = without_end(&self.incarnation.text).to_owned();
+            self.incarnation = Incarnation::new(self.incarnation.number, &text);
+        }
     }
 
-    /// The end, when nobody waits for more. A last line without a newline counts, unless it is surely not complete.
-    pub(super) fn end_once(&mut self, into: &mut Inputs, lane: &str) -> Step {
+    /// Says in the bookmark that the file was read to its end: whoever finds it gone later knows that nothing is lost.
+    pub(super) fn mark_end(&mut self) {
+        let text = with_end(&self.incarnation.text);
+        if *self.incarnation.text != *text {
+            self.incarnation = Incarnation::new(self.incarnation.number, &text);
+        }
+    }
+
+    /// The end, when nobody waits for more. A last line without a newline counts, unless it is surely not complete; a
+    /// quote that stays open over whole lines was never meant, and those lines count.
+    pub(super) fn end_once(&mut self, into: &mut Inputs, lane: &str, rules: Rules<'_>) -> io::Result<Step> {
         match self.lines.tail() {
-            Tail::Whole => return self.deliver_tail(into),
+            Tail::Whole => return self.deliver_tail(into, rules),
+            Tail::OpenQuote => {
+                self.quiet_polls += 1;
+                if self.is_packed() || self.quiet_polls > PATIENCE_POLLS {
+                    self.lines.ignore_quotes();
+                    return Ok(Step::Busy);
+                }
+                return Ok(Step::Quiet);
+            }
+            Tail::Unfinished if self.is_packed() => return self.deliver_tail(into, rules),
             Tail::Unfinished if self.warning == Warning::Due => {
                 self.warning = Warning::Given;
                 let offset = self.lines.offset();
@@ -122,20 +213,41 @@ impl Reading {
             }
             Tail::Unfinished | Tail::Nothing => {}
         }
-        Step::Done(Polled::End)
+        Ok(Step::Done(Polled::End))
     }
 
     /// Hands out what the file ends with, though its newline is missing.
-    pub(super) fn deliver_tail(&mut self, into: &mut Inputs) -> Step {
-        let position = Position::at(self.lines.offset());
+    pub(super) fn deliver_tail(&mut self, into: &mut Inputs, rules: Rules<'_>) -> io::Result<Step> {
+        self.say_format(into);
         match self.lines.take_tail() {
-            Found::Long(long) => into.push_oversized(position, &long.head, long.length, long.sha256),
-            Found::Line | Found::Continued | Found::Pause | Found::End => {
-                into.push(position, self.lines.line());
+            Found::Long(long) => self.push_long(into, &long),
+            Found::Line | Found::Continued | Found::Pause | Found::Later | Found::End => {
+                if self.is_header(into, rules)? {
+                    self.lines.pass_tail();
+                    return Ok(Step::Busy);
+                }
+                into.push(Position::at(self.lines.offset()), self.lines.line());
+                self.number(into, self.lines.line_number());
                 self.lines.pass_tail();
             }
         }
         self.learn_first_record();
-        Step::Done(Polled::Records)
+        Ok(Step::Done(Polled::Records))
+    }
+
+    /// Says once that lines wait behind a quote that is open for long.
+    pub(super) fn warn_of_quote(&mut self, lane: &str) {
+        if self.lines.tail() == Tail::OpenQuote && self.quiet_polls > WARN_POLLS && self.warning == Warning::Due {
+            self.warning = Warning::Given;
+            let (offset, line) = (self.lines.offset(), self.lines.line_number());
+            tracing::warn!(
+                code = "HX2081",
+                lane,
+                offset,
+                line,
+                "lines wait behind a quote that opens in this record and does not close; after maxLine bytes, or when the \
+                 file is rotated, the record becomes a dead letter and the lines behind it are read"
+            );
+        }
     }
 }

@@ -11,14 +11,15 @@ use std::path::{Path, PathBuf};
 
 use hapax_model::position::Bookmark;
 
+use super::config::FileFormat;
 use super::incarnation::{Opened, may_be_inode};
 
 /// The file that `bookmark` was made in, under whatever name it has in the directory of `path` now.
-pub(super) fn find(path: &Path, bookmark: &Bookmark) -> io::Result<Option<Opened>> {
+pub(super) fn find(path: &Path, format: &FileFormat, bookmark: &Bookmark) -> io::Result<Option<Opened>> {
     for entry in std::fs::read_dir(directory(path))? {
         let entry = entry?;
         if may_be_inode(&bookmark.incarnation.text, entry.ino())
-            && let Some(opened) = open_if_there(&entry.path())?
+            && let Some(opened) = open_if_there(&entry.path(), format)?
             && opened.belongs(bookmark)?
         {
             return Ok(Some(opened));
@@ -29,7 +30,7 @@ pub(super) fn find(path: &Path, bookmark: &Bookmark) -> io::Result<Option<Opened
 
 /// The file that follows `old`: the oldest younger one of its rotation, else the one at `path` if it has content.
 /// An empty new file is none yet: its writer may still hold the old one.
-pub(super) fn successor(path: &Path, old: &Opened) -> io::Result<Option<Opened>> {
+pub(super) fn successor(path: &Path, format: &FileFormat, old: &Opened) -> io::Result<Option<Opened>> {
     let mut beside = Vec::new();
     for entry in std::fs::read_dir(directory(path))? {
         let entry = entry?;
@@ -43,12 +44,12 @@ pub(super) fn successor(path: &Path, old: &Opened) -> io::Result<Option<Opened>>
         if *inode == old.inode() || Some(shape) != own_shape.as_ref() {
             continue;
         }
-        let younger = open_if_there(candidate)?.filter(|file| file.age > old.age);
+        let younger = open_if_there(candidate, format)?.filter(|file| file.age > old.age);
         between = between.into_iter().chain(younger).min_by_key(|file| file.age);
     }
     match between {
         Some(file) => Ok(Some(file)),
-        None => Ok(open_if_there(path)?.filter(|file| file.length().is_ok_and(|length| length > 0))),
+        None => Ok(open_if_there(path, format)?.filter(|file| file.length().is_ok_and(|length| length > 0))),
     }
 }
 
@@ -77,8 +78,8 @@ fn directory(path: &Path) -> PathBuf {
 }
 
 /// None for what is no file, or has gone since the directory was read.
-fn open_if_there(path: &Path) -> io::Result<Option<Opened>> {
-    match Opened::open(path) {
+fn open_if_there(path: &Path, format: &FileFormat) -> io::Result<Option<Opened>> {
+    match Opened::open(path, format) {
         Ok(opened) => Ok(Some(opened)),
         Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::InvalidInput) => Ok(None),
         Err(error) => Err(error),

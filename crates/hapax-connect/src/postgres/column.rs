@@ -10,6 +10,7 @@ use hapax_sql::postgres::{TableName, quote_identifier};
 use tokio_postgres::types::Type;
 
 use super::convert::{self, Stored};
+use super::interval::Least;
 use crate::table::column::{LiveColumn, VersionBytes};
 use crate::table::number::short_integer;
 
@@ -55,6 +56,18 @@ pub enum Kind {
         /// Digits of a second.
         digits: u8,
     },
+    /// `time with time zone`.
+    TimeTz {
+        /// Digits of a second.
+        digits: u8,
+    },
+    /// `interval`.
+    Interval {
+        /// Digits of a second.
+        digits: u8,
+        /// The smallest unit that it keeps.
+        least: Least,
+    },
     /// `timestamp` without a zone: UTC.
     Timestamp {
         /// Digits of a second.
@@ -71,11 +84,31 @@ pub enum Kind {
     Json,
     /// `jsonb`.
     Jsonb,
-    /// An array: travels as text, because UNNEST would flatten it.
+    /// `bit(n)`: exactly so many; a cast would cut, or fill with zeros.
+    Bits {
+        /// Binary digits.
+        count: u32,
+    },
+    /// `bit varying(n)`.
+    VarBits {
+        /// Binary digits, if declared.
+        most: Option<u32>,
+    },
+    /// An array: travels as text, because UNNEST would flatten it. [`PostgresColumn::element`] says of what.
     Array,
     /// Whatever else: travels as text, and the server reads it. Enumerations are such.
     Other,
+    /// A type of which the server makes something else than was written.
+    Refused {
+        /// Why, and what to declare instead.
+        why: &'static str,
+    },
 }
+
+/// Its meaning depends on the server's locale, and it rounds.
+const MONEY: &str = "takes no events (money depends on the server's locale and rounds; declare it numeric)";
+/// Kept for the server's own tables.
+const INTERNAL: &str = "takes no events (the type is for the server's own tables; declare it text or bigint)";
 
 impl Kind {
     /// What a base type means, by its number, its modifier, and what sort of type it is (`pg_type.typtype`).
@@ -99,11 +132,37 @@ impl Kind {
             Some(Type::BYTEA) => Self::Bytea,
             Some(Type::DATE) => Self::Date,
             Some(Type::TIME) => Self::Time { digits },
+            Some(Type::TIMETZ) => Self::TimeTz { digits },
+            Some(Type::INTERVAL) => interval(modifier),
             Some(Type::TIMESTAMP) => Self::Timestamp { digits },
             Some(Type::TIMESTAMPTZ) => Self::TimestampTz { digits },
             Some(Type::UUID) => Self::Uuid,
             Some(Type::JSON) => Self::Json,
             Some(Type::JSONB) => Self::Jsonb,
+            Some(Type::BIT) => Self::Bits { count: u32::try_from(modifier).unwrap_or(1) },
+            Some(Type::VARBIT) => Self::VarBits { most: u32::try_from(modifier).ok() },
+            Some(Type::MONEY) => Self::Refused { why: MONEY },
+            Some(
+                Type::CHAR
+                | Type::NAME
+                | Type::OID
+                | Type::XID
+                | Type::CID
+                | Type::TID
+                | Type::REGCLASS
+                | Type::REGTYPE
+                | Type::REGPROC
+                | Type::REGPROCEDURE
+                | Type::REGOPER
+                | Type::REGOPERATOR
+                | Type::REGROLE
+                | Type::REGNAMESPACE
+                | Type::REGCONFIG
+                | Type::REGDICTIONARY
+                | Type::REGCOLLATION
+                | Type::ACLITEM
+                | Type::REFCURSOR,
+            ) => Self::Refused { why: INTERNAL },
             _ => Self::Other,
         }
     }
@@ -123,23 +182,32 @@ impl Kind {
             Self::Bytea => Type::BYTEA,
             Self::Date => Type::DATE,
             Self::Time { .. } => Type::TIME,
+            Self::TimeTz { .. } => Type::TIMETZ,
+            Self::Interval { .. } => Type::INTERVAL,
             Self::Timestamp { .. } => Type::TIMESTAMP,
             Self::TimestampTz { .. } => Type::TIMESTAMPTZ,
             Self::Uuid => Type::UUID,
-            Self::Text { .. } | Self::Json | Self::Jsonb | Self::Array | Self::Other => Type::TEXT,
+            Self::Text { .. }
+            | Self::Json
+            | Self::Jsonb
+            | Self::Bits { .. }
+            | Self::VarBits { .. }
+            | Self::Array
+            | Self::Other
+            | Self::Refused { .. } => Type::TEXT,
         }
     }
 
     /// Whether it travels as text and is cast by the server.
     #[must_use]
     pub const fn is_cast(self) -> bool {
-        matches!(self, Self::Json | Self::Jsonb | Self::Array | Self::Other)
+        matches!(self, Self::Json | Self::Jsonb) || !self.is_copied()
     }
 
     /// Whether binary COPY can carry it.
     #[must_use]
     pub const fn is_copied(self) -> bool {
-        !matches!(self, Self::Array | Self::Other)
+        !matches!(self, Self::Bits { .. } | Self::VarBits { .. } | Self::Array | Self::Other | Self::Refused { .. })
     }
 
     /// What a tombstone puts where a value must be and none is known; none if no value is neutral.
@@ -150,18 +218,26 @@ impl Kind {
             Self::Int2 | Self::Int4 | Self::Int8 | Self::Float4 | Self::Float8 | Self::Numeric { .. } => Some("0"),
             Self::Text { .. } | Self::Char { .. } | Self::Bytea => Some("''"),
             Self::Date | Self::Timestamp { .. } | Self::TimestampTz { .. } => Some("'epoch'"),
-            Self::Time { .. } => Some("'00:00'"),
+            Self::Time { .. } | Self::TimeTz { .. } | Self::Interval { .. } => Some("'00:00'"),
             Self::Uuid => Some("'00000000-0000-0000-0000-000000000000'"),
             Self::Json | Self::Jsonb => Some("'null'"),
             Self::Array => Some("'{}'"),
-            Self::Other => None,
+            Self::VarBits { .. } => Some("''"),
+            Self::Bits { .. } | Self::Other | Self::Refused { .. } => None,
         }
     }
 
     /// Whether we know when two values of it are one, and which of two is greater.
     const fn is_ordered(self) -> bool {
-        !matches!(self, Self::Json | Self::Jsonb | Self::Array | Self::Other)
+        !matches!(self, Self::TimeTz { .. } | Self::Interval { .. }) && !self.is_cast()
     }
+}
+
+/// Which digits and fields an interval keeps, from its modifier.
+fn interval(modifier: i32) -> Kind {
+    let digits = u8::try_from(modifier & 0xffff).ok().filter(|digits| *digits <= 6).unwrap_or(6);
+    let least = if modifier < 0 { Least::Second } else { Least::of(modifier >> 16) };
+    Kind::Interval { digits, least }
 }
 
 /// Digits in all and behind the point, from a numeric's modifier less four.
@@ -181,6 +257,8 @@ pub struct PostgresColumn {
     pub declared: String,
     /// What that means.
     pub kind: Kind,
+    /// What an array's elements are; of anything else, what it is itself.
+    pub element: Kind,
     /// Whether NULL is refused.
     pub required: bool,
     /// Whether the server fills it in by itself when an INSERT leaves it out.

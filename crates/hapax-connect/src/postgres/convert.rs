@@ -6,17 +6,17 @@
 use std::borrow::Cow;
 use std::cmp::Ordering;
 
+use data_encoding::HEXLOWER;
 use hapax_engine::batch::FieldBytes;
 use hapax_model::key::{KeyHash, KeyText};
 use hapax_model::letter::Cause;
 
 use super::array;
 use super::column::{Kind, PostgresColumn};
+use super::interval::{self, Interval};
 use super::moment;
-use crate::table::column::{
-    StoredValue, VersionBytes, append_counted, append_integer, described, misfit, misfit_because, missing,
-};
-use crate::table::number::{Decimal, double, integer, keeps_digits, short_integer};
+use crate::table::column::{StoredValue, VersionBytes, Why, append_counted, append_integer, missing};
+use crate::table::number::{Decimal, double, integer, short_integer, single, spelled_boolean, spelled_number};
 
 /// How many digits a numeric may have in front of the point.
 const NUMERIC_DIGITS: i64 = 131_072;
@@ -46,6 +46,10 @@ pub enum Stored<'a> {
     Days(i32),
     /// Microseconds, since midnight or since 2000-01-01.
     Micros(i64),
+    /// Microseconds since midnight, and seconds west of UTC.
+    ZonedTime(i64, i32),
+    /// `interval`.
+    Interval(Interval),
     /// `uuid`.
     Uuid([u8; 16]),
     /// A key in a bytea column.
@@ -74,7 +78,9 @@ impl Stored<'_> {
             | Self::Double(_)
             | Self::Numeric(_)
             | Self::Days(_)
-            | Self::Micros(_) => None,
+            | Self::Micros(_)
+            | Self::ZonedTime(..)
+            | Self::Interval(_) => None,
         }
     }
 
@@ -88,6 +94,8 @@ impl Stored<'_> {
             | Self::Single(_)
             | Self::Double(_)
             | Self::Numeric(_)
+            | Self::ZonedTime(..)
+            | Self::Interval(_)
             | Self::Text(_)
             | Self::Bytes(_)
             | Self::Uuid(_)
@@ -117,8 +125,12 @@ impl StoredValue for Stored<'_> {
             append_integer(bytes, value);
         } else if let Some(value) = self.fraction() {
             bytes.push(2);
-            // 0 and -0 are one key; no other two doubles are.
-            let bits = if value == 0.0 { 0 } else { value.to_bits() };
+            // 0 and -0 are one key, and so are all that are no number; no other two doubles are.
+            let bits = match value {
+                0.0 => 0,
+                _ if value.is_nan() => f64::NAN.to_bits(),
+                _ => value.to_bits(),
+            };
             bytes.extend(bits.to_be_bytes());
         } else if let Self::Numeric(text) = self {
             append_numeric(bytes, text);
@@ -133,7 +145,8 @@ impl StoredValue for Stored<'_> {
         } else if let (Some(a), Some(b)) = (self.whole(), other.whole()) {
             a.cmp(&b)
         } else if let (Some(a), Some(b)) = (self.fraction(), other.fraction()) {
-            a.partial_cmp(&b).unwrap_or(Ordering::Equal)
+            // What is no number is above all others, and equal to itself.
+            a.partial_cmp(&b).unwrap_or_else(|| a.is_nan().cmp(&b.is_nan()))
         } else if let (Self::Numeric(a), Self::Numeric(b)) = (self, other) {
             order_numeric(a, b)
         } else {
@@ -147,14 +160,30 @@ impl StoredValue for Stored<'_> {
 fn append_numeric(bytes: &mut Vec<u8>, text: &str) {
     if let Some(value) = integer(text) {
         append_integer(bytes, value);
-    } else if let Some(number) = Decimal::parse(text) {
+    } else if let Some(number) = Decimal::parse(text).filter(|_| special(text).is_none()) {
         bytes.push(4);
         bytes.extend(number.exponent.to_be_bytes());
         append_counted(bytes, if number.sign.is_empty() { b'+' } else { b'-' }, number.digits.as_bytes());
+    } else {
+        append_counted(bytes, 5, text.as_bytes());
+    }
+}
+
+/// Values of a numeric that are no digits, and where they are among the others: below all, above all, above even those.
+pub(super) fn special(text: &str) -> Option<i8> {
+    match text {
+        "-Infinity" => Some(-1),
+        "Infinity" => Some(1),
+        "NaN" => Some(2),
+        _ => None,
     }
 }
 
 fn order_numeric(a: &str, b: &str) -> Ordering {
+    let (above, below) = (special(a).unwrap_or(0), special(b).unwrap_or(0));
+    if (above, below) != (0, 0) {
+        return above.cmp(&below);
+    }
     let (Some(a), Some(b)) = (Decimal::parse(a), Decimal::parse(b)) else { return Ordering::Equal };
     let sign = |number: &Decimal| match (number.digits.is_empty(), number.sign.is_empty()) {
         (true, _) => 0,
@@ -168,13 +197,9 @@ fn order_numeric(a: &str, b: &str) -> Ordering {
     })
 }
 
-/// Why a value is refused.
-enum Why {
-    /// Its kind does not fit.
-    Kind,
-    /// Its kind fits, but this holds of it.
-    Because(&'static str),
-}
+const NO_UUID: Why = Why::Because("takes 32 hexadecimal digits");
+const NO_BITS: Why = Why::Because("takes text of the digits 0 and 1");
+const OTHER_BITS: Why = Why::Because("takes another number of binary digits");
 
 /// A field as its column stores it.
 ///
@@ -183,16 +208,36 @@ enum Why {
 pub fn field<'a>(column: &PostgresColumn, value: FieldBytes<'a>) -> Result<Stored<'a>, Cause> {
     let stored = match value {
         FieldBytes::Absent | FieldBytes::Null if column.required => return Err(missing(column, value)),
-        FieldBytes::Absent | FieldBytes::Null => Ok(Stored::Null),
-        FieldBytes::Bool(value) => boolean(column.kind, value),
-        FieldBytes::Number(text) => number(column.kind, text),
-        FieldBytes::Text(text) => string(column.kind, text),
-        FieldBytes::Json(text) => json(column.kind, text),
+        FieldBytes::Json(bytes) if column.kind == Kind::Array => {
+            spelled(bytes).and_then(|text| array::of_json(text, column.element)).and_then(literal)
+        }
+        FieldBytes::Text(bytes) if column.kind == Kind::Array => {
+            spelled(bytes).and_then(|text| array::of_text(text, column.element)).and_then(literal)
+        }
+        _ => scalar(column.kind, value),
     };
-    stored.map_err(|why| match why {
-        Why::Kind => misfit(column, value),
-        Why::Because(why) => misfit_because(column, why, &described(value).1),
-    })
+    stored.map_err(|why| why.cause(column, value))
+}
+
+fn literal<'a>(array: String) -> Result<Stored<'a>, Why> {
+    text(Kind::Text { most: None }, Cow::Owned(array.into_bytes()))
+}
+
+/// A value as a column of this kind stores it; arrays are none.
+#[inline]
+pub(super) fn scalar(kind: Kind, value: FieldBytes<'_>) -> Result<Stored<'_>, Why> {
+    if let Kind::Refused { why } = kind
+        && !matches!(value, FieldBytes::Absent | FieldBytes::Null)
+    {
+        return Err(Why::Because(why));
+    }
+    match value {
+        FieldBytes::Absent | FieldBytes::Null => Ok(Stored::Null),
+        FieldBytes::Bool(value) => boolean(kind, value),
+        FieldBytes::Number(text) => number(kind, text),
+        FieldBytes::Text(text) => string(kind, text),
+        FieldBytes::Json(text) => json(kind, text),
+    }
 }
 
 fn boolean(kind: Kind, value: bool) -> Result<Stored<'static>, Why> {
@@ -208,10 +253,15 @@ fn boolean(kind: Kind, value: bool) -> Result<Stored<'static>, Why> {
         | Kind::Bytea
         | Kind::Date
         | Kind::Time { .. }
+        | Kind::TimeTz { .. }
+        | Kind::Interval { .. }
         | Kind::Timestamp { .. }
         | Kind::TimestampTz { .. }
         | Kind::Uuid
-        | Kind::Array => Err(Why::Kind),
+        | Kind::Bits { .. }
+        | Kind::VarBits { .. }
+        | Kind::Array
+        | Kind::Refused { .. } => Err(Why::Kind),
     }
 }
 
@@ -220,25 +270,27 @@ fn number(kind: Kind, bytes: &[u8]) -> Result<Stored<'_>, Why> {
         Kind::Int2 => whole(bytes, i16::MIN.into(), i16::MAX.into()),
         Kind::Int4 => whole(bytes, i32::MIN.into(), i32::MAX.into()),
         Kind::Int8 => whole(bytes, i64::MIN, i64::MAX),
-        Kind::Float4 => single(spelled(bytes)?),
-        Kind::Float8 => {
-            double(spelled(bytes)?).map(Stored::Double).ok_or(Why::Because("cannot hold this number exactly"))
-        }
+        Kind::Float4 => single(spelled(bytes)?).map(Stored::Single).ok_or(Why::NOT_EXACT),
+        Kind::Float8 => double(spelled(bytes)?).map(Stored::Double).ok_or(Why::NOT_EXACT),
         Kind::Numeric { limits } => numeric(spelled(bytes)?, limits),
         Kind::Bool => match bytes {
             b"0" => Ok(Stored::Bool(false)),
             b"1" => Ok(Stored::Bool(true)),
-            _ => Err(Why::Kind),
+            _ => Err(Why::NO_BOOLEAN),
         },
         Kind::Text { .. } | Kind::Char { .. } => text(kind, Cow::Borrowed(bytes)),
         Kind::Json | Kind::Jsonb | Kind::Other => Ok(Stored::Text(Cow::Borrowed(bytes))),
-        Kind::Bytea
-        | Kind::Date
+        Kind::Bytea => Err(Why::NO_BYTES),
+        Kind::Bits { .. } | Kind::VarBits { .. } => Err(NO_BITS),
+        Kind::Date
         | Kind::Time { .. }
+        | Kind::TimeTz { .. }
+        | Kind::Interval { .. }
         | Kind::Timestamp { .. }
         | Kind::TimestampTz { .. }
         | Kind::Uuid
-        | Kind::Array => Err(Why::Kind),
+        | Kind::Array
+        | Kind::Refused { .. } => Err(Why::Kind),
     }
 }
 
@@ -249,28 +301,17 @@ fn spelled(bytes: &[u8]) -> Result<&str, Why> {
 fn whole(bytes: &[u8], least: i64, most: i64) -> Result<Stored<'_>, Why> {
     let value = match short_integer(bytes) {
         Some(value) => value,
-        None => integer(spelled(bytes)?).ok_or(Why::Because("cannot hold this number"))?,
+        None => {
+            let text = spelled(bytes)?;
+            let fraction = Decimal::parse(text).is_some_and(|number| number.exponent < 0);
+            integer(text).ok_or(if fraction { Why::NOT_WHOLE } else { Why::TOO_LARGE })?
+        }
     };
-    if (least..=most).contains(&value) {
-        return Ok(Stored::Integer(value));
-    }
-    Err(Why::Because("cannot hold a number of this size"))
-}
-
-fn single(text: &str) -> Result<Stored<'_>, Why> {
-    let value: f32 = text.parse().map_err(|_| Why::Kind)?;
-    let whole_as_written = !text.contains(['.', 'e', 'E']);
-    let exact = !whole_as_written || keeps_digits(text, value.into());
-    if value.is_finite() && exact {
-        return Ok(Stored::Single(value));
-    }
-    Err(Why::Because("cannot hold this number exactly"))
+    if (least..=most).contains(&value) { Ok(Stored::Integer(value)) } else { Err(Why::TOO_LARGE) }
 }
 
 fn numeric(text: &str, limits: Option<(u16, i16)>) -> Result<Stored<'_>, Why> {
-    const TOO_LARGE: Why = Why::Because("cannot hold a number of this size");
-    const TOO_FINE: Why = Why::Because("cannot hold so many digits behind the point");
-    let number = Decimal::parse(text).ok_or(TOO_LARGE)?;
+    let number = Decimal::parse(text).ok_or(Why::TOO_LARGE)?;
     let digits = i64::try_from(number.digits.len()).unwrap_or(i64::MAX);
     let (before, behind) = (digits.saturating_add(number.exponent), number.exponent.saturating_neg());
     let (most_before, most_behind) = match limits {
@@ -279,37 +320,65 @@ fn numeric(text: &str, limits: Option<(u16, i16)>) -> Result<Stored<'_>, Why> {
     };
     match number.digits.is_empty() {
         true => Ok(Stored::Numeric("0")),
-        false if before > most_before => Err(TOO_LARGE),
-        false if behind > most_behind => Err(TOO_FINE),
+        false if before > most_before => Err(Why::TOO_LARGE),
+        false if behind > most_behind => Err(Why::TOO_FINE),
         false => Ok(Stored::Numeric(text)),
     }
 }
 
 fn string(kind: Kind, bytes: &[u8]) -> Result<Stored<'_>, Why> {
-    const NO_DATE: Why = Why::Because("takes dates like 2026-11-16");
-    const NO_TIME: Why = Why::Because("takes times like 03:25:42, with no more digits of a second than it keeps");
-    const NO_MOMENT: Why =
-        Why::Because("takes times like 2026-11-16T03:25:42Z, with no more digits of a second than it keeps");
     match kind {
         Kind::Text { .. } | Kind::Char { .. } => text(kind, Cow::Borrowed(bytes)),
-        Kind::Other | Kind::Array => text(Kind::Text { most: None }, Cow::Borrowed(bytes)),
+        Kind::Other => text(Kind::Text { most: None }, Cow::Borrowed(bytes)),
         Kind::Bytea => Ok(Stored::Bytes(bytes)),
-        Kind::Date => moment::date(bytes).map(Stored::Days).ok_or(NO_DATE),
-        Kind::Time { digits } => moment::time(bytes, digits).map(Stored::Micros).ok_or(NO_TIME),
+        Kind::Date => moment::date(bytes).map(Stored::Days).map_err(Why::Because),
+        Kind::Time { digits } => moment::time(bytes, digits).map(Stored::Micros).map_err(Why::Because),
+        Kind::TimeTz { digits } => match moment::zoned_time(bytes, digits) {
+            Ok((micros, west)) => Ok(Stored::ZonedTime(micros, west)),
+            Err(flaw) => Err(Why::Because(flaw)),
+        },
         Kind::Timestamp { digits } | Kind::TimestampTz { digits } => {
-            moment::timestamp(bytes, digits).map(Stored::Micros).ok_or(NO_MOMENT)
+            moment::timestamp(bytes, digits).map(Stored::Micros).map_err(Why::Because)
         }
-        Kind::Uuid => uuid(bytes).map(Stored::Uuid).ok_or(Why::Because("takes 32 hexadecimal digits")),
-        Kind::Numeric { limits } => {
-            // Decimals often travel as strings, because JSON's numbers are doubles to many.
-            let text = spelled(bytes)?;
-            if is_number(text) { numeric(text, limits) } else { Err(Why::Kind) }
+        Kind::Interval { digits, least } => {
+            interval::interval(bytes, digits, least).map(Stored::Interval).map_err(Why::Because)
         }
+        Kind::Uuid => uuid(bytes).map(Stored::Uuid).ok_or(NO_UUID),
+        Kind::Bits { count } => bits(bytes, |length| length == count as usize),
+        Kind::VarBits { most } => bits(bytes, |length| most.is_none_or(|most| length <= most as usize)),
         Kind::Json | Kind::Jsonb => {
             let quoted = serde_json::to_vec(spelled(bytes)?).map_err(|_| Why::Kind)?;
             Ok(Stored::Text(Cow::Owned(quoted)))
         }
-        Kind::Bool | Kind::Int2 | Kind::Int4 | Kind::Int8 | Kind::Float4 | Kind::Float8 => Err(Why::Kind),
+        Kind::Bool => spelled_boolean(bytes).map(Stored::Bool).ok_or(Why::NO_BOOLEAN),
+        Kind::Int2 | Kind::Int4 | Kind::Int8 | Kind::Float4 | Kind::Float8 | Kind::Numeric { .. } => {
+            // Decimals often travel as text, because JSON's numbers are doubles to many; and all that CSV has is text.
+            match spelled_number(bytes) {
+                Some(text) => number(kind, text.as_bytes()),
+                None => not_finite(kind, bytes).ok_or(Why::NO_NUMBER),
+            }
+        }
+        Kind::Array | Kind::Refused { .. } => Err(Why::Kind),
+    }
+}
+
+/// `NaN`, `Infinity` and `-Infinity`, which JSON can only spell as text, where the column has them.
+fn not_finite(kind: Kind, bytes: &[u8]) -> Option<Stored<'_>> {
+    let text = std::str::from_utf8(bytes).ok().filter(|text| special(text).is_some())?;
+    match kind {
+        Kind::Float4 => text.parse().ok().map(Stored::Single),
+        Kind::Float8 => text.parse().ok().map(Stored::Double),
+        // A limit on the digits leaves no room for infinity.
+        Kind::Numeric { limits } if limits.is_none() || text == "NaN" => Some(Stored::Numeric(text)),
+        _ => None,
+    }
+}
+
+fn bits(bytes: &[u8], fits: impl Fn(usize) -> bool) -> Result<Stored<'_>, Why> {
+    match bytes.iter().all(|byte| matches!(byte, b'0' | b'1')) {
+        false => Err(NO_BITS),
+        true if !fits(bytes.len()) => Err(OTHER_BITS),
+        true => Ok(Stored::Text(Cow::Borrowed(bytes))),
     }
 }
 
@@ -318,10 +387,6 @@ fn json(kind: Kind, bytes: &[u8]) -> Result<Stored<'_>, Why> {
         Kind::Json | Kind::Jsonb | Kind::Other => Ok(Stored::Text(Cow::Borrowed(bytes))),
         Kind::Text { .. } | Kind::Char { .. } => text(kind, Cow::Borrowed(bytes)),
         Kind::Bytea => Ok(Stored::Bytes(bytes)),
-        Kind::Array => match array::literal(spelled(bytes)?) {
-            Ok(literal) => text(Kind::Text { most: None }, Cow::Owned(literal.into_bytes())),
-            Err(why) => Err(Why::Because(why)),
-        },
         Kind::Bool
         | Kind::Int2
         | Kind::Int4
@@ -331,9 +396,15 @@ fn json(kind: Kind, bytes: &[u8]) -> Result<Stored<'_>, Why> {
         | Kind::Numeric { .. }
         | Kind::Date
         | Kind::Time { .. }
+        | Kind::TimeTz { .. }
+        | Kind::Interval { .. }
         | Kind::Timestamp { .. }
         | Kind::TimestampTz { .. }
-        | Kind::Uuid => Err(Why::Kind),
+        | Kind::Uuid
+        | Kind::Bits { .. }
+        | Kind::VarBits { .. }
+        | Kind::Array
+        | Kind::Refused { .. } => Err(Why::Kind),
     }
 }
 
@@ -355,7 +426,7 @@ fn text(kind: Kind, value: Cow<'_, [u8]>) -> Result<Stored<'_>, Why> {
     if most.is_none_or(fits) {
         return Ok(Stored::Text(value));
     }
-    Err(Why::Because("cannot hold so many characters"))
+    Err(Why::TOO_LONG)
 }
 
 trait TrimSpaces {
@@ -367,14 +438,6 @@ impl TrimSpaces for [u8] {
         let end = self.iter().rposition(|byte| *byte != b' ').map_or(0, |last| last + 1);
         &self[..end]
     }
-}
-
-/// Whether a text is spelled as a JSON number.
-fn is_number(text: &str) -> bool {
-    let digits = text.strip_prefix('-').unwrap_or(text);
-    digits.starts_with(|first: char| first.is_ascii_digit())
-        && text.ends_with(|last: char| last.is_ascii_digit())
-        && serde_json::from_str::<serde_json::Number>(text).is_ok()
 }
 
 fn uuid(text: &[u8]) -> Option<[u8; 16]> {
@@ -389,6 +452,31 @@ fn uuid(text: &[u8]) -> Option<[u8; 16]> {
         digits += 1;
     }
     (digits == 32).then_some(bytes)
+}
+
+/// A value as the server reads it in a text, for the elements of arrays.
+pub(super) fn show<'a>(value: &'a Stored<'_>, kind: Kind) -> Cow<'a, str> {
+    let is_time = matches!(kind, Kind::Time { .. });
+    match value {
+        Stored::Null => Cow::Borrowed("NULL"),
+        Stored::Bool(value) => Cow::Borrowed(if *value { "true" } else { "false" }),
+        Stored::Integer(value) => Cow::Owned(value.to_string()),
+        Stored::Single(value) if value.is_finite() => Cow::Owned(format!("{value:e}")),
+        Stored::Double(value) if value.is_finite() => Cow::Owned(format!("{value:e}")),
+        Stored::Single(value) => Cow::Owned(value.to_string()),
+        Stored::Double(value) => Cow::Owned(value.to_string()),
+        Stored::Numeric(text) => Cow::Borrowed(text),
+        Stored::Bytes(bytes) => Cow::Owned(format!("\\x{}", HEXLOWER.encode(bytes))),
+        Stored::Days(days) => Cow::Owned(moment::show_date((*days).into())),
+        Stored::Micros(micros) if is_time => Cow::Owned(moment::show_time(*micros)),
+        Stored::Micros(micros) => Cow::Owned(moment::show_timestamp(*micros)),
+        Stored::ZonedTime(micros, west) => Cow::Owned(moment::show_zoned_time(*micros, *west)),
+        Stored::Interval(value) => Cow::Owned(interval::show_interval(*value)),
+        Stored::Uuid(bytes) => Cow::Owned(HEXLOWER.encode(bytes)),
+        Stored::Text(_) | Stored::KeyBytes(_) | Stored::KeyText(_) | Stored::Version(_) => {
+            String::from_utf8_lossy(value.bytes().unwrap_or_default())
+        }
+    }
 }
 
 #[cfg(test)]

@@ -7,7 +7,8 @@ use crate::table::column::{LiveColumn as _, MISFIT, NULL};
 use hapax_model::mode::ConflictMode;
 
 fn column(kind: Kind) -> PostgresColumn {
-    PostgresColumn { name: "c".into(), declared: "declared".into(), kind, required: false, fills_itself: false }
+    let (name, declared) = ("c".into(), "declared".into());
+    PostgresColumn { name, declared, kind, element: kind, required: false, fills_itself: false }
 }
 
 fn stored<'a>(kind: Kind, value: FieldValue<'a>) -> Option<Stored<'a>> {
@@ -32,7 +33,10 @@ fn integer_columns_take_what_is_in_their_range() {
         assert_eq!(stored(kind, FieldValue::Number(over)), None);
         assert_eq!(stored(kind, FieldValue::Number("1e3")), Some(Stored::Integer(1000)));
         assert_eq!(stored(kind, FieldValue::Number("1.5")), None);
-        assert_eq!(stored(kind, FieldValue::Text("1")), None);
+        assert_eq!(stored(kind, FieldValue::Text("-1")), Some(Stored::Integer(-1)));
+        for text in ["", "x", "1.5", "007", " 1", "+1", over] {
+            assert_eq!(stored(kind, FieldValue::Text(text)), None, "{text:?}");
+        }
         assert_eq!(stored(kind, FieldValue::Bool(true)), Some(Stored::Integer(1)));
     }
 }
@@ -59,7 +63,11 @@ fn a_numeric_is_never_rounded() {
     }
     let kind = Kind::Numeric { limits: None };
     assert_eq!(stored(kind, FieldValue::Text("12.50")), Some(Stored::Numeric("12.50")));
-    for text in ["NaN", "", " 1", "1 ", "+1", "0x10", "1_0"] {
+    assert_eq!(stored(kind, FieldValue::Text("-Infinity")), Some(Stored::Numeric("-Infinity")));
+    let limited = Kind::Numeric { limits: Some((5, 2)) };
+    assert_eq!(stored(limited, FieldValue::Text("NaN")), Some(Stored::Numeric("NaN")));
+    assert_eq!(stored(limited, FieldValue::Text("Infinity")), None);
+    for text in ["nan", "", " 1", "1 ", "+1", "0x10", "1_0"] {
         assert_eq!(stored(kind, FieldValue::Text(text)), None, "{text:?}");
     }
 }
@@ -78,12 +86,34 @@ fn text_fits_by_its_characters() {
     assert_eq!(stored(Kind::Bytea, FieldValue::Number("1")), None);
 }
 
+/// Goal: text of files without types becomes what its column is. Method: booleans, bits, durations, what is none.
+#[test]
+fn text_becomes_what_its_column_is() {
+    for (text, value) in [("t", true), ("TRUE", true), ("1", true), ("f", false), ("False", false), ("0", false)] {
+        assert_eq!(stored(Kind::Bool, FieldValue::Text(text)), Some(Stored::Bool(value)), "{text}");
+    }
+    for text in ["", "yes", "2", "true "] {
+        assert_eq!(stored(Kind::Bool, FieldValue::Text(text)), None, "{text}");
+    }
+    assert_eq!(stored(Kind::Float8, FieldValue::Text("1.5")), Some(Stored::Double(1.5)));
+    assert_eq!(stored(Kind::Bits { count: 3 }, FieldValue::Text("101")), Some(self::text("101")));
+    for text in ["10", "1010", "12", ""] {
+        assert_eq!(stored(Kind::Bits { count: 3 }, FieldValue::Text(text)), None, "{text}");
+    }
+    assert_eq!(stored(Kind::VarBits { most: Some(3) }, FieldValue::Text("1010")), None);
+    assert_eq!(stored(Kind::Refused { why: "x" }, FieldValue::Text("1")), None);
+    assert_eq!(stored(Kind::Refused { why: "x" }, FieldValue::Null), Some(Stored::Null));
+}
+
 /// Goal: a rejection names column, type and value, and its fingerprint leaves the value out. Method: each kind of it.
 #[test]
 fn a_misfit_is_named_with_its_value() {
     let cause = field(&column(Kind::Date), FieldBytes::Text(b"2026-02-30")).unwrap_err();
     assert_eq!(cause.code, MISFIT);
-    assert_eq!(cause.message, "column \"c\" (declared) takes dates like 2026-11-16: 2026-02-30");
+    assert_eq!(
+        cause.message,
+        "column \"c\" (declared) takes days of the calendar, and there is no such day: 2026-02-30"
+    );
     assert!(!cause.fingerprint.contains("30"), "{}", cause.fingerprint);
     let required = PostgresColumn { required: true, ..column(Kind::Date) };
     assert_eq!(field(&required, FieldBytes::Null).unwrap_err().code, NULL);
@@ -109,6 +139,10 @@ fn equal_values_have_equal_keys() {
         assert_eq!(one, two, "{same:?}");
     }
     assert_eq!(key(&Stored::Double(0.0)), key(&Stored::Double(-0.0)));
+    assert_eq!(key(&Stored::Double(f64::NAN)), key(&Stored::Double(-f64::NAN)));
+    assert_ne!(key(&Stored::Numeric("NaN")), key(&Stored::Numeric("Infinity")));
+    let ascending = ["-Infinity", "-1e100", "0", "1e100", "Infinity", "NaN"];
+    assert!(ascending.is_sorted_by(|a, b| order_numeric(a, b) == Ordering::Less));
     assert_ne!(key(&Stored::Numeric("1.5")), key(&Stored::Numeric("-1.5")));
     assert_ne!(key(&Stored::Numeric("1.5")), key(&Stored::Numeric("15.5")));
 }

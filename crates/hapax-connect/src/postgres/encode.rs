@@ -10,7 +10,7 @@ use hapax_model::letter::Cause;
 use tokio_postgres::types::{IsNull, ToSql, Type, to_sql_checked};
 
 use super::column::{Kind, PostgresColumn};
-use super::convert::Stored;
+use super::convert::{Stored, special};
 use crate::table::number::Decimal;
 use crate::table::rows::Rows;
 use crate::table::tries::Fault;
@@ -157,6 +157,15 @@ pub(super) fn encode(value: &Stored<'_>, kind: Kind, carrier: Carrier, out: &mut
         Stored::Numeric(text) => numeric(text, out)?,
         Stored::Days(days) => out.put_i32(*days),
         Stored::Micros(micros) => out.put_i64(*micros),
+        Stored::ZonedTime(micros, west) => {
+            out.put_i64(*micros);
+            out.put_i32(*west);
+        }
+        Stored::Interval(value) => {
+            out.put_i64(value.micros);
+            out.put_i32(value.days);
+            out.put_i32(value.months);
+        }
         Stored::Text(_)
         | Stored::Bytes(_)
         | Stored::Uuid(_)
@@ -181,6 +190,17 @@ fn integer(value: i64, kind: Kind, out: &mut BytesMut) -> Encoded<()> {
 /// Digits in groups of four, the point between two groups; as many behind the point as were written.
 fn numeric(text: &str, out: &mut BytesMut) -> Encoded<()> {
     const NEGATIVE: u16 = 0x4000;
+    if let Some(rank) = special(text) {
+        // No digits, weight 0, a sign that says it all, no digits behind the point.
+        out.put_i32(0);
+        out.put_u16(match rank {
+            1 => 0xd000,
+            -1 => 0xf000,
+            _ => 0xc000,
+        });
+        out.put_u16(0);
+        return Ok(());
+    }
     let number = Decimal::parse(text).ok_or("a number beyond all reason")?;
     let scale = written_scale(text, &number);
     // Zeros in front and behind, so that the point lies between two groups.

@@ -5,6 +5,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 pub mod admin;
 mod array;
 mod ask;
+mod blame;
 pub mod books;
 mod chunk;
 pub mod column;
@@ -17,9 +18,12 @@ pub mod error;
 mod flight;
 pub mod idempotent;
 pub mod inspect;
+pub mod interval;
 pub mod layout;
 mod lease;
 pub mod letters;
+#[cfg(test)]
+mod matrix_tests;
 mod memory;
 mod moment;
 pub mod progress;
@@ -38,6 +42,8 @@ pub mod snapshots;
 pub mod state;
 pub mod statement;
 pub mod tables;
+#[cfg(test)]
+mod values_tests;
 mod write;
 
 pub use books::PostgresBooks;

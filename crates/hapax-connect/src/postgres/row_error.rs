@@ -79,6 +79,10 @@ fn fingerprint(fault: &SqlFault, state: &str) -> String {
 
 /// The message with what may be a row's own value taken out: runs of digits, and text in quotes.
 fn without_values(message: &str) -> String {
+    // `invalid input value for enum mood: "…"`: the value goes to the end, whatever quotes it has of its own.
+    if let Some((words, _)) = message.split_once(": \"").filter(|_| message.ends_with('"')) {
+        return format!("{}: \"…\"", without_values(words));
+    }
     let mut out = String::with_capacity(message.len());
     let mut rest = message.chars().peekable();
     while let Some(next) = rest.next() {
@@ -153,6 +157,10 @@ mod tests {
     fn a_fingerprint_leaves_the_rows_values_out() {
         let print = |message: &str| fingerprint(&server("22P02", message), "22P02");
         assert_eq!(print("invalid input for type mood: \"x 1\""), print("invalid input for type mood: \"y 23\""));
+        assert_eq!(
+            print("invalid input for type mood: \"x\""),
+            print("invalid input for type mood: \"[\"a\", \"b\"]\"")
+        );
         let named = SqlFault { constraint: Some("t_pkey".into()), ..server("23505", "duplicate key 7") };
         assert_eq!(fingerprint(&named, "23505"), "23505: constraint \"t_pkey\"");
     }

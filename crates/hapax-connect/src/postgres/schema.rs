@@ -100,15 +100,22 @@ pub(super) const VERSION: &str =
 
 const COLUMNS: &str = "(SELECT json_agg(json_build_object('name', a.attname, \
      'declared', pg_catalog.format_type(a.atttypid, a.atttypmod), 'type', base.oid::int8, 'modifier', base.modifier, \
-     'array', base.is_array, 'not_null', a.attnotnull, 'default', a.atthasdef, 'identity', a.attidentity, \
+     'array', base.is_array, 'element', base.element::int8, 'element_modifier', base.element_modifier, 'not_null', a.attnotnull, 'default', a.atthasdef, 'identity', a.attidentity, \
      'generated', a.attgenerated) ORDER BY a.attnum) \
      FROM pg_catalog.pg_attribute a CROSS JOIN LATERAL ( \
        WITH RECURSIVE down AS ( \
-         SELECT t.oid, t.typtype, t.typbasetype, t.typtypmod, t.typcategory, a.atttypmod AS modifier \
+         SELECT t.oid, t.typtype, t.typbasetype, t.typtypmod, t.typcategory, t.typelem, a.atttypmod AS modifier \
          FROM pg_catalog.pg_type t WHERE t.oid = a.atttypid \
-         UNION ALL SELECT t.oid, t.typtype, t.typbasetype, t.typtypmod, t.typcategory, down.typtypmod \
-         FROM down JOIN pg_catalog.pg_type t ON t.oid = down.typbasetype WHERE down.typtype = 'd') \
-       SELECT down.oid, down.modifier, down.typcategory = 'A' AS is_array FROM down WHERE down.typtype <> 'd') base \
+         UNION ALL SELECT t.oid, t.typtype, t.typbasetype, t.typtypmod, t.typcategory, t.typelem, down.typtypmod \
+         FROM down JOIN pg_catalog.pg_type t ON t.oid = down.typbasetype WHERE down.typtype = 'd'), \
+       within AS ( \
+         SELECT t.oid, t.typtype, t.typbasetype, t.typtypmod, down.modifier FROM down \
+         JOIN pg_catalog.pg_type t ON t.oid = down.typelem WHERE down.typtype <> 'd' \
+         UNION ALL SELECT t.oid, t.typtype, t.typbasetype, t.typtypmod, within.typtypmod \
+         FROM within JOIN pg_catalog.pg_type t ON t.oid = within.typbasetype WHERE within.typtype = 'd') \
+       SELECT down.oid, down.modifier, down.typcategory = 'A' AS is_array, within.oid AS element, \
+         within.modifier AS element_modifier \
+       FROM down LEFT JOIN within ON within.typtype <> 'd' WHERE down.typtype <> 'd') base \
      WHERE a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped)";
 
 const INDEXES: &str = "(SELECT json_agg(json_build_object('name', n.relname, 'primary', i.indisprimary, \
@@ -232,12 +239,15 @@ fn table(facts: &Value) -> Option<PostgresTable> {
 
 fn live_column(facts: &Value) -> PostgresColumn {
     let number = |name: &str| facts.get(name).and_then(Value::as_i64).unwrap_or_default();
-    let oid = u32::try_from(number("type")).unwrap_or_default();
-    let modifier = i32::try_from(number("modifier")).unwrap_or(-1);
+    let oid = |name: &str| u32::try_from(number(name)).unwrap_or_default();
+    let modifier = |name: &str| i32::try_from(number(name)).unwrap_or(-1);
+    let kind = Kind::of(oid("type"), modifier("modifier"), flag(facts, "array"));
+    let element = || Kind::of(oid("element"), modifier("element_modifier"), false);
     PostgresColumn {
         name: text(facts, "name").to_owned(),
         declared: text(facts, "declared").to_owned(),
-        kind: Kind::of(oid, modifier, flag(facts, "array")),
+        kind,
+        element: if kind == Kind::Array { element() } else { kind },
         required: flag(facts, "not_null"),
         fills_itself: flag(facts, "default") || text(facts, "identity") == "d",
     }

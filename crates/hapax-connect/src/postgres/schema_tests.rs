@@ -1,3 +1,4 @@
+use super::super::interval::Least;
 use super::super::sample::{Place, run};
 use super::*;
 use crate::table::column::LiveColumn as _;
@@ -20,10 +21,12 @@ async fn types_are_known_by_what_they_are_made_of() {
          CREATE TYPE mood AS ENUM ('sad');
          CREATE TABLE t (a bool, b smallint, c int, d bigint, e real, f float8, g numeric, h numeric(5,-2), i price,
            j text, k varchar(9), l char(3), m bytea, n date, o time(3), p timestamp(0), q timestamptz, r uuid, s json,
-           u jsonb, v int[], w mood, x interval, y inet, z int2vector)",
+           u jsonb, v varchar(3)[], w mood, x interval(3), y inet, z int2vector, aa interval day to hour, ab bit(3),
+           ac varbit(9), ad timetz(0), ae money, af price[], ag oid)",
     )
     .await;
-    let kinds: Vec<Kind> = table(&session, "t").await.live.columns.iter().map(|column| column.kind).collect();
+    let columns = table(&session, "t").await.live.columns;
+    let kinds: Vec<Kind> = columns.iter().map(|column| column.kind).collect();
     let expected = [
         Kind::Bool,
         Kind::Int2,
@@ -47,11 +50,19 @@ async fn types_are_known_by_what_they_are_made_of() {
         Kind::Jsonb,
         Kind::Array,
         Kind::Other,
-        Kind::Other,
+        Kind::Interval { digits: 3, least: Least::Second },
         Kind::Other,
         Kind::Array,
+        Kind::Interval { digits: 6, least: Least::Hour },
+        Kind::Bits { count: 3 },
+        Kind::VarBits { most: Some(9) },
+        Kind::TimeTz { digits: 0 },
     ];
-    assert_eq!(kinds, expected);
+    let (refused, known): (Vec<Kind>, Vec<Kind>) = kinds.iter().partition(|kind| matches!(kind, Kind::Refused { .. }));
+    assert_eq!((known[..expected.len()].to_vec(), refused.len()), (expected.to_vec(), 2));
+    let element = |name: &str| columns.iter().find(|column| column.name == name).map(|column| column.element);
+    assert_eq!(element("v"), Some(Kind::Text { most: Some(3) }));
+    assert_eq!(element("af"), Some(Kind::Numeric { limits: Some((10, 2)) }));
 }
 
 /// Goal: what fills itself, what must have a value and what nobody can write is known. Method: a table with all of it.

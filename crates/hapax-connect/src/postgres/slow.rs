@@ -11,6 +11,7 @@ use hapax_engine::sink::Written;
 use hapax_model::fault::point;
 use hapax_model::letter::Cause;
 
+use super::blame;
 use super::chunk::{Place, Shapes, book};
 use crate::table::tries::{Fault, Outcome, Trouble};
 
@@ -85,7 +86,7 @@ impl Slow<'_> {
                     self.command("ROLLBACK TO hapax_chunk").await?;
                     self.written = before;
                     if range.len() == 1 {
-                        refused.push((event, cause));
+                        refused.push((event, self.named(event, cause)));
                     } else {
                         let half = range.start + range.len() / 2;
                         waiting.push(half..range.end);
@@ -96,6 +97,14 @@ impl Slow<'_> {
             }
         }
         self.command("RELEASE hapax_chunk").await
+    }
+
+    /// The cause, with the column where the server did not name it.
+    fn named(&mut self, event: usize, cause: Cause) -> Cause {
+        match self.shapes.of(self.place, event) {
+            Ok(shape) => blame::named(self.place, &self.shapes.get(shape).shape, event, cause),
+            Err(_) => cause,
+        }
     }
 
     /// Runs of inputs of about as many events as one statement carries.

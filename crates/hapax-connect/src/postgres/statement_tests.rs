@@ -6,7 +6,7 @@ use crate::table::live::{LiveTable, UniqueIndex};
 use crate::table::shape::AbsentSet;
 
 fn column(name: &str, declared: &str, kind: Kind, required: bool) -> PostgresColumn {
-    PostgresColumn { name: name.into(), declared: declared.into(), kind, required, fills_itself: false }
+    PostgresColumn { name: name.into(), declared: declared.into(), kind, element: kind, required, fills_itself: false }
 }
 
 fn mapping(mode: ConflictMode) -> Mapping<PostgresColumn> {

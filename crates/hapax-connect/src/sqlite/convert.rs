@@ -12,11 +12,11 @@ use rusqlite::ToSql;
 use rusqlite::types::{ToSqlOutput, ValueRef};
 
 use super::schema::{Affinity, SqliteColumn};
-use crate::table::column::{StoredValue, VersionBytes, append_counted, append_integer, misfit, missing};
-use crate::table::number::{double, integer, keeps_digits, short_integer};
+use crate::table::column::{StoredValue, VersionBytes, Why, append_counted, append_integer, missing};
+use crate::table::number::{Decimal, double, integer, keeps_digits, short_integer, spelled_boolean, spelled_number};
 
 /// A value on its way into a column.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, PartialEq)]
 pub enum Stored<'a> {
     /// NULL.
     Null,
@@ -26,6 +26,8 @@ pub enum Stored<'a> {
     Real(f64),
     /// Text, in UTF-8.
     Text(&'a [u8]),
+    /// Text that is not in the event as it is stored: a string as JSON.
+    Quoted(String),
     /// Bytes.
     Blob(&'a [u8]),
     /// A key in a BLOB column.
@@ -43,6 +45,7 @@ impl Stored<'_> {
             Self::Integer(value) => ValueRef::Integer(*value),
             Self::Real(value) => ValueRef::Real(*value),
             Self::Text(value) => ValueRef::Text(value),
+            Self::Quoted(value) => ValueRef::Text(value.as_bytes()),
             Self::Blob(value) => ValueRef::Blob(value),
             Self::KeyBytes(key) => ValueRef::Blob(&key.0),
             Self::KeyText(key) => ValueRef::Text(key.as_bytes()),
@@ -127,6 +130,9 @@ pub fn key(column: &SqliteColumn, key: KeyHash) -> Stored<'static> {
     }
 }
 
+/// What SQLite makes of text that looks like a number is not the text any more.
+const LOOKS_LIKE_A_NUMBER: Why = Why::Because("would turn this text into a number (declared TEXT it keeps it)");
+
 /// A field as its column stores it.
 ///
 /// # Errors
@@ -134,72 +140,97 @@ pub fn key(column: &SqliteColumn, key: KeyHash) -> Stored<'static> {
 pub fn field<'a>(column: &SqliteColumn, value: FieldBytes<'a>) -> Result<Stored<'a>, Cause> {
     let stored = match value {
         FieldBytes::Absent | FieldBytes::Null if column.required => return Err(missing(column, value)),
-        FieldBytes::Absent | FieldBytes::Null => Some(Stored::Null),
-        FieldBytes::Bool(value) => boolean(column.affinity, value),
+        FieldBytes::Absent | FieldBytes::Null => Ok(Stored::Null),
+        FieldBytes::Bool(value) => boolean(column, value),
         FieldBytes::Number(text) => number(column.affinity, text),
         FieldBytes::Text(text) => string(column, text),
         FieldBytes::Json(text) => json(column, text),
     };
-    stored.ok_or_else(|| misfit(column, value))
+    stored.map_err(|why| why.cause(column, value))
 }
 
-fn boolean(affinity: Affinity, value: bool) -> Option<Stored<'static>> {
-    match affinity {
-        Affinity::Integer | Affinity::Numeric | Affinity::Any => Some(Stored::Integer(value.into())),
-        Affinity::Text => Some(Stored::Text(if value { b"true" } else { b"false" })),
-        Affinity::Real | Affinity::Blob => None,
+fn boolean(column: &SqliteColumn, value: bool) -> Result<Stored<'static>, Why> {
+    let spelled: &[u8] = if value { b"true" } else { b"false" };
+    match column.affinity {
+        Affinity::Numeric if names(column, &["JSON"]) => Ok(Stored::Text(spelled)),
+        Affinity::Integer | Affinity::Numeric | Affinity::Any => Ok(Stored::Integer(value.into())),
+        Affinity::Text => Ok(Stored::Text(spelled)),
+        Affinity::Real => Err(Why::Kind),
+        Affinity::Blob => Err(Why::NO_BYTES),
     }
 }
 
-fn number(affinity: Affinity, bytes: &[u8]) -> Option<Stored<'_>> {
+fn number(affinity: Affinity, bytes: &[u8]) -> Result<Stored<'_>, Why> {
     // Most numbers are short and whole; those need no second look at their text.
     match (affinity, short_integer(bytes)) {
-        (Affinity::Text, _) => return Some(Stored::Text(bytes)),
-        (Affinity::Blob, _) => return None,
-        (Affinity::Integer | Affinity::Numeric | Affinity::Any, Some(value)) => return Some(Stored::Integer(value)),
+        (Affinity::Text, _) => return Ok(Stored::Text(bytes)),
+        (Affinity::Blob, _) => return Err(Why::NO_BYTES),
+        (Affinity::Integer | Affinity::Numeric | Affinity::Any, Some(value)) => return Ok(Stored::Integer(value)),
         (Affinity::Integer | Affinity::Numeric | Affinity::Any | Affinity::Real, _) => {}
     }
-    let text = std::str::from_utf8(bytes).ok()?;
+    let text = std::str::from_utf8(bytes).map_err(|_| Why::Kind)?;
     match affinity {
-        Affinity::Integer => integer(text).map(Stored::Integer),
-        Affinity::Real => double(text).map(Stored::Real),
+        Affinity::Integer => {
+            let fraction = Decimal::parse(text).is_some_and(|number| number.exponent < 0);
+            integer(text).map(Stored::Integer).ok_or(if fraction { Why::NOT_WHOLE } else { Why::TOO_LARGE })
+        }
+        Affinity::Real => double(text).map(Stored::Real).ok_or(Why::NOT_EXACT),
         Affinity::Numeric | Affinity::Any => match integer(text) {
-            Some(value) => Some(Stored::Integer(value)),
-            None => double(text).filter(|value| keeps_digits(text, *value)).map(Stored::Real),
+            Some(value) => Ok(Stored::Integer(value)),
+            None => double(text).filter(|value| keeps_digits(text, *value)).map(Stored::Real).ok_or(Why::NOT_EXACT),
         },
-        Affinity::Text | Affinity::Blob => None,
+        Affinity::Text | Affinity::Blob => Err(Why::Kind),
     }
 }
 
-fn string<'a>(column: &SqliteColumn, bytes: &'a [u8]) -> Option<Stored<'a>> {
+fn string<'a>(column: &SqliteColumn, bytes: &'a [u8]) -> Result<Stored<'a>, Why> {
     match column.affinity {
-        Affinity::Text | Affinity::Any => Some(Stored::Text(bytes)),
-        Affinity::Blob => Some(Stored::Blob(bytes)),
-        Affinity::Numeric if !is_number_type(&column.declared) => {
-            let text = std::str::from_utf8(bytes).ok()?;
+        Affinity::Text | Affinity::Any => Ok(Stored::Text(bytes)),
+        Affinity::Blob => Ok(Stored::Blob(bytes)),
+        Affinity::Numeric if names(column, &["BOOL"]) && spelled_number(bytes).is_none() => {
+            spelled_boolean(bytes).map(|value| Stored::Integer(value.into())).ok_or(Why::NO_BOOLEAN)
+        }
+        Affinity::Numeric if names(column, &["JSON"]) => {
+            let text = std::str::from_utf8(bytes).map_err(|_| Why::Kind)?;
+            serde_json::to_string(text).map(Stored::Quoted).map_err(|_| Why::Kind)
+        }
+        Affinity::Numeric if !is_number_type(column) => {
+            let text = std::str::from_utf8(bytes).map_err(|_| Why::Kind)?;
             // SQLite would turn text that looks like a number into one: only where that loses nothing.
             match looks_like_a_number(text) {
-                false => Some(Stored::Text(bytes)),
-                true => text.parse().ok().filter(|value: &i64| value.to_string() == text).map(Stored::Integer),
+                false => Ok(Stored::Text(bytes)),
+                true => {
+                    let same = text.parse().ok().filter(|value: &i64| value.to_string() == text);
+                    same.map(Stored::Integer).ok_or(LOOKS_LIKE_A_NUMBER)
+                }
             }
         }
-        Affinity::Numeric | Affinity::Integer | Affinity::Real => None,
+        // All that CSV has is text.
+        Affinity::Numeric | Affinity::Integer | Affinity::Real => {
+            let text = spelled_number(bytes).ok_or(Why::NO_NUMBER)?;
+            number(column.affinity, text.as_bytes())
+        }
     }
 }
 
-fn json<'a>(column: &SqliteColumn, bytes: &'a [u8]) -> Option<Stored<'a>> {
+fn json<'a>(column: &SqliteColumn, bytes: &'a [u8]) -> Result<Stored<'a>, Why> {
     match column.affinity {
-        Affinity::Text | Affinity::Any => Some(Stored::Text(bytes)),
-        Affinity::Blob => Some(Stored::Blob(bytes)),
-        Affinity::Numeric => (!is_number_type(&column.declared)).then_some(Stored::Text(bytes)),
-        Affinity::Integer | Affinity::Real => None,
+        Affinity::Text | Affinity::Any => Ok(Stored::Text(bytes)),
+        Affinity::Blob => Ok(Stored::Blob(bytes)),
+        Affinity::Numeric if !is_number_type(column) => Ok(Stored::Text(bytes)),
+        Affinity::Numeric | Affinity::Integer | Affinity::Real => Err(Why::Kind),
     }
 }
 
 /// Whether a type that SQLite does not know names numbers (`DECIMAL(10,2)`, `BOOLEAN`) rather than dates and the like.
-fn is_number_type(declared: &str) -> bool {
-    let name = declared.to_ascii_uppercase();
-    ["NUM", "DEC", "BOOL", "MONEY", "FIXED", "BIT"].iter().any(|part| name.contains(part))
+fn is_number_type(column: &SqliteColumn) -> bool {
+    names(column, &["NUM", "DEC", "BOOL", "MONEY", "FIXED", "BIT"])
+}
+
+/// Whether a column's declared type has one of these words in it, as SQLite looks for them.
+fn names(column: &SqliteColumn, words: &[&str]) -> bool {
+    let name = column.declared.to_ascii_uppercase();
+    words.iter().any(|word| name.contains(word))
 }
 
 fn looks_like_a_number(text: &str) -> bool {

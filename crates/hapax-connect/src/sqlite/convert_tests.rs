@@ -36,7 +36,10 @@ fn an_integer_column_takes_whole_numbers_and_booleans() {
         assert_eq!(take(FieldValue::Number(text)), None, "{text}");
     }
     assert_eq!(take(FieldValue::Bool(true)), Some(Stored::Integer(1)));
-    assert_eq!(take(FieldValue::Text("1")), None);
+    assert_eq!(take(FieldValue::Text("-12")), Some(Stored::Integer(-12)));
+    for text in ["", "x", "007", " 1", "1.5", "true"] {
+        assert_eq!(take(FieldValue::Text(text)), None, "{text:?}");
+    }
     assert_eq!(take(FieldValue::Json("[1]")), None);
     assert_eq!(take(FieldValue::Null), Some(Stored::Null));
 }
@@ -49,9 +52,12 @@ fn a_real_column_takes_numbers() {
     assert_eq!(take("9007199254740992"), Some(Stored::Real(9_007_199_254_740_992.0)));
     assert_eq!(take("9007199254740993"), None);
     assert_eq!(take("1e400"), None);
-    assert_eq!(take("0.1000000000000000055"), Some(Stored::Real(0.1)));
+    assert_eq!(take("0.10000000000000001"), Some(Stored::Real(0.1)));
+    assert_eq!(take("0.1000000000000000055"), None);
+    assert_eq!(take("1e-400"), None);
     assert_eq!(stored("REAL", Affinity::Real, FieldValue::Bool(true)), None);
-    assert_eq!(stored("REAL", Affinity::Real, FieldValue::Text("1")), None);
+    assert_eq!(stored("REAL", Affinity::Real, FieldValue::Text("1")), Some(Stored::Real(1.0)));
+    assert_eq!(stored("REAL", Affinity::Real, FieldValue::Text("x")), None);
 }
 
 /// Goal: text keeps what was written; bytes take only text. Method: each kind of value.
@@ -75,7 +81,12 @@ fn numeric_columns_take_dates_and_decimals() {
     assert_eq!(take("DATETIME", FieldValue::Text("20261116")), Some(Stored::Integer(20_261_116)));
     assert_eq!(take("UUID", FieldValue::Text("007")), None);
     assert_eq!(take("UUID", FieldValue::Text(" 7")), None);
-    assert_eq!(take("DECIMAL(10,2)", FieldValue::Text("7")), None);
+    assert_eq!(take("DECIMAL(10,2)", FieldValue::Text("7.25")), Some(Stored::Real(7.25)));
+    assert_eq!(take("DECIMAL(10,2)", FieldValue::Text("007")), None);
+    assert_eq!(take("BOOLEAN", FieldValue::Text("t")), Some(Stored::Integer(1)));
+    assert_eq!(take("BOOLEAN", FieldValue::Text("yes")), None);
+    assert_eq!(take("JSON", FieldValue::Bool(true)), Some(Stored::Text(b"true")));
+    assert_eq!(take("JSON", FieldValue::Text("12")), Some(Stored::Quoted("\"12\"".to_owned())));
     assert_eq!(take("DECIMAL(10,2)", FieldValue::Number("12.50")), Some(Stored::Real(12.5)));
     assert_eq!(take("DECIMAL(10,2)", FieldValue::Number("12.00")), Some(Stored::Integer(12)));
     assert_eq!(take("DECIMAL(30,2)", FieldValue::Number("12345678901234567.89")), None);
@@ -89,8 +100,11 @@ fn a_misfit_is_named_with_a_cut_value() {
     let long = "x".repeat(100);
     let cause = field(&column("INTEGER", Affinity::Integer), FieldBytes::Text(long.as_bytes())).unwrap_err();
     assert_eq!((cause.stage, cause.code), (Stage::Map, MISFIT));
-    assert_eq!(cause.message, format!("column \"c\" (INTEGER) cannot hold a string: {}…", "x".repeat(60)));
-    assert_eq!(cause.fingerprint, "column \"c\" (INTEGER) cannot hold a string");
+    assert_eq!(
+        cause.message,
+        format!("column \"c\" (INTEGER) takes numbers, also as text like 12 or -1.5: {}…", "x".repeat(60))
+    );
+    assert_eq!(cause.fingerprint, "column \"c\" (INTEGER) takes numbers, also as text like 12 or -1.5");
     let required = SqliteColumn { required: true, ..column("", Affinity::Any) };
     let cause = field(&required, FieldBytes::Null).unwrap_err();
     assert_eq!((cause.code, cause.message.contains("says null")), (NULL, true));

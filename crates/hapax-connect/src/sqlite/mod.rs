@@ -14,6 +14,8 @@ pub mod error;
 pub mod idempotent;
 pub mod inspect;
 pub mod letters;
+#[cfg(test)]
+mod matrix_tests;
 pub mod progress;
 pub mod read;
 mod replay;
@@ -26,6 +28,8 @@ pub mod sink;
 pub mod state;
 pub mod statement;
 pub mod tables;
+#[cfg(test)]
+mod values_tests;
 mod write;
 
 pub use books::SqliteBooks;

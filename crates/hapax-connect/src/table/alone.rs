@@ -10,6 +10,7 @@ use hapax_model::rejects::RejectStop;
 #[must_use]
 pub fn alone(event: &OutputEvent<'_>) -> Batch {
     let mut batch = Batch::new(event.layout().clone());
+    batch.inputs.set_format(event.format());
     batch.inputs.push(event.position(), event.payload().as_bytes());
     let emit = u16::try_from(event.emit()).unwrap_or(u16::MAX);
     let mut copy = batch.push_event(0, emit, event.operation());

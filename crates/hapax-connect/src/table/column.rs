@@ -35,6 +35,10 @@ pub trait LiveColumn: Debug + Clone + PartialEq + Send + Sync + 'static {
     /// The type that a suggested table gives a column of which nothing is known; may be empty.
     const ANY_TYPE: &'static str;
 
+    /// The type that a suggested table gives a key's column of which nothing is known; may be empty.
+    const KEY_TYPE: &'static str = Self::ANY_TYPE;
+    /// The type that a suggested table gives a version made from positions.
+    const POSITION_TYPE: &'static str = Self::HASH_TYPE;
     /// The type that a suggested table gives a version that an event field feeds; may be empty.
     const VERSION_TYPE: &'static str = Self::ANY_TYPE;
 
@@ -156,6 +160,42 @@ pub fn misfit_because(column: &impl LiveColumn, why: &str, shown: &str) -> Cause
     }
 }
 
+/// Why a column refuses a value.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Why {
+    /// Its kind does not fit.
+    Kind,
+    /// Its kind fits, but this holds of it: a sentence that begins with the column.
+    Because(&'static str),
+}
+
+impl Why {
+    /// The number is beyond the column's range.
+    pub const TOO_LARGE: Self = Self::Because("cannot hold a number of this size");
+    /// A number with a fraction, in a column of whole numbers.
+    pub const NOT_WHOLE: Self = Self::Because("takes whole numbers");
+    /// A float would not show the number's digits again.
+    pub const NOT_EXACT: Self = Self::Because("would round this number (an exact type, or text, keeps it)");
+    /// A decimal has fewer digits behind the point.
+    pub const TOO_FINE: Self = Self::Because("cannot hold so many digits behind the point");
+    /// Text that is no number.
+    pub const NO_NUMBER: Self = Self::Because("takes numbers, also as text like 12 or -1.5");
+    /// Neither of the two.
+    pub const NO_BOOLEAN: Self = Self::Because("takes true and false, also as text, 1 and 0");
+    /// A number or a boolean, in a column of bytes.
+    pub const NO_BYTES: Self = Self::Because("takes text, lists and objects, as their bytes");
+    /// More characters than were declared.
+    pub const TOO_LONG: Self = Self::Because("cannot hold so many characters");
+
+    /// As the cause of a dead letter.
+    pub fn cause(self, column: &impl LiveColumn, value: FieldBytes<'_>) -> Cause {
+        match self {
+            Self::Kind => misfit(column, value),
+            Self::Because(why) => misfit_because(column, why, &described(value).1),
+        }
+    }
+}
+
 /// The kind of a value, and its beginning.
 #[must_use]
 pub fn described(value: FieldBytes<'_>) -> (&'static str, String) {
@@ -164,6 +204,7 @@ pub fn described(value: FieldBytes<'_>) -> (&'static str, String) {
         FieldBytes::Null => ("null", String::new()),
         FieldBytes::Bool(value) => ("a boolean", value.to_string()),
         FieldBytes::Number(text) => ("a number", shown(text)),
+        FieldBytes::Text(b"") => ("an empty string", "\"\"".to_owned()),
         FieldBytes::Text(text) => ("a string", shown(text)),
         FieldBytes::Json(text) => ("an array or object", shown(text)),
     }

@@ -50,7 +50,7 @@ pub fn suggested_ddl<C: LiveColumn>(config: &TableConfig) -> String {
     };
     for name in &key {
         let is_hash = config.key_column.as_ref() == Some(name);
-        add(name, &format!("{} NOT NULL", typed(if is_hash { C::HASH_TYPE } else { C::ANY_TYPE })));
+        add(name, &format!("{} NOT NULL", typed(if is_hash { C::HASH_TYPE } else { C::KEY_TYPE })));
     }
     if let Some(name) = &config.key_column {
         add(name, &typed(C::HASH_TYPE));
@@ -64,7 +64,7 @@ pub fn suggested_ddl<C: LiveColumn>(config: &TableConfig) -> String {
     if mode == ConflictMode::Newer {
         match &config.version_column {
             Some(name) => add(name, &typed(C::VERSION_TYPE)),
-            None => add(VERSION_COLUMN, &typed(C::HASH_TYPE)),
+            None => add(VERSION_COLUMN, &typed(C::POSITION_TYPE)),
         }
         if config.deletes == Deletes::Some {
             add(DELETED_COLUMN, &typed(C::DELETED_TYPE));

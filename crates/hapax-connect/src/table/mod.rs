@@ -4,6 +4,8 @@
 //! Generic over the dialect's live column ([`LiveColumn`]); no dialect is known here. Reads and writes no database.
 
 pub mod alone;
+#[cfg(test)]
+pub(crate) mod cases;
 pub mod column;
 pub mod config;
 pub mod ddl;
@@ -12,6 +14,8 @@ pub mod epoch;
 pub mod life;
 pub mod live;
 pub mod mapping;
+#[cfg(test)]
+pub(crate) mod matrix;
 pub mod number;
 pub mod read;
 pub mod replay;
@@ -21,6 +25,7 @@ pub(crate) mod sample;
 pub mod shape;
 pub(crate) mod stored;
 pub mod tries;
+pub mod untyped;
 
 pub use column::{LiveColumn, StoredValue};
 pub use config::TableConfig;

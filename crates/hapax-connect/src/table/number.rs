@@ -35,14 +35,69 @@ fn integral_decimal(text: &str) -> Option<i64> {
     format!("{}{}{}", number.sign, number.digits, "0".repeat(zeros)).parse().ok()
 }
 
-/// The double that a JSON number is. A whole number must be that double exactly; a fraction becomes the nearest.
+/// The double that a JSON number is: a whole number must be that double exactly, any other number must be what the
+/// double shows when it is printed with as many digits. So 0.1 and 0.30000000000000004 are doubles, and
+/// 3.14159265358979323846, 1e400 and 1e-400 are none.
 #[must_use]
 pub fn double(text: &str) -> Option<f64> {
     let value: f64 = text.parse().ok().filter(|value: &f64| value.is_finite())?;
+    shows(text, value, if value.is_normal() { 15 } else { 0 }).then_some(value)
+}
+
+/// The same for a float of 32 bits, which must show the number by itself: 123456.789 would come back as 123456.79.
+#[must_use]
+pub fn single(text: &str) -> Option<f32> {
+    let value: f32 = text.parse().ok().filter(|value: &f32| value.is_finite())?;
+    let shortest = || Decimal::parse(&format!("{value:e}")) == Decimal::parse(text);
+    (shows(text, value.into(), if value.is_normal() { 6 } else { 0 }) && shortest()).then_some(value)
+}
+
+/// Whether the value shows the digits of the number as it was written; `sure` many always survive.
+fn shows(text: &str, value: f64, sure: usize) -> bool {
     let is_whole_as_written = !text.contains(['.', 'e', 'E']);
-    match is_whole_as_written {
-        true if Decimal::parse(text)?.digits.len() > 15 => keeps_digits(text, value).then_some(value),
-        true | false => Some(value),
+    if text.len() <= sure && !text.contains(['e', 'E']) {
+        return true;
+    }
+    let Some(written) = Decimal::parse(text) else { return false };
+    let digits = written.digits.len();
+    let shown = match digits {
+        0 => return true,
+        _ if is_whole_as_written => format!("{value:.0}"),
+        _ if digits <= sure => return true,
+        _ => format!("{value:.*e}", digits - 1),
+    };
+    Decimal::parse(&shown) == Some(written)
+}
+
+/// The text, if it is spelled as a JSON number.
+#[must_use]
+pub fn spelled_number(bytes: &[u8]) -> Option<&str> {
+    fn digits(bytes: &[u8]) -> Option<&[u8]> {
+        let end = bytes.iter().take_while(|byte| byte.is_ascii_digit()).count();
+        (end > 0).then(|| &bytes[end..])
+    }
+    let rest = bytes.strip_prefix(b"-").unwrap_or(bytes);
+    let mut rest = match rest.strip_prefix(b"0") {
+        Some(rest) => rest,
+        None => digits(rest)?,
+    };
+    if let Some(behind) = rest.strip_prefix(b".") {
+        rest = digits(behind)?;
+    }
+    if let [b'e' | b'E', behind @ ..] = rest {
+        rest = digits(behind.strip_prefix(b"-").or_else(|| behind.strip_prefix(b"+")).unwrap_or(behind))?;
+    }
+    rest.is_empty().then(|| std::str::from_utf8(bytes).ok()).flatten()
+}
+
+/// The boolean that a text spells: `true`, `t`, `1` or `false`, `f`, `0`, in upper or lower case.
+#[must_use]
+pub fn spelled_boolean(text: &[u8]) -> Option<bool> {
+    let is = |word: &[u8]| text.eq_ignore_ascii_case(word);
+    match text {
+        _ if is(b"true") || is(b"t") || text == b"1" => Some(true),
+        _ if is(b"false") || is(b"f") || text == b"0" => Some(false),
+        _ => None,
     }
 }
 
@@ -83,5 +138,66 @@ impl Decimal {
             true => Some(Self { sign: "", digits, exponent: 0 }),
             false => Some(Self { sign, digits, exponent }),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Goal: a float takes what it can show again, and refuses what it would round. Method: both sides of each limit.
+    #[test]
+    fn a_float_takes_what_it_can_show_again() {
+        for text in [
+            "0",
+            "-0",
+            "0.0",
+            "0.1",
+            "-12.50",
+            "0.30000000000000004",
+            "0.10000000000000001",
+            "1e22",
+            "1.7976931348623157e308",
+            "5e-324",
+            "9007199254740992",
+            "100000000000000000000",
+            "123456789012345",
+        ] {
+            assert_eq!(double(text), Some(text.parse().unwrap()), "{text}");
+        }
+        for text in [
+            "1e400",
+            "-1e400",
+            "1e-400",
+            "3e-324",
+            "9007199254740993",
+            "3.14159265358979323846",
+            "0.1000000000000000055",
+            "100000000000000000000000",
+            "36028797018963970",
+        ] {
+            assert_eq!(double(text), None, "{text}");
+        }
+        for text in ["0.1", "16777216", "3.4028235e38", "1e-45", "0.333333"] {
+            assert_eq!(single(text), Some(text.parse().unwrap()), "{text}");
+        }
+        for text in ["16777217", "3.5e38", "1.23456789", "123456.789", "0.30000000000000004", "1e-46", "33554433"] {
+            assert_eq!(single(text), None, "{text}");
+        }
+    }
+
+    /// Goal: text counts as a number only if JSON would spell it so. Method: both kinds.
+    #[test]
+    fn a_text_is_a_number_if_json_spells_it_so() {
+        for text in ["0", "-0", "12", "1.50", "-1e3", "1E+05", "0.1e-7", "12345678901234567890", "1e400"] {
+            assert_eq!(spelled_number(text.as_bytes()), Some(text));
+        }
+        for text in ["", "-", "007", "+1", ".5", "5.", "1e", "1e+", " 1", "1 ", "0x10", "1_0", "NaN", "1,5", "١"] {
+            assert_eq!(spelled_number(text.as_bytes()), None, "{text}");
+        }
+        assert_eq!(
+            (spelled_boolean(b"TRUE"), spelled_boolean(b"f"), spelled_boolean(b"yes")),
+            (Some(true), Some(false), None)
+        );
     }
 }

@@ -15,6 +15,7 @@ use super::column::{self, LiveColumn, StoredValue as _};
 use super::config::UniqueKeys;
 use super::mapping::{FedColumn, Feed, Mapping};
 use super::shape::{AbsentSet, RowKind};
+use super::untyped;
 
 /// An event that is a delete, in a mode that has none.
 const UNWANTED_DELETE: &str = "HX2022";
@@ -65,6 +66,26 @@ impl<'a, C: LiveColumn> Rows<'a, C> {
         let optional =
             mapping.columns.iter().enumerate().filter(may_be_left_out).map(|(at, _)| (at, slots[at])).collect();
         Self { mapping, batch, slots, optional, incarnations }
+    }
+
+    /// Refuses to go on without a column that was filled and is gone, as soon as an event has a value for it.
+    ///
+    /// # Errors
+    /// [`SinkError::SchemaEvolution`].
+    pub fn refuse_gone(&self, target: &str) -> Result<(), SinkError> {
+        for (column, field) in &self.mapping.gone {
+            let Some(slot) = self.batch.layout().slot_of(field) else { continue };
+            let has = |event: &OutputEvent<'_>| !matches!(event.field_bytes(slot), FieldBytes::Absent | FieldBytes::Null);
+            if self.batch.events().any(|event| has(&event)) {
+                let message = format!(
+                    "column \"{column}\" is gone, and events still have a value for it in {field}, which no column takes now; \
+                     if it was renamed, map it under columns: {{ NEW_NAME: {field} }}, if it was dropped by mistake, add it \
+                     again; a new start goes on without it"
+                );
+                return Err(SinkError::SchemaEvolution { target: target.to_owned(), message });
+            }
+        }
+        Ok(())
     }
 
     /// What an event asks of the table.
@@ -119,7 +140,7 @@ impl<'a, C: LiveColumn> Rows<'a, C> {
         match column.feed {
             Feed::Field(_) => {
                 let field = self.slots[at].map_or(FieldBytes::Absent, |slot| event.field_bytes(slot));
-                column.live.field(field)
+                if event.is_untyped() { untyped::field(&column.live, field) } else { column.live.field(field) }
             }
             Feed::Key => match self.key(event) {
                 Some(key) => Ok(column.live.key(key)),

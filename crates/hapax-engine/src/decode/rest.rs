@@ -7,7 +7,7 @@ use serde::Deserializer as _;
 use serde::de::{MapAccess, Visitor};
 use serde_json::value::RawValue;
 
-use super::{Decoder, Text, classify, not_json, not_utf8};
+use super::{Decoder, Text, classify, csv, not_json, not_utf8};
 use crate::batch::FieldSpan;
 
 impl Decoder {
@@ -16,10 +16,22 @@ impl Decoder {
     /// # Errors
     /// The cause for which the input becomes a dead letter.
     pub(crate) fn read_rest(&self, bytes: &[u8], rest: &mut Vec<(String, FieldSpan)>) -> Result<(), Cause> {
+        if let Some(records) = &self.records {
+            return csv::read_record(&records.format, bytes, |name, value| {
+                if !self.has_place(name) {
+                    let span = value.map_or(FieldSpan::Null, |text| FieldSpan::Unescaped(text.into_owned()));
+                    rest.push((name.to_owned(), span));
+                }
+            });
+        }
         let text = std::str::from_utf8(bytes).map_err(|e| not_utf8(&e))?;
         let mut json = serde_json::Deserializer::from_str(text);
         let every = Every { decoder: self, text, rest };
         json.deserialize_map(every).and_then(|()| json.end()).map_err(|e| not_json(&e, text))
+    }
+
+    fn has_place(&self, name: &str) -> bool {
+        self.root.find(name, 0).is_some_and(|at| self.root.names[at].slot.is_some())
     }
 
     /// Fields that nothing took are not in the event after all.
@@ -59,9 +71,7 @@ impl<'t> Visitor<'t> for Every<'t> {
     fn visit_map<A: MapAccess<'t>>(self, mut map: A) -> Result<(), A::Error> {
         while let Some(Text(name)) = map.next_key()? {
             let raw: &'t RawValue = map.next_value()?;
-            let has_place =
-                self.decoder.root.find(&name, 0).is_some_and(|at| self.decoder.root.names[at].slot.is_some());
-            if !has_place {
+            if !self.decoder.has_place(&name) {
                 let span = classify(self.text, raw.get()).map_err(serde::de::Error::custom)?;
                 self.rest.push((name.into_owned(), span));
             }

@@ -269,8 +269,11 @@ impl<K: TransactionalSink, T: StateStore> Committer<K, T> {
             return;
         }
         let aborted = tokio::time::timeout(self.settings.epoch.abort_timeout, self.sink.abort_transaction()).await;
-        if !matches!(aborted, Ok(Ok(()))) {
-            tracing::warn!(delivery = %self.settings.id, "the abort failed; the next claim cleans up");
+        let id = &self.settings.id;
+        match aborted {
+            Ok(Ok(())) => {}
+            Ok(Err(error)) => tracing::warn!(delivery = %id, %error, "the abort failed; the next claim cleans up"),
+            Err(_) => tracing::warn!(delivery = %id, "the abort took too long; the next claim cleans up"),
         }
     }
 }
@@ -296,6 +299,7 @@ fn landed(found: Progress, batch: &Batch) -> Committed {
 /// The inputs of `batch`, all of them letters.
 fn letters_in_doubt(batch: &Batch) -> Batch {
     let mut letters = Batch::new(batch.layout().clone());
+    letters.inputs.set_format(batch.inputs.format());
     for input in 0..batch.inputs.len() {
         letters.inputs.push(batch.inputs.position(input), batch.inputs.bytes(input));
         let dead = batch.letters().iter().find(|(index, _)| *index == input);

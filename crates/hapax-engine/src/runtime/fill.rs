@@ -361,6 +361,7 @@ impl<S: Source> Filler<S> {
                 Stop::new(5, "HX3002", format!("the source lost what comes next: {missing}. {}", self.cure()))
             }
             Err(error @ SourceError::Gap { .. }) => Stop::new(5, error.code(), format!("{error}. {}", self.cure())),
+            Err(error @ SourceError::Unreadable { .. }) => Stop::new(5, error.code(), error.to_string()),
         };
         Some(Ending::Failed(stop))
     }
@@ -379,7 +380,10 @@ impl<S: Source> Filler<S> {
     fn source_failed(&self, error: &SourceError, backoff: &mut Backoff) -> Result<Duration, Ending> {
         let give_up = |exit_code, message| Ending::Failed(Stop::new(exit_code, error.code(), message));
         match error.reaction() {
-            SourceReaction::StopForPerson => Err(give_up(5, format!("{error}. {}", self.cure()))),
+            SourceReaction::StopForPerson if matches!(error, SourceError::Gap { .. }) => {
+                Err(give_up(5, format!("{error}. {}", self.cure())))
+            }
+            SourceReaction::StopForPerson => Err(give_up(5, error.to_string())),
             SourceReaction::Retry => {
                 self.control.meter.retried();
                 self.control.meter.set_state("waiting");

@@ -1,15 +1,18 @@
 //! Reads the target and the state store as any user could: the only place that knows the names of Hapax's tables.
 //!
-//! Reads: progress, epoch log, dead letters, witness, the user's table; `files` in SQLite, `server` in PostgreSQL.
+//! Reads: progress, epoch log, dead letters, witness, the user's table; `files` in SQLite, `server` in PostgreSQL, `mysql`
+//! in MariaDB.
 //! Writes: nothing. Not here: what is wrong with it (`check`).
 
 mod files;
+mod mysql;
 mod server;
+mod values;
 
 use std::time::Duration;
 
 use crate::check::history::{Found, LetterRow, Sample};
-use crate::database::Database;
+use crate::database::{Database, Line};
 use crate::shape::Shape;
 
 /// Which delivery is looked at, and in what kind of table it ends.
@@ -43,8 +46,10 @@ impl From<Blind> for anyhow::Error {
 pub enum Eyes {
     /// At a file.
     File(rusqlite::Connection),
-    /// At a server.
+    /// At PostgreSQL.
     Server(server::Watcher),
+    /// At MariaDB.
+    Mysql(mysql::Watcher),
 }
 
 impl Eyes {
@@ -55,9 +60,10 @@ impl Eyes {
     pub fn open(database: &Database, patience: Duration) -> Result<Self, Blind> {
         match database {
             Database::File(path) => files::open(path, patience).map(Self::File).map_err(Blind::Ever),
-            Database::Server { .. } => {
-                database.client().map(|client| Self::Server(server::Watcher::new(client))).map_err(Blind::Now)
-            }
+            Database::Postgres { .. } | Database::Mysql { .. } => match database.line().map_err(Blind::Now)? {
+                Line::Postgres(client) => Ok(Self::Server(server::Watcher::new(client))),
+                Line::Mysql(client) => Ok(Self::Mysql(mysql::Watcher::new(client))),
+            },
         }
     }
 
@@ -69,6 +75,7 @@ impl Eyes {
         match self {
             Self::File(connection) => files::sample(connection, subject).map_err(files::blind),
             Self::Server(watcher) => watcher.sample(subject).map_err(server::blind),
+            Self::Mysql(watcher) => watcher.sample(subject).map_err(mysql::blind),
         }
     }
 
@@ -80,6 +87,7 @@ impl Eyes {
         match self {
             Self::File(connection) => files::found(connection, subject).map_err(files::blind),
             Self::Server(watcher) => watcher.found(subject).map_err(server::blind),
+            Self::Mysql(watcher) => watcher.found(subject).map_err(mysql::blind),
         }
     }
 
@@ -91,6 +99,7 @@ impl Eyes {
         match self {
             Self::File(connection) => files::count_rows(connection).map_err(files::blind),
             Self::Server(watcher) => watcher.count_rows().map_err(server::blind),
+            Self::Mysql(watcher) => watcher.count_rows().map_err(mysql::blind),
         }
     }
 }
@@ -103,7 +112,7 @@ impl Eyes {
 pub fn write_locked(database: &Database) -> anyhow::Result<bool> {
     match database {
         Database::File(path) => Ok(path.exists() && files::write_locked(path)?),
-        Database::Server { .. } => Ok(false),
+        Database::Postgres { .. } | Database::Mysql { .. } => Ok(false),
     }
 }
 
@@ -114,7 +123,7 @@ pub fn write_locked(database: &Database) -> anyhow::Result<bool> {
 pub fn witness_epoch(state: &Database, workflow: &str) -> anyhow::Result<u64> {
     match state {
         Database::File(path) => files::witness_epoch(path, workflow),
-        Database::Server { .. } => Ok(server::Watcher::new(state.client()?).witness_epoch(workflow)?),
+        Database::Postgres { .. } | Database::Mysql { .. } => Ok(state_store(state)?.witness_epoch(workflow)?),
     }
 }
 
@@ -125,6 +134,13 @@ pub fn witness_epoch(state: &Database, workflow: &str) -> anyhow::Result<u64> {
 pub fn letters_in(state: &Database) -> anyhow::Result<Vec<LetterRow>> {
     match state {
         Database::File(path) => files::letters_in(path),
-        Database::Server { .. } => Ok(server::Watcher::new(state.client()?).letters()?),
+        Database::Postgres { .. } | Database::Mysql { .. } => Ok(state_store(state)?.letters()?),
+    }
+}
+
+fn state_store(state: &Database) -> anyhow::Result<server::Watcher> {
+    match state.line()? {
+        Line::Postgres(client) => Ok(server::Watcher::new(client)),
+        Line::Mysql(_) => anyhow::bail!("MariaDB holds no state"),
     }
 }

@@ -4,6 +4,7 @@
 
 use hapax_services::{Client, ServiceError};
 
+use super::values::{Values, bytes, parsed, quoted, text, value};
 use super::{Blind, Subject};
 use crate::check::history::{BalanceRow, BalanceSeen, EpochRow, Found, LetterRow, ProgressRow, Sample};
 use crate::database::Engine;
@@ -12,7 +13,6 @@ use crate::shape::{Row, Shape};
 use crate::truth::Digest;
 
 type Result<T> = std::result::Result<T, ServiceError>;
-type Values = [Option<String>];
 
 /// A connection that looks, and remembers its last look: where the snapshot is the same, so is what is seen.
 #[derive(Debug)]
@@ -184,46 +184,15 @@ impl Watcher {
     }
 }
 
-/// A text as a literal.
-fn quoted(text: &str) -> String {
-    format!("'{}'", text.replace('\'', "''"))
-}
-
-fn text(row: &Values, column: usize) -> Result<String> {
-    row.get(column).cloned().flatten().ok_or_else(|| ServiceError::Protocol(format!("NULL in column {column}")))
-}
-
-fn value<T: std::str::FromStr>(row: &Values, column: usize) -> Result<T> {
-    parsed(row.get(column).cloned().flatten())
-}
-
-fn parsed<T: std::str::FromStr>(text: Option<String>) -> Result<T> {
-    let number = text.as_deref().and_then(|text| text.parse().ok());
-    number.ok_or_else(|| ServiceError::Protocol(format!("{text:?} in place of a number")))
-}
-
-fn bytes(hex: &str) -> Result<Vec<u8>> {
-    let pairs = hex.as_bytes().chunks(2);
-    let pair = |pair: &[u8]| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok();
-    pairs.map(pair).collect::<Option<_>>().ok_or_else(|| ServiceError::Protocol("bytes that are no hex".to_owned()))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// Goal: bytes come back as they were, and nothing breaks on what are none. Method: some of each.
-    #[test]
-    fn hex_is_read_or_refused() {
-        assert_eq!(bytes("007bff").expect("it is hex"), [0, 123, 255]);
-        assert!(bytes("0g").is_err() && bytes("é").is_err());
-        assert_eq!(quoted("it's"), "'it''s'");
-    }
-
     /// Goal: a server that restarts makes blind for a moment, a wrong statement for good.
     #[test]
     fn what_comes_back_is_told_from_what_does_not() {
-        let said = |code: &str| ServiceError::Server { code: code.to_owned(), message: String::new() };
+        let product = hapax_services::Product::Postgres;
+        let said = |code: &str| ServiceError::Server { product, code: code.to_owned(), message: String::new() };
         for code in ["57P01", "57P03", "53300", "42P01"] {
             assert!(matches!(blind(said(code)), Blind::Now(_)), "{code}");
         }
@@ -248,11 +217,11 @@ mod tests {
         let servers = crate::servers::Servers::default();
         let need = crate::servers::Need::Databases;
         let stack = crate::setting::Stack::Postgres;
-        let lodging = crate::servers::Lodging::take(&servers, &need, stack).expect("PostgreSQL");
-        let (port, name) = (lodging.server.postgres().port(), lodging.target.clone());
-        let database = crate::database::Database::Server { port, name };
+        let lodging = crate::lodging::Lodging::take(&servers, need, stack).expect("PostgreSQL");
+        let database = lodging.target();
         let subject = Subject { workflow: "orders".into(), shape: Shape::Append };
-        let mut watcher = Watcher::new(database.client().expect("it connects"));
+        let Ok(crate::database::Line::Postgres(client)) = database.line() else { panic!("it connects") };
+        let mut watcher = Watcher::new(client);
         assert_eq!(watcher.sample(&subject).expect("a look"), None);
         assert_eq!(watcher.found(&subject).expect("a look"), Found::default());
         database.execute(&ddl::tables(Shape::Append, Engine::Postgres)).expect("tables");

@@ -1,4 +1,5 @@
 //! One connection through the proxy: two threads, one for what the client says and one for what the server answers.
+//! In PostgreSQL's protocol; MariaDB's is `mysql`.
 
 use std::io::{self, BufReader, Write};
 use std::net::{Shutdown, TcpStream};
@@ -8,7 +9,8 @@ use std::time::Duration;
 
 use super::fault::{Deed, Watch};
 use super::wire::{Frame, Greeting, Statements, frame, greeting, is_error, tag};
-use super::{Shared, lock};
+use super::{Shared, lock, mysql};
+use crate::database::Engine;
 
 const NO_ENCRYPTION: &[u8] = b"N";
 /// ReadyForQuery.
@@ -24,7 +26,10 @@ type Expected = Mutex<Option<(Deed, Watch)>>;
 pub(super) fn serve(shared: &Arc<Shared>, client: TcpStream) {
     let id = shared.connections.fetch_add(1, Ordering::SeqCst) + 1;
     // An error here is a side that went away, which the other side sees too.
-    drop(pass(shared, id, client));
+    drop(match shared.engine {
+        Engine::Mysql => mysql::pass(shared, id, client),
+        Engine::Postgres | Engine::Sqlite => pass(shared, id, client),
+    });
 }
 
 fn pass(shared: &Arc<Shared>, id: u64, client: TcpStream) -> io::Result<()> {
@@ -58,11 +63,11 @@ fn pass(shared: &Arc<Shared>, id: u64, client: TcpStream) -> io::Result<()> {
     Ok(())
 }
 
-fn upstream(shared: &Shared) -> io::Result<TcpStream> {
+pub(super) fn upstream(shared: &Shared) -> io::Result<TcpStream> {
     TcpStream::connect(("127.0.0.1", shared.upstream.load(Ordering::SeqCst)))
 }
 
-fn cut(server: &TcpStream, client: &TcpStream) {
+pub(super) fn cut(server: &TcpStream, client: &TcpStream) {
     // Fails only if they are closed already.
     drop(server.shutdown(Shutdown::Both));
     drop(client.shutdown(Shutdown::Both));
@@ -137,7 +142,7 @@ fn answers(shared: &Shared, id: u64, server: &TcpStream, client: &TcpStream, exp
 }
 
 /// Waits until the answers are released, or the proxy ends.
-fn hold(shared: &Shared) {
+pub(super) fn hold(shared: &Shared) {
     let mut released = lock(&shared.released);
     let before = *released;
     while *released == before && !shared.closing.load(Ordering::SeqCst) {

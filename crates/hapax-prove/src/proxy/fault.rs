@@ -34,14 +34,21 @@ impl Watch {
     /// Whether a transaction that sends `statement`, which is [`normal`], is one of these.
     pub(super) fn knows(self, statement: &str) -> bool {
         let raises = statement.contains("generation + 1");
+        // PostgreSQL has our tables in a schema, MariaDB beside the user's.
+        let ours = |verb: &str, table: &str| {
+            let rest = statement.strip_prefix(verb).and_then(|rest| rest.strip_prefix(" hapax"));
+            rest.is_some_and(|rest| rest.starts_with(['.', '_']) && rest[1..].starts_with(table))
+        };
         match self {
-            Self::Epoch => statement.starts_with("insert into hapax.epochs"),
-            Self::Rows => ["insert into orders", "insert into public.orders", "copy orders", "copy public.orders"]
-                .iter()
-                .any(|start| statement.starts_with(start)),
-            Self::Claim => statement.starts_with("insert into hapax.progress") && raises,
-            Self::Reclaim => statement.starts_with("update hapax.progress") && raises,
-            Self::Replay => statement.starts_with("update hapax.dead_letters"),
+            Self::Epoch => ours("insert into", "epochs"),
+            Self::Rows => {
+                let table = ["insert into ", "copy "].iter().find_map(|verb| statement.strip_prefix(verb));
+                let table = table.and_then(|rest| rest.split([' ', '(']).next()).unwrap_or_default();
+                table.rsplit('.').next() == Some("orders")
+            }
+            Self::Claim => ours("insert into", "progress") && raises,
+            Self::Reclaim => ours("update", "progress") && raises,
+            Self::Replay => ours("update", "dead_letters"),
         }
     }
 }
@@ -55,8 +62,8 @@ pub enum Deed {
     DropAnswer,
     /// The server commits; its answer is held back until it is released.
     HoldAnswer,
-    /// The transaction fails just before its COMMIT, and nobody says so: a server answers the COMMIT of a failed
-    /// transaction with the tag ROLLBACK and without an error.
+    /// The transaction fails at its COMMIT. PostgreSQL answers that of a failed transaction with the tag ROLLBACK and without
+    /// an error; MariaDB rolls back and says so with the error of a deadlock, as a cluster does in which another node was first.
     Spoil,
 }
 
@@ -86,7 +93,7 @@ pub struct Fault {
 
 /// A statement without quotes around names, in lower case, with single spaces: as [`Watch::knows`] wants it.
 pub(super) fn normal(statement: &str) -> String {
-    let lower = statement.replace('"', "").to_lowercase();
+    let lower = statement.replace(['"', '`'], "").to_lowercase();
     lower.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
@@ -107,6 +114,16 @@ mod tests {
             (Some(Watch::Epoch), "INSERT INTO \"hapax\".\"epochs\" (epoch) VALUES ($1)"),
             (Some(Watch::Rows), "COPY \"public\".\"orders\" (n) FROM STDIN BINARY"),
             (Some(Watch::Replay), "update hapax.dead_letters set state = 'replayed'"),
+            (
+                Some(Watch::Claim),
+                "INSERT INTO hapax_progress (lane) VALUES (?) ON DUPLICATE KEY UPDATE generation = generation + 1",
+            ),
+            (Some(Watch::Reclaim), "UPDATE hapax_progress SET generation = generation + 1 WHERE generation = ?"),
+            (Some(Watch::Epoch), "INSERT INTO `hapax_epochs` (epoch) VALUES (?)"),
+            (Some(Watch::Rows), "INSERT INTO `target_3`.`orders` (`n`) VALUES (?)"),
+            (Some(Watch::Replay), "UPDATE hapax_dead_letters FORCE INDEX (PRIMARY) SET state = 'replayed'"),
+            (None, "INSERT INTO hapax_dead_letters (lane) VALUES (?)"),
+            (None, "INSERT INTO orders_of_others (n) VALUES (?)"),
             (None, "SELECT 1"),
         ];
         for (watch, text) in statements {

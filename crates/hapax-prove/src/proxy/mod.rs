@@ -1,11 +1,12 @@
-//! A wire between a worker and PostgreSQL that can fail at the worst moment: the request is lost, or the answer is.
+//! A wire between a worker and a server that can fail at the worst moment: the request is lost, or the answer is.
 //!
-//! Reads: as much of the protocol as tells one statement from another (`wire`). Writes: a line per fault, so that the
+//! Reads: as much of the protocol as tells one statement from another (`wire`; MariaDB's in `mysql`). Writes: a line per fault, so that the
 //! harness knows that it happened. Invariant: without an armed fault every byte passes as it came.
 //! Not here: TLS; what a worker should do about it (`scenario`).
 
 mod connection;
 mod fault;
+mod mysql;
 mod wire;
 
 pub use fault::{Deed, Fault, Watch};
@@ -20,9 +21,12 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context;
 
+use crate::database::Engine;
+
 /// What all connections of a proxy share.
 #[derive(Debug)]
 struct Shared {
+    engine: Engine,
     upstream: AtomicU16,
     closing: AtomicBool,
     armed: Mutex<Vec<Armed>>,
@@ -72,15 +76,16 @@ pub struct Proxy {
 }
 
 impl Proxy {
-    /// Starts to listen, and passes everything on to the server on port `upstream`.
+    /// Starts to listen, and passes everything on to the server on port `upstream`, which speaks as `engine` does.
     ///
     /// # Errors
     /// If no port can be had, or the log cannot be written.
-    pub fn start(upstream: u16, log: &Path) -> anyhow::Result<Self> {
+    pub fn start(engine: Engine, upstream: u16, log: &Path) -> anyhow::Result<Self> {
         let listener = TcpListener::bind("127.0.0.1:0").context("no port for the proxy")?;
         let port = listener.local_addr()?.port();
         let log = File::options().create(true).append(true).open(log).context("cannot write the proxy's log")?;
         let shared = Arc::new(Shared {
+            engine,
             upstream: AtomicU16::new(upstream),
             closing: AtomicBool::new(false),
             armed: Mutex::default(),

@@ -31,7 +31,7 @@ fn rig(name: &str) -> Rig {
     let sql = "CREATE SCHEMA hapax; CREATE TABLE hapax.epochs (epoch int)";
     server().connect(&database).and_then(|mut client| client.query(sql)).expect("a table");
     let dir = tempfile::tempdir().expect("a directory");
-    let proxy = Proxy::start(server().port(), &dir.path().join("proxy.log")).expect("it listens");
+    let proxy = Proxy::start(Engine::Postgres, server().port(), &dir.path().join("proxy.log")).expect("it listens");
     Rig { proxy, dir, database }
 }
 

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use crate::check::rows;
 use crate::child::Exit;
+use crate::database::Engine;
 use crate::feed::Pace;
 use crate::launch::last_words;
 use crate::points::Point;
@@ -62,9 +63,13 @@ pub fn column_added(world: &mut World) -> anyhow::Result<()> {
     let pace = Pace { lines: 20, pause: Duration::from_millis(10) };
     let feeder = world.feed_slowly(world.count(), pace);
     let mut worker = world.follow("follows")?;
+    let widened = match world.target().engine() {
+        Engine::Mysql => "ALTER TABLE orders MODIFY region varchar(400) NOT NULL",
+        Engine::Postgres | Engine::Sqlite => "ALTER TABLE orders ALTER COLUMN region TYPE varchar(40)",
+    };
     for (read, sql) in [
-        (400, "ALTER TABLE orders ADD COLUMN remark text DEFAULT 'none'"),
-        (900, "ALTER TABLE orders ALTER COLUMN region TYPE varchar(40)"),
+        (400, "ALTER TABLE orders ADD COLUMN remark varchar(20) DEFAULT 'none'"),
+        (900, widened),
         (1400, "ALTER TABLE orders DROP COLUMN remark"),
     ] {
         let works = reader.wait_for(SOON, |sample| sample.progress.read >= read);

@@ -6,11 +6,11 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use anyhow::Context;
-use hapax_services::Builder;
 
 use crate::child::Child;
+use crate::database::Engine;
+use crate::ddl;
 use crate::reader::Reader;
-use crate::servers;
 use crate::world::{SOON, World};
 
 /// A small file system of our own, gone when this is dropped.
@@ -54,20 +54,16 @@ impl Drop for SmallDisk {
 /// # Errors
 /// If it could not be told to its end.
 pub fn full(world: &mut World) -> anyhow::Result<()> {
-    if world.setting.stack.has_server() {
-        return full_server(world);
+    match world.setting.stack.engine() {
+        Engine::Postgres => return full_server(world),
+        Engine::Mysql => return full_mysql(world),
+        Engine::Sqlite => {}
     }
     let path = world.dir.join("disk");
     match SmallDisk::mount(&path)? {
         Some(disk) => on_small_disk(world, &disk),
         None => under_limit(world),
     }
-}
-
-/// A server whose files can be limited: a segment of its log is much smaller than the table will be.
-#[must_use]
-pub fn server() -> Builder {
-    servers::builder().initdb("--wal-segsize=1").setting("autovacuum", "off").setting("max_wal_size", "64MB")
 }
 
 /// The table is full, and nothing else of the server's: it must be able to write its log.
@@ -102,7 +98,7 @@ fn full_server(world: &mut World) -> anyhow::Result<()> {
 
 /// Moves the table to a small disk; none where mounts are not allowed.
 fn small_disk(world: &mut World) -> anyhow::Result<Option<SmallDisk>> {
-    let server = world.lodging()?.server.own()?;
+    let server = world.lodging()?.server.own_postgres()?;
     let path = server.socket_dir().join("small");
     let disk = SmallDisk::mount(&path)?;
     if disk.is_some() {
@@ -111,6 +107,31 @@ fn small_disk(world: &mut World) -> anyhow::Result<Option<SmallDisk>> {
         world.target().execute("ALTER TABLE orders SET TABLESPACE small")?;
     }
     Ok(disk)
+}
+
+/// The table's file is on a small disk of its own; the rest of the server has room.
+fn full_mysql(world: &mut World) -> anyhow::Result<()> {
+    let server = &world.lodging()?.server;
+    let path = server.directory().join("small");
+    let Some(disk) = SmallDisk::mount(&path)? else {
+        world.remarks.push("MariaDB's disk was never full: mounts are not allowed here".into());
+        return super::kills::plain(world);
+    };
+    server.give(&path)?;
+    world.remarks.push("MariaDB's disk full by a small tmpfs".into());
+    world.target().execute("DROP TABLE orders, balance")?;
+    let place = format!(") DATA DIRECTORY = '{}';\nCREATE TRIGGER", path.display());
+    let tables = ddl::tables(world.setting.shape, Engine::Mysql);
+    world.target().execute(&tables.replacen(");\nCREATE TRIGGER", &place, 1))?;
+    let reader = world.reader();
+    world.feed(world.count() / 3)?;
+    let mut worker = world.follow("full")?;
+    wait_first_third(world, &reader);
+    disk.fill()?;
+    world.feed(world.count())?;
+    let said = says_full(&mut worker)?;
+    std::fs::remove_file(disk.ballast())?;
+    ends_well(world, worker, reader, said)
 }
 
 /// Makes the table's file larger than any other file that the server writes.
@@ -140,7 +161,7 @@ fn limit_table(world: &mut World, may: TableMay) -> anyhow::Result<()> {
     };
     let sessions = "SELECT pid FROM pg_stat_activity WHERE backend_type = 'client backend' AND pid <> pg_backend_pid()";
     let answer = world.target().ask(sessions)?;
-    let server = world.lodging()?.server.postgres();
+    let server = world.lodging()?.server.postgres()?;
     let first = server.pid().context("the server runs")?.to_string();
     let set = |pid: &str| {
         let mut command = server.command("prlimit");
@@ -216,7 +237,7 @@ fn ends_well(world: &mut World, mut worker: Child, reader: Reader, said_full: bo
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::servers::Need;
+    use crate::servers::{Need, Wish};
     use crate::setting::{Setting, Stack};
     use crate::workload::Mix;
     use crate::world::Environment;
@@ -228,8 +249,8 @@ mod tests {
         let environment =
             Environment { hapax: "none".into(), plant: None, base: dir.to_owned(), servers: std::sync::Arc::default() };
         let setting = Setting::strictest().on(Stack::Postgres);
-        let need = Need::Own(Box::new(server()));
-        World::new(&environment, &dir.join("cell"), setting, (Mix::Clean, &need), 1).expect("a world")
+        let need = (Mix::Clean, Need::Own(Wish::Limited));
+        World::new(&environment, &dir.join("cell"), setting, need, 1).expect("a world")
     }
 
     fn refusal(world: &World) -> String {

@@ -4,6 +4,7 @@ use std::time::{Duration, Instant};
 
 use crate::check::rows;
 use crate::child::Exit;
+use crate::database::Engine;
 use crate::feed::append;
 use crate::workload::Fate;
 use crate::world::{SOON, World};
@@ -45,9 +46,12 @@ pub fn deadlock(world: &mut World) -> anyhow::Result<()> {
 /// it has been idle for a moment.
 fn deadlocks(world: &World) -> anyhow::Result<u64> {
     std::thread::sleep(Duration::from_millis(100));
-    let sql = "SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()";
-    let answer = world.target().ask(sql)?;
-    Ok(answer.value().and_then(|count| count.parse().ok()).unwrap_or_default())
+    world.target().number(match world.target().engine() {
+        Engine::Mysql => "SELECT count FROM information_schema.innodb_metrics WHERE name = 'lock_deadlocks'",
+        Engine::Postgres | Engine::Sqlite => {
+            "SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()"
+        }
+    })
 }
 
 /// The lowest and the highest key among the next `step` inputs that the table holds already.
@@ -62,11 +66,18 @@ fn keys_of_next(world: &World, step: usize) -> (i64, i64) {
 }
 
 fn crosswise(world: &mut World, step: usize, hold: i64, want: i64) -> anyhow::Result<()> {
-    let mut foreign = world.target().client()?;
+    let mut foreign = world.target().line()?;
     let lock = |order: i64| format!("SELECT 1 FROM orders WHERE order_id = {order} FOR UPDATE");
-    // Whoever looks for the deadlock is its victim: this one would look last.
+    if world.target().engine() == Engine::Mysql {
+        world.target().execute("CREATE TABLE IF NOT EXISTS ballast (number bigint)")?;
+    }
     foreign.query("BEGIN")?;
-    foreign.query("SET LOCAL deadlock_timeout = '60s'")?;
+    foreign.query(match world.target().engine() {
+        // Who has written least is the victim.
+        Engine::Mysql => "INSERT INTO ballast SELECT seq FROM seq_1_to_5000",
+        // Whoever looks for the deadlock is its victim: this one would look last.
+        Engine::Postgres | Engine::Sqlite => "SET LOCAL deadlock_timeout = '60s'",
+    })?;
     foreign.query(&lock(hold))?;
     world.feed((world.fed + step).min(world.count()))?;
     let started = Instant::now();

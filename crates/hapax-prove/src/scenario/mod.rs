@@ -14,7 +14,8 @@ pub mod server;
 pub mod wire;
 pub mod workers;
 
-use crate::servers::{self, Need};
+use crate::database::Engine;
+use crate::servers::{Need, Wish};
 use crate::setting::{Guarantee, Place, Setting, Stack};
 use crate::shape::Shape;
 use crate::workload::Mix;
@@ -193,7 +194,12 @@ impl Scenario {
     #[must_use]
     pub fn settings(self) -> Vec<Setting> {
         let mut all = self.over_files();
-        all.extend(self.over_servers());
+        all.extend(self.over_server(Stack::Postgres, Stack::PostgresOnly));
+        all.extend(
+            self.over_server(Stack::Mysql, Stack::MysqlAndPostgres)
+                .into_iter()
+                .filter(|setting| self.is_for_mysql(*setting)),
+        );
         all
     }
 
@@ -263,21 +269,44 @@ impl Scenario {
         }
     }
 
-    fn over_servers(self) -> Vec<Setting> {
+    /// What MariaDB has no part in.
+    fn is_for_mysql(self, setting: Setting) -> bool {
+        // Replication is the server's own affair: the read-only server shows what a worker does about it. A row that is
+        // written over in place needs no room on a disk. A second unique index is refused.
+        let fits = match setting.shape {
+            Shape::Append => true,
+            Shape::UpdateSlots => false,
+            Shape::IgnoreFirst
+            | Shape::IgnoreDiffering
+            | Shape::IgnoreEvent
+            | Shape::Update
+            | Shape::UpdateJoined
+            | Shape::Newer
+            | Shape::NewerDeclared => self != Self::DiskFull,
+        };
+        fits && self != Self::Failover
+    }
+
+    /// With the state in a file on `first`, with both in servers on `second`.
+    fn over_server(self, first: Stack, second: Stack) -> Vec<Setting> {
         let strictest = Setting::strictest();
-        let (both, one) = ([Stack::Postgres, Stack::PostgresOnly], [Stack::Postgres]);
+        let (both, one) = ([first, second], [first]);
+        let everywhere = match first.engine() {
+            Engine::Mysql => crate::catalog::MYSQL_SETTINGS.to_vec(),
+            Engine::Postgres | Engine::Sqlite => crate::catalog::SERVER_SETTINGS.to_vec(),
+        };
         let on = |settings: &[Setting], stacks: &[Stack]| {
             settings.iter().flat_map(|setting| stacks.iter().map(|stack| setting.on(*stack))).collect::<Vec<_>>()
         };
         let exactly = |shape| Setting::new(Guarantee::ExactlyOnce, shape, Place::Sink);
         match self {
-            Self::RandomKills => crate::catalog::SERVER_SETTINGS.to_vec(),
+            Self::RandomKills => everywhere,
             Self::Plain => {
-                let mut all = crate::catalog::SERVER_SETTINGS.to_vec();
+                let mut all = everywhere;
                 let more = [Shape::UpdateJoined, Shape::UpdateSlots, Shape::IgnoreEvent, Shape::NewerDeclared];
-                all.extend(more.map(|shape| exactly(shape).on(Stack::Postgres)));
+                all.extend(more.map(|shape| exactly(shape).on(first)));
                 let weakest = Setting::new(Guarantee::AtMostOnce, Shape::IgnoreDiffering, Place::Sink);
-                all.push(weakest.on(Stack::Postgres));
+                all.push(weakest.on(first));
                 all
             }
             Self::TwoWorkers | Self::TakeOver | Self::ZombieEarly | Self::ZombieLate | Self::DoubtfulZombie => {
@@ -308,14 +337,14 @@ impl Scenario {
 
     /// What it needs of a server.
     #[must_use]
-    pub fn need(self) -> Need {
+    pub fn need(self, engine: Engine) -> Need {
         match self {
-            Self::StoppedInData | Self::StoppedAtCommit | Self::Restored | Self::RestoredGap => {
-                Need::Own(Box::new(servers::builder()))
-            }
-            Self::DiskFull => Need::Own(Box::new(disk::server())),
-            Self::Failover => Need::Own(Box::new(server::primary())),
-            Self::Exhausted => Need::Own(Box::new(server::narrow())),
+            Self::StoppedInData | Self::StoppedAtCommit | Self::Restored | Self::RestoredGap => Need::Own(Wish::Plain),
+            Self::DiskFull => Need::Own(Wish::Limited),
+            Self::Failover => Need::Own(Wish::Primary),
+            Self::Exhausted => Need::Own(Wish::Narrow),
+            // MariaDB is read-only as a whole, and counts the deadlocks of all databases together.
+            Self::ReadOnly | Self::Deadlock | Self::Twins if engine == Engine::Mysql => Need::Own(Wish::Plain),
             Self::Plain
             | Self::RandomKills
             | Self::FirstEpoch

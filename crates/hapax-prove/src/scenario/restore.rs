@@ -3,10 +3,11 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
-use hapax_services::{Postgres, Stop};
+use hapax_services::Stop;
 
 use super::contract::refused_start;
 use crate::database::Database;
+use crate::lodging::Server;
 use crate::world::World;
 
 const PARTS: [&str; 3] = ["", "-wal", "-shm"];
@@ -28,21 +29,21 @@ fn back_up(world: &mut World) -> anyhow::Result<()> {
             }
             Ok(())
         }
-        Database::Server { .. } => {
-            let server = world.lodging()?.server.own()?;
-            server.stop(Stop::Fast);
+        Database::Postgres { .. } | Database::Mysql { .. } => {
+            let server = &mut world.lodging()?.server;
+            server.stop(Stop::Fast)?;
             copy_directory(server, &server.data_dir(), &copy_of(server))?;
-            Ok(server.start_again()?)
+            server.start_again()
         }
     }
 }
 
-fn copy_of(server: &Postgres) -> PathBuf {
-    server.socket_dir().join("copy")
+fn copy_of(server: &Server) -> PathBuf {
+    server.directory().join("copy")
 }
 
 /// With owners and rights, which a server is particular about.
-fn copy_directory(server: &Postgres, from: &Path, to: &Path) -> anyhow::Result<()> {
+fn copy_directory(server: &Server, from: &Path, to: &Path) -> anyhow::Result<()> {
     let done = server.command("cp").arg("-Rp").args([from, to]).status().context("cannot start cp")?;
     anyhow::ensure!(done.success(), "cp of the server's directory failed: {done}");
     Ok(())
@@ -62,9 +63,9 @@ fn restore(world: &mut World) -> anyhow::Result<()> {
                 }
             }
         }
-        Database::Server { .. } => {
-            let server = world.lodging()?.server.own()?;
-            server.stop(Stop::Fast);
+        Database::Postgres { .. } | Database::Mysql { .. } => {
+            let server = &mut world.lodging()?.server;
+            server.stop(Stop::Fast)?;
             std::fs::remove_dir_all(server.data_dir())?;
             copy_directory(server, &copy_of(server), &server.data_dir())?;
             server.start_again()?;
@@ -121,12 +122,13 @@ pub fn gap(world: &mut World) -> anyhow::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::servers::Need;
+    use crate::database::Engine;
+    use crate::servers::{Need, Wish};
     use crate::setting::{Setting, Stack};
     use crate::workload::Mix;
     use crate::world::Environment;
 
-    /// Goal: a restored target is what it was, and the same table. Method: both databases, a row more, and back.
+    /// Goal: a restored target is what it was, and the same table. Method: every database, a row more, and back.
     #[test]
     fn a_restored_target_is_what_it_was() {
         let dir = tempfile::tempdir().expect("a directory");
@@ -136,16 +138,22 @@ mod tests {
             base: dir.path().to_owned(),
             servers: std::sync::Arc::default(),
         };
-        for stack in [Stack::Files, Stack::Postgres] {
+        for stack in [Stack::Files, Stack::Postgres, Stack::Mysql] {
             let setting = Setting::strictest().on(stack);
             let place = dir.path().join(format!("{stack:?}"));
-            let need = Need::Own(Box::new(crate::servers::builder()));
-            let mut world = World::new(&environment, &place, setting, (Mix::Clean, &need), 1).expect("a world");
+            let need = (Mix::Clean, Need::Own(Wish::Plain));
+            let mut world = World::new(&environment, &place, setting, need, 1).expect("a world");
             let row = "INSERT INTO orders (n, order_id, region, reference, account, amount, op, version) \
                        VALUES (1, 1, 'eu', 'r', 'a1', 1, 'c', 1)";
-            let identity = |world: &World| match stack {
-                Stack::Files => None,
-                Stack::Postgres | Stack::PostgresOnly => world.target().ask("SELECT 'orders'::regclass::oid").ok(),
+            let identity = |world: &World| match stack.engine() {
+                Engine::Sqlite => None,
+                Engine::Postgres => world.target().ask("SELECT 'orders'::regclass::oid").ok(),
+                // When it was created is not kept by a copy.
+                Engine::Mysql => {
+                    let table = "SELECT @@server_uid, table_id FROM information_schema.innodb_sys_tables \
+                                 WHERE name = CONCAT(database(), '/orders')";
+                    world.target().ask(table).ok()
+                }
             };
             world.target().execute(row).expect("a row");
             let before = (world.found().expect("a look"), identity(&world));

@@ -2,36 +2,20 @@
 
 use std::time::Duration;
 
-use hapax_services::{Builder, Client, Stop};
+use hapax_services::Stop;
 use rustix::process::Signal;
 
 use crate::child::Child;
+use crate::database::{Database, Engine, Line};
+use crate::lodging::{Held, Server};
 use crate::reader::Reader;
-use crate::servers::{self, Server};
+use crate::servers::{NARROW, WORKER, Wish};
 use crate::world::{SOON, World};
 
-/// So few that a cell can take them all.
-const CONNECTIONS: usize = 14;
 /// A few attempts that fail.
 const A_WHILE: Duration = Duration::from_millis(400);
 /// Whoever is connected and is not the harness.
 const WORKERS: &str = "datname = current_database() AND application_name <> 'hapax-services'";
-
-/// A server that can have a standby.
-#[must_use]
-pub fn primary() -> Builder {
-    servers::builder().setting("wal_level", "replica").setting("max_connections", "50")
-}
-
-/// A server with few connections, all of which anybody may take.
-#[must_use]
-pub fn narrow() -> Builder {
-    servers::builder()
-        .setting("max_connections", &CONNECTIONS.to_string())
-        .setting("superuser_reserved_connections", "0")
-        .setting("max_wal_senders", "0")
-        .setting("autovacuum", "off")
-}
 
 /// Starts a worker and waits until it has delivered a first part.
 fn works(world: &mut World, reader: &Reader) -> anyhow::Result<Child> {
@@ -71,11 +55,11 @@ pub fn stopped_at(world: &mut World, random: &mut fastrand::Rng, point: &str) ->
     let mut worker = world.launch("lives-through-it", &["run"]).faults(faults).start()?;
     let stopped = worker.wait_stopped(SOON)?;
     world.must(stopped.into(), format!("the worker never came to {point}"));
-    world.lodging()?.server.own()?.stop(Stop::Immediate);
+    world.lodging()?.server.stop(Stop::Immediate)?;
     world.signal(&mut worker, Signal::CONT)?;
     std::thread::sleep(A_WHILE);
     world.must(worker.poll()?.is_none().into(), "the worker ended when the server was away for a moment");
-    world.lodging()?.server.own()?.start_again()?;
+    world.lodging()?.server.start_again()?;
     goes_on(world, worker, reader)
 }
 
@@ -86,18 +70,31 @@ pub fn stopped_at(world: &mut World, random: &mut fastrand::Rng, point: &str) ->
 pub fn read_only(world: &mut World) -> anyhow::Result<()> {
     let reader = world.reader();
     let mut worker = works(world, &reader)?;
-    let database = world.lodging()?.target.clone();
     let target = world.target();
-    target.execute(&format!("ALTER DATABASE {database} SET default_transaction_read_only = on"))?;
-    target.execute(&format!("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE {WORKERS}"))?;
+    let (forbid, allow) = read_only_words(&world.lodging()?.target, target.engine());
+    target.execute(&forbid)?;
     world.feed(world.count())?;
-    must_say(world, &mut worker, &["read-only", "25006"])?;
+    must_say(world, &mut worker, &["read-only", "25006", "1290"])?;
     std::thread::sleep(A_WHILE);
-    let writable = "SET default_transaction_read_only = off";
-    let mut client = target.client()?;
-    client.query(writable)?;
-    client.query(&format!("ALTER DATABASE {database} RESET default_transaction_read_only"))?;
+    let mut line = target.line()?;
+    for statement in allow {
+        line.query(&statement)?;
+    }
     goes_on(world, worker, reader)
+}
+
+/// What makes a database read-only for workers, and what ends that.
+fn read_only_words(database: &str, engine: Engine) -> (String, Vec<String>) {
+    if engine == Engine::Mysql {
+        // Who administers may still write: workers are nobody's administrators.
+        return ("SET GLOBAL read_only = 1".to_owned(), vec!["SET GLOBAL read_only = 0".to_owned()]);
+    }
+    let forbid = format!(
+        "ALTER DATABASE {database} SET default_transaction_read_only = on; \
+         SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE {WORKERS}"
+    );
+    let allow = format!("ALTER DATABASE {database} RESET default_transaction_read_only");
+    (forbid, vec!["SET default_transaction_read_only = off".to_owned(), allow])
 }
 
 /// The server dies; what answers in its place is its standby, read-only until it is promoted.
@@ -105,22 +102,21 @@ pub fn read_only(world: &mut World) -> anyhow::Result<()> {
 /// # Errors
 /// If it could not be told to its end.
 pub fn failover(world: &mut World) -> anyhow::Result<()> {
-    let lodging = world.lodging()?;
-    let primary = lodging.server.own()?;
-    let standby = servers::builder().start_standby(primary)?;
+    let primary = world.lodging()?.server.own_postgres()?;
+    let standby = Wish::Plain.postgres().start_standby(primary)?;
     // Only now: until somebody follows, a COMMIT would wait for ever.
     primary.add_line("synchronous_standby_names = '*'")?;
     primary.query("SELECT pg_reload_conf()")?;
     world.wire()?;
     let reader = world.reader();
     let mut worker = works(world, &reader)?;
-    world.lodging()?.server.own()?.stop(Stop::Immediate);
+    world.lodging()?.server.stop(Stop::Immediate)?;
     world.wire()?.redirect(standby.port());
     world.feed(world.count())?;
     must_say(world, &mut worker, &["read-only", "25006"])?;
     reader.finish()?;
     standby.promote()?;
-    world.lodging()?.server = Server::Own(Box::new(standby));
+    world.lodging()?.server = Server::Postgres(Held::Own(Box::new(standby)));
     let reader = world.reader();
     goes_on(world, worker, reader)
 }
@@ -134,25 +130,23 @@ pub fn exhausted(world: &mut World) -> anyhow::Result<()> {
     let mut worker = works(world, &reader)?;
     let others = take_all(world)?;
     world.feed(world.count())?;
-    must_say(world, &mut worker, &["53300", "too many clients", "remaining connection slots"])?;
+    must_say(world, &mut worker, &["53300", "too many clients", "remaining connection slots", "Too many connections"])?;
     std::thread::sleep(A_WHILE);
     drop(others);
     goes_on(world, worker, reader)
 }
 
 /// Ends the workers' sessions and takes their places until none of them has any.
-fn take_all(world: &mut World) -> anyhow::Result<Vec<Client>> {
-    // Of all databases: a place that the state's session leaves would do for the target's.
-    let theirs = "backend_type = 'client backend' AND application_name <> 'hapax-services'";
-    let mut admin = world.target().client()?;
+fn take_all(world: &World) -> anyhow::Result<Vec<Line>> {
+    let target = world.target();
+    let mut admin = target.line()?;
     let mut others = Vec::new();
     for _ in 0..200 {
-        admin.query(&format!("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE {theirs}"))?;
-        while let Ok(other) = world.target().client() {
+        end_workers(&mut admin, &target)?;
+        while let Ok(other) = target.line() {
             others.push(other);
         }
-        let left = admin.query(&format!("SELECT count(*) FROM pg_stat_activity WHERE {theirs}"))?;
-        if left.value() == Some("0") && others.len() > CONNECTIONS / 3 && world.target().client().is_err() {
+        if workers(&mut admin, &target)?.is_empty() && others.len() > NARROW / 3 && target.line().is_err() {
             // Its place must not become free either.
             others.push(admin);
             return Ok(others);
@@ -160,4 +154,28 @@ fn take_all(world: &mut World) -> anyhow::Result<Vec<Client>> {
         std::thread::sleep(Duration::from_millis(5));
     }
     anyhow::bail!("the worker kept its connections");
+}
+
+/// The sessions of workers, by their numbers. In PostgreSQL of all databases: a place that the state's session leaves would do
+/// for the target's.
+fn workers(admin: &mut Line, target: &Database) -> anyhow::Result<Vec<String>> {
+    let sql = match target.engine() {
+        Engine::Mysql => format!("SELECT id FROM information_schema.processlist WHERE user = '{WORKER}'"),
+        Engine::Postgres | Engine::Sqlite => "SELECT pid FROM pg_stat_activity \
+             WHERE backend_type = 'client backend' AND application_name <> 'hapax-services'"
+            .to_owned(),
+    };
+    Ok(admin.query(&sql)?.rows.into_iter().filter_map(|row| row.into_iter().next().flatten()).collect())
+}
+
+fn end_workers(admin: &mut Line, target: &Database) -> anyhow::Result<()> {
+    for worker in workers(admin, target)? {
+        let sql = match target.engine() {
+            Engine::Mysql => format!("KILL {worker}"),
+            Engine::Postgres | Engine::Sqlite => format!("SELECT pg_terminate_backend({worker})"),
+        };
+        // Fails if it has gone by itself.
+        drop(admin.query(&sql));
+    }
+    Ok(())
 }

@@ -7,7 +7,8 @@ use tokio_postgres::Error;
 use tokio_rustls::rustls;
 
 use super::fault::{FaultClass, SqlFault};
-use super::tls::TlsError;
+use super::url::FILE_NAMES;
+use crate::tls::{self, TlsError};
 
 /// Why there is no session. `target` is the address without its password.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -68,7 +69,7 @@ pub enum ConnectError {
         /// What rustls said.
         message: String,
         /// What to do.
-        cure: &'static str,
+        cure: String,
     },
     /// A file of the TLS settings.
     #[error("{target}: {problem}")]
@@ -208,7 +209,9 @@ impl ConnectError {
         if let Some(cause) = cause.downcast_ref::<std::io::Error>() {
             let inner = cause.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>());
             return match inner {
-                Some(inner) => Self::Certificate { target, message: inner.to_string(), cure: cure(inner) },
+                Some(inner) => {
+                    Self::Certificate { target, message: inner.to_string(), cure: tls::cure(inner, &FILE_NAMES) }
+                }
                 // The driver's own words for target_session_attrs.
                 None if cause.kind() == std::io::ErrorKind::PermissionDenied && text.contains("database") => {
                     Self::ReadOnly { target, message: text }
@@ -220,35 +223,12 @@ impl ConnectError {
         match error.to_string().as_str() {
             "error performing TLS handshake" if text.contains("does not support TLS") => Self::NoTls { target },
             "error performing TLS handshake" => {
-                Self::Certificate { target, message: text, cure: "correct the host's name in the address" }
+                Self::Certificate { target, message: text, cure: "correct the host's name in the address".to_owned() }
             }
             "invalid configuration" if text.contains("password") => Self::Password { target, message: text },
             "authentication error" => Self::Refused { target, message: text },
             _ => Self::Failed { target, fault: Box::new(SqlFault::of(error)) },
         }
-    }
-}
-
-fn cure(error: &rustls::Error) -> &'static str {
-    use rustls::CertificateError::{
-        Expired, ExpiredContext, NotValidForName, NotValidForNameContext, NotValidYet, NotValidYetContext,
-        UnknownIssuer,
-    };
-    #[expect(clippy::wildcard_enum_match_arm, reason = "every other failure has the same cure")]
-    match error {
-        rustls::Error::InvalidCertificate(UnknownIssuer) => {
-            "name the file of the authority that signed the server's certificate: sslrootcert=/path/ca.pem"
-        }
-        rustls::Error::InvalidCertificate(NotValidForName | NotValidForNameContext { .. }) => {
-            "write the host as the certificate names it, or give the server a certificate for this host"
-        }
-        rustls::Error::InvalidCertificate(
-            Expired | ExpiredContext { .. } | NotValidYet | NotValidYetContext { .. },
-        ) => "renew the server's certificate, or set the clock",
-        rustls::Error::AlertReceived(_) => {
-            "the server refuses our side: give it the client certificate that it asks for (sslcert, sslkey)"
-        }
-        _ => "look at the server's certificate and at sslmode",
     }
 }
 

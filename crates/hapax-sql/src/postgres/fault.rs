@@ -10,22 +10,7 @@ use std::io;
 use tokio_postgres::Error;
 use tokio_postgres::error::DbError;
 
-/// What to do about an error.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum FaultClass {
-    /// The row is to blame: its value, a constraint, a limit, a trigger that refuses it.
-    Row,
-    /// Nobody is to blame: roll back and send the same again, with jitter.
-    Again,
-    /// The session or the server is gone or exhausted: close, connect again; in doubt if it came at COMMIT.
-    Reconnect,
-    /// The statement does not fit the database: forget the prepared statements, read the schema once more, then stop.
-    Schema,
-    /// Not allowed, or not known to the server: stop.
-    Denied,
-    /// The server takes no writes, as after a failover: connect again, perhaps to another.
-    ReadOnly,
-}
+pub use crate::fault_class::FaultClass;
 
 /// An error as facts. `Display` gives all of them to people; the detail may contain values of the row.
 #[derive(Debug, Clone, PartialEq, Eq)]

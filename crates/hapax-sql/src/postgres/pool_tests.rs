@@ -1,8 +1,11 @@
-use std::task::Poll;
+//! The pool, over PostgreSQL's sessions.
 
-use super::super::test_database::{TestDatabase, quick};
-use super::super::{CommitEnd, checked_commit};
-use super::*;
+use std::sync::{Arc, Mutex};
+use std::task::Poll;
+use std::time::Duration;
+
+use super::test_database::{TestDatabase, quick};
+use super::{CommitEnd, Pool, checked_commit};
 
 const SOON: Duration = Duration::from_secs(5);
 

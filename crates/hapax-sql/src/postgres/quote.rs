@@ -4,6 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use crate::QuoteError;
+use crate::quoted_parts::{in_quotes, readable, split};
 
 /// Longer names are silently cut by the server (`NAMEDATALEN` - 1).
 const LONGEST_NAME: usize = 63;
@@ -22,7 +23,7 @@ pub fn quote_identifier(name: &str) -> Result<String, QuoteError> {
     if name.len() > LONGEST_NAME {
         return Err(QuoteError::TooLong(name.to_owned()));
     }
-    Ok(format!("\"{}\"", name.replace('"', "\"\"")))
+    Ok(in_quotes(name, '"'))
 }
 
 /// `table` or `schema.table` as a person writes it, ready for a statement: `"public"."orders"`.
@@ -79,9 +80,9 @@ impl TableName {
 impl fmt::Display for TableName {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Some(schema) = &self.schema {
-            write!(formatter, "{}.", readable(schema))?;
+            write!(formatter, "{}.", readable(schema, '"'))?;
         }
-        formatter.write_str(&readable(&self.table))
+        formatter.write_str(&readable(&self.table, '"'))
     }
 }
 
@@ -89,65 +90,11 @@ impl FromStr for TableName {
     type Err = QuoteError;
 
     fn from_str(text: &str) -> Result<Self, QuoteError> {
-        let parts = split(text)?;
+        let parts = split(text, '"')?;
         match parts.as_slice() {
             [table] => Self::new(None, table),
             [schema, table] => Self::new(Some(schema), table),
             _ => Err(QuoteError::TooManyParts(text.to_owned())),
-        }
-    }
-}
-
-fn readable(part: &str) -> String {
-    let plain = |character: char| !matches!(character, '.' | '"') && !character.is_whitespace();
-    if part.chars().all(plain) { part.to_owned() } else { format!("\"{}\"", part.replace('"', "\"\"")) }
-}
-
-fn split(text: &str) -> Result<Vec<String>, QuoteError> {
-    if text.is_empty() {
-        return Err(QuoteError::Empty);
-    }
-    let unreadable = || QuoteError::Unreadable(text.to_owned());
-    let mut parts = Vec::new();
-    let mut rest = text;
-    loop {
-        let (part, after) = match rest.strip_prefix('"') {
-            Some(quoted) => quoted_part(quoted).ok_or_else(unreadable)?,
-            None => {
-                let end = rest.find('.').unwrap_or(rest.len());
-                let (part, after) = rest.split_at(end);
-                if part.contains('"') {
-                    return Err(unreadable());
-                }
-                (part.to_owned(), after)
-            }
-        };
-        if part.is_empty() {
-            return Err(QuoteError::Empty);
-        }
-        parts.push(part);
-        match after.strip_prefix('.') {
-            Some(next) => rest = next,
-            None if after.is_empty() => return Ok(parts),
-            None => return Err(unreadable()),
-        }
-    }
-}
-
-/// What stands before the closing double quote, and what follows it; none if it does not end.
-fn quoted_part(text: &str) -> Option<(String, &str)> {
-    let mut part = String::new();
-    let mut rest = text;
-    loop {
-        let end = rest.find('"')?;
-        part.push_str(&rest[..end]);
-        rest = &rest[end + 1..];
-        match rest.strip_prefix('"') {
-            Some(after) => {
-                part.push('"');
-                rest = after;
-            }
-            None => return Some((part, rest)),
         }
     }
 }

@@ -15,10 +15,11 @@ use tokio_postgres::{AsyncMessage, Client, Connection, Error, SimpleQueryMessage
 
 use super::connect_error::ConnectError;
 use super::fault::SqlFault;
-use super::tls;
 use super::tls_stream::{Encrypted, Handshakes};
-use super::url::{PostgresUrl, TlsMode};
+use super::url::{FILE_NAMES, PostgresUrl};
+use crate::pool::Pooled;
 use crate::process;
+use crate::tls::{self, TlsMode};
 
 /// With this every session's `application_name` begins: sessions that we may end.
 pub const OUR_NAME: &str = "hapax ";
@@ -107,10 +108,12 @@ impl Session {
             let (client, connection) = config.connect(tokio_postgres::NoTls).await.map_err(|error| failed(&error))?;
             (client, tokio::spawn(drive(connection, Arc::clone(&lost))))
         } else {
-            let settings = tls::client_config(url.tls())
+            let mut settings = tls::client_config(url.tls(), &FILE_NAMES)
                 .await
                 .map_err(|problem| ConnectError::TlsFiles { target: target.clone(), problem })?;
-            let (client, connection) = config.connect(Handshakes(settings)).await.map_err(|error| failed(&error))?;
+            settings.alpn_protocols = vec![b"postgresql".to_vec()];
+            let (client, connection) =
+                config.connect(Handshakes(Arc::new(settings))).await.map_err(|error| failed(&error))?;
             (client, tokio::spawn(drive::<Encrypted<Socket>>(connection, Arc::clone(&lost))))
         };
         // From here on the task is owned: an error below drops and aborts it.
@@ -280,6 +283,29 @@ impl Session {
 
     fn kept(&self) -> std::sync::MutexGuard<'_, HashMap<String, Statement>> {
         self.statements.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Pooled for Session {
+    type Url = PostgresUrl;
+    type Limits = Limits;
+    type Error = ConnectError;
+
+    async fn open(url: &PostgresUrl, limits: &Limits) -> Result<Self, ConnectError> {
+        Self::connect(url, limits).await
+    }
+
+    fn is_reusable(&self) -> bool {
+        Self::is_reusable(self)
+    }
+
+    async fn answers(&mut self) -> bool {
+        // The task that moves the bytes sees the end of a connection when it comes.
+        true
+    }
+
+    fn all_taken(url: &PostgresUrl, connections: usize, waiting: usize, waited: Duration) -> ConnectError {
+        ConnectError::PoolEmpty { target: url.target(), connections, waiting, waited }
     }
 }
 

@@ -1,11 +1,17 @@
+//! TLS with a real server, and the files that it reads.
+
+use std::fs;
 use std::path::Path;
 
 use hapax_services::Postgres;
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair};
 
-use super::super::test_database::quick;
-use super::super::{ConnectError, PostgresUrl, Session};
-use super::*;
+use tokio_rustls::rustls::ClientConfig;
+
+use super::test_database::quick;
+use super::url::FILE_NAMES;
+use super::{ConnectError, PostgresUrl, Session, TlsError};
+use crate::tls::read_config;
 
 type Authority = CertifiedIssuer<'static, KeyPair>;
 
@@ -115,8 +121,8 @@ async fn the_password_is_bound_to_the_channel() {
     assert_eq!(error.code(), "HX4204", "{error:?}");
 }
 
-fn settings(text: &str) -> Result<Arc<ClientConfig>, TlsError> {
-    read_config(PostgresUrl::parse(&format!("postgres://h/d?{text}")).unwrap().tls())
+fn settings(text: &str) -> Result<ClientConfig, TlsError> {
+    read_config(PostgresUrl::parse(&format!("postgres://h/d?{text}")).unwrap().tls(), &FILE_NAMES)
 }
 
 /// Goal: a file that is missing, empty, something else or of another key is named, with its parameter.
@@ -139,7 +145,6 @@ fn each_unfit_file_is_named() {
         (format!("sslcert={}&sslkey={}", at("one.crt"), at("two.key")), ["one.crt", "two.key", "belongs to it"]),
     ] {
         let error = settings(&parameters).unwrap_err();
-        assert_eq!(error.code(), "HX4207");
         assert!(says.iter().all(|word| error.to_string().contains(word)), "{parameters}: {error}");
     }
     settings(&format!("sslcert={}&sslkey={}", at("one.crt"), at("one.key"))).unwrap();

@@ -11,53 +11,11 @@ use std::time::Duration;
 use tokio_postgres::Config;
 use tokio_postgres::config::{ChannelBinding, SslMode as DriverMode, TargetSessionAttrs};
 
-use super::url_parts::{decode, host_and_port, nearest};
+use crate::tls::{ClientFiles, FileNames, TlsMode, TlsRoots, TlsSettings};
+use crate::url_parts::{self, host_and_port, nearest};
 
-/// What `sslmode` asks for. `allow` is read as `prefer`: TLS is tried first, not last.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum TlsMode {
-    /// No TLS.
-    Disable,
-    /// TLS if the server offers it; nothing is verified.
-    Prefer,
-    /// TLS or nothing. The certificate is only verified if `sslrootcert` is given, then as with `verify-ca`.
-    Require,
-    /// TLS with a certificate of a known authority, whatever name it carries.
-    VerifyAuthority,
-    /// TLS with a certificate of a known authority for this very host.
-    VerifyFull,
-}
-
-/// Whose certificates are believed.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum TlsRoots {
-    /// `sslrootcert` is not given: the system's store where verifying is asked for.
-    Unsaid,
-    /// `sslrootcert=system`.
-    System,
-    /// A file of certificates in PEM form.
-    File(PathBuf),
-}
-
-/// The TLS part of an address.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct TlsSettings {
-    /// What is asked for.
-    pub mode: TlsMode,
-    /// Whose certificates are believed.
-    pub roots: TlsRoots,
-    /// Our own certificate (chain) and its key, in PEM form.
-    pub client: Option<ClientFiles>,
-}
-
-/// The files of a client certificate.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ClientFiles {
-    /// `sslcert`.
-    pub certificate: PathBuf,
-    /// `sslkey`.
-    pub key: PathBuf,
-}
+/// What an address calls the files of TLS.
+pub(super) const FILE_NAMES: FileNames = FileNames { roots: "sslrootcert", certificate: "sslcert", key: "sslkey" };
 
 /// Where a server listens.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -416,6 +374,10 @@ impl Raw {
             channel_binding: self.channel_binding.unwrap_or(ChannelBinding::Prefer),
         })
     }
+}
+
+fn decode(text: &str, part: &'static str) -> Result<String, UrlError> {
+    url_parts::decode(text).ok_or(UrlError::Encoding { part })
 }
 
 fn hosts(names: Vec<String>, ports: &[String]) -> Result<Vec<(Host, u16)>, UrlError> {

@@ -8,10 +8,11 @@ mod books;
 mod connector;
 mod live;
 pub(crate) mod plan;
-#[cfg(feature = "postgres")]
+#[cfg(any(feature = "mysql", feature = "postgres"))]
 mod pools;
 mod rows;
 mod state;
+mod targets;
 mod writer;
 
 use std::sync::Arc;
@@ -30,10 +31,13 @@ pub(crate) use any::{AnySink, AnySource};
 pub(crate) use books::postgres_role;
 pub(crate) use books::{AnyBooks, Place};
 pub(crate) use live::Live;
+#[cfg(any(feature = "mysql", feature = "postgres"))]
+pub(crate) use pools::make_pools;
 #[cfg(feature = "postgres")]
-pub(crate) use pools::{all_pools, make_pools};
+pub(crate) use pools::postgres_pools;
 pub(crate) use rows::AnyRows;
 pub(crate) use state::AnyState;
+pub(crate) use targets::{AnyBareTable, AnyTable};
 pub(crate) use writer::Writer;
 
 use crate::config::{Config, Sink, Source, TableSink, Target, Workflow};
@@ -76,6 +80,8 @@ impl<'a> Part<'a> {
             Target::Sqlite(_) => false,
             #[cfg(feature = "postgres")]
             Target::Postgres(_) => true,
+            #[cfg(feature = "mysql")]
+            Target::Mysql(_) => true,
         }
     }
 

@@ -11,6 +11,8 @@ use hapax_model::delivery::Delivery;
 use hapax_model::field::FieldPath;
 use hapax_model::mode::{ConflictMode, ProgressPlace};
 use hapax_model::units::{ByteSize, Share};
+#[cfg(feature = "mysql")]
+use hapax_sql::mysql::{self, MysqlUrl};
 #[cfg(feature = "postgres")]
 use hapax_sql::postgres::{Limits, PostgresUrl};
 
@@ -148,6 +150,8 @@ pub(crate) enum Target {
     Sqlite(SqliteSink),
     #[cfg(feature = "postgres")]
     Postgres(PostgresSink),
+    #[cfg(feature = "mysql")]
+    Mysql(MysqlSink),
 }
 
 impl Target {
@@ -157,6 +161,8 @@ impl Target {
             Self::Sqlite(sqlite) => &sqlite.table,
             #[cfg(feature = "postgres")]
             Self::Postgres(postgres) => &postgres.table,
+            #[cfg(feature = "mysql")]
+            Self::Mysql(mysql) => &mysql.table,
         }
     }
 }
@@ -190,6 +196,31 @@ impl PostgresSink {
             statement: self.statement_timeout,
             lock: self.lock_timeout,
             ..Limits::default()
+        }
+    }
+}
+
+/// `sink.mysql`.
+#[cfg(feature = "mysql")]
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct MysqlSink {
+    pub(crate) url: Box<MysqlUrl>,
+    pub(crate) table: TableSink,
+    pub(crate) connections: usize,
+    pub(crate) statement_timeout: Duration,
+    pub(crate) lock_timeout: Duration,
+    pub(crate) idle_timeout: Duration,
+}
+
+#[cfg(feature = "mysql")]
+impl MysqlSink {
+    /// The limits that every session sets for itself.
+    pub(crate) fn limits(&self) -> mysql::Limits {
+        mysql::Limits {
+            idle_in_transaction: self.idle_timeout,
+            statement: self.statement_timeout,
+            lock: self.lock_timeout,
+            ..mysql::Limits::default()
         }
     }
 }

@@ -26,6 +26,8 @@ mod yaml;
 
 use std::path::Path;
 
+#[cfg(feature = "mysql")]
+pub(crate) use checked::MysqlSink;
 #[cfg(feature = "postgres")]
 pub(crate) use checked::PostgresSink;
 pub(crate) use checked::{

@@ -133,6 +133,8 @@ pub(super) struct World {
     pub(super) faults: VecDeque<Option<Fault>>,
     pub(super) epochs: Vec<EpochRecord>,
     pub(super) identity: String,
+    /// How many aborts fail, as they do without a network.
+    pub(super) failing_aborts: u32,
 }
 
 #[derive(Debug, Clone, Default)]
@@ -279,7 +281,13 @@ impl TransactionalSink for MemorySink {
     }
 
     async fn abort_transaction(&mut self) -> Result<(), SinkError> {
-        self.state = self.state.after(Move::Abort)?.after(Move::Aborted)?;
+        self.state = self.state.after(Move::Abort)?;
+        let failing = self.world.lock().failing_aborts;
+        if failing > 0 {
+            self.world.lock().failing_aborts = failing - 1;
+            return Err(SinkError::TransactionAbortFailed { target: "memory".into(), message: "no network".into() });
+        }
+        self.state = self.state.after(Move::Aborted)?;
         self.staged = None;
         Ok(())
     }

@@ -200,7 +200,7 @@ impl Fleet {
             );
         }
         let config = Arc::new(Changes::applied(&old, loaded.config));
-        #[cfg(feature = "postgres")]
+        #[cfg(any(feature = "mysql", feature = "postgres"))]
         crate::assemble::make_pools(&config);
         self.how = How::new(&config, self.how.follow, TakeOver::Never);
         self.config.send_replace(config);

@@ -102,6 +102,21 @@ pub(super) static POSTGRES_TABLE: TextRule = TextRule {
     pattern: "",
 };
 
+/// Only the scheme: the rules read the rest with the connector's own words, and never quote it.
+pub(super) static MYSQL_URL: TextRule = TextRule {
+    what: "the URL of a MySQL or MariaDB database",
+    example: "\"mysql://user@localhost/shop\"",
+    check: some_text,
+    pattern: "^(mysql|mariadb)://.+",
+};
+
+pub(super) static MYSQL_TABLE: TextRule = TextRule {
+    what: "the name of a table, with or without its database",
+    example: "orders",
+    check: some_text,
+    pattern: "",
+};
+
 pub(super) static LISTEN: TextRule = TextRule {
     what: "an IP address and a port",
     example: "\"127.0.0.1:8077\"",

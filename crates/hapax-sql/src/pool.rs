@@ -1,51 +1,68 @@
-//! The sessions with one target: at most so many, handed out in the order of asking.
+//! The sessions with one target: at most so many, handed out in the order of asking. One pool for every driver.
 //!
 //! Invariant: a session that is given back with an open transaction, in doubt, spoiled or closed is dropped, never handed
-//! out again. Not deadpool-postgres: it would pool such a session, and its own statement cache and error type get in the
-//! way of ours.
+//! out again. Not the drivers' own pools nor deadpool's: they would pool such a session, and their statement caches and
+//! error types get in the way of ours.
 
 use std::fmt;
-use std::ops::Deref;
+use std::ops::{Deref, DerefMut};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-use super::connect_error::ConnectError;
-use super::session::{Limits, Session};
-use super::url::PostgresUrl;
-
 /// How many sessions a pool has unless the configuration says otherwise; servers allow about 100 in all.
 pub const DEFAULT_CONNECTIONS: usize = 8;
 
-/// The sessions with one target. Clones share them.
-#[derive(Clone)]
-pub struct Pool {
-    shared: Arc<Shared>,
+/// A session that a pool can hold.
+pub trait Pooled: Sized + Send + Sync + 'static {
+    /// The address of a target; prints without secrets.
+    type Url: fmt::Debug + Send + Sync;
+    /// What a session limits itself to.
+    type Limits: Send + Sync;
+    /// Why there is no session.
+    type Error: Send;
+
+    /// A new session.
+    fn open(url: &Self::Url, limits: &Self::Limits) -> impl Future<Output = Result<Self, Self::Error>> + Send;
+
+    /// Whether somebody else may use it next: connected, no open transaction, nothing in doubt.
+    fn is_reusable(&self) -> bool;
+
+    /// Whether one that lay in the pool still answers; asked only where the driver does not notice a lost connection.
+    fn answers(&mut self) -> impl Future<Output = bool> + Send;
+
+    /// All `connections` were taken for as long as `waited`, and `waiting` wait, this one included.
+    fn all_taken(url: &Self::Url, connections: usize, waiting: usize, waited: Duration) -> Self::Error;
 }
 
-struct Shared {
-    url: PostgresUrl,
-    limits: Limits,
+/// The sessions with one target. Clones share them.
+pub struct Pool<S: Pooled> {
+    shared: Arc<Shared<S>>,
+}
+
+struct Shared<S: Pooled> {
+    url: S::Url,
+    limits: S::Limits,
     connections: usize,
     places: Arc<Semaphore>,
-    free: Mutex<Vec<Session>>,
+    free: Mutex<Vec<S>>,
     waiting: AtomicUsize,
 }
 
 /// A session taken from a pool; it goes back when dropped, or is closed if it is not fit for that.
-pub struct Taken {
-    session: Option<Session>,
-    pool: Arc<Shared>,
+pub struct Taken<S: Pooled> {
+    session: Option<S>,
+    pool: Arc<Shared<S>>,
     // After the session: its place is free only when the session is back or gone.
     _place: OwnedSemaphorePermit,
 }
 
-impl Pool {
+impl<S: Pooled> Pool<S> {
     /// A pool of at most `connections` sessions (at least one). Connects nowhere yet.
     #[must_use]
-    pub fn new(url: PostgresUrl, limits: Limits, connections: usize) -> Self {
+    pub fn new(url: S::Url, limits: S::Limits, connections: usize) -> Self {
         let connections = connections.clamp(1, Semaphore::MAX_PERMITS);
         let shared = Shared {
             url,
@@ -62,26 +79,26 @@ impl Pool {
     ///
     /// # Errors
     /// If all were taken for longer than `patience`, or a new one cannot be had.
-    pub async fn take(&self, patience: Duration) -> Result<Taken, ConnectError> {
+    pub async fn take(&self, patience: Duration) -> Result<Taken<S>, S::Error> {
         let place = self.place(patience).await?;
-        let live = self.shared.live();
-        let session = match live {
-            Some(session) => session,
-            None => Session::connect(&self.shared.url, &self.shared.limits).await?,
+        let session = loop {
+            match self.shared.live() {
+                Some(mut session) => {
+                    if session.answers().await {
+                        break session;
+                    }
+                }
+                None => break S::open(&self.shared.url, &self.shared.limits).await?,
+            }
         };
         Ok(Taken { session: Some(session), pool: Arc::clone(&self.shared), _place: place })
     }
 
-    async fn place(&self, patience: Duration) -> Result<OwnedSemaphorePermit, ConnectError> {
+    async fn place(&self, patience: Duration) -> Result<OwnedSemaphorePermit, S::Error> {
         let waiting = Waiting::new(&self.shared.waiting);
         match tokio::time::timeout(patience, Arc::clone(&self.shared.places).acquire_owned()).await {
             Ok(place) => Ok(place.expect("the semaphore is never closed")),
-            Err(_) => Err(ConnectError::PoolEmpty {
-                target: self.shared.url.target(),
-                connections: self.shared.connections,
-                waiting: waiting.count(),
-                waited: patience,
-            }),
+            Err(_) => Err(S::all_taken(&self.shared.url, self.shared.connections, waiting.count(), patience)),
         }
     }
 
@@ -89,19 +106,19 @@ impl Pool {
     ///
     /// # Errors
     /// If it cannot be had.
-    pub async fn extra(&self) -> Result<Session, ConnectError> {
-        Session::connect(&self.shared.url, &self.shared.limits).await
+    pub async fn extra(&self) -> Result<S, S::Error> {
+        S::open(&self.shared.url, &self.shared.limits).await
     }
 
     /// The address of the target.
     #[must_use]
-    pub fn url(&self) -> &PostgresUrl {
+    pub fn url(&self) -> &S::Url {
         &self.shared.url
     }
 
     /// The limits of its sessions.
     #[must_use]
-    pub fn limits(&self) -> &Limits {
+    pub fn limits(&self) -> &S::Limits {
         &self.shared.limits
     }
 
@@ -124,13 +141,13 @@ impl Pool {
     }
 }
 
-impl Shared {
-    fn free(&self) -> std::sync::MutexGuard<'_, Vec<Session>> {
+impl<S: Pooled> Shared<S> {
+    fn free(&self) -> std::sync::MutexGuard<'_, Vec<S>> {
         self.free.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The one used last: its statements and the server's caches are warm. The dead ones are dropped on the way.
-    fn live(&self) -> Option<Session> {
+    fn live(&self) -> Option<S> {
         let mut free = self.free();
         while let Some(session) = free.pop() {
             if session.is_reusable() {
@@ -141,24 +158,30 @@ impl Shared {
     }
 }
 
-impl Taken {
+impl<S: Pooled> Taken<S> {
     /// Closes the session instead of giving it back: after doubt, or when its state is not known.
     pub fn discard(mut self) {
         drop(self.session.take());
     }
 }
 
-impl Deref for Taken {
-    type Target = Session;
+impl<S: Pooled> Deref for Taken<S> {
+    type Target = S;
 
-    fn deref(&self) -> &Session {
+    fn deref(&self) -> &S {
         self.session.as_ref().expect("taken out only by discard and drop")
     }
 }
 
-impl Drop for Taken {
+impl<S: Pooled> DerefMut for Taken<S> {
+    fn deref_mut(&mut self) -> &mut S {
+        self.session.as_mut().expect("taken out only by discard and drop")
+    }
+}
+
+impl<S: Pooled> Drop for Taken<S> {
     fn drop(&mut self) {
-        if let Some(session) = self.session.take().filter(Session::is_reusable) {
+        if let Some(session) = self.session.take().filter(S::is_reusable) {
             self.pool.free().push(session);
         }
     }
@@ -184,7 +207,14 @@ impl Drop for Waiting<'_> {
     }
 }
 
-impl fmt::Debug for Pool {
+// Derived, it would ask the session to be `Clone`.
+impl<S: Pooled> Clone for Pool<S> {
+    fn clone(&self) -> Self {
+        Self { shared: Arc::clone(&self.shared) }
+    }
+}
+
+impl<S: Pooled> fmt::Debug for Pool<S> {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter
             .debug_struct("Pool")
@@ -196,12 +226,8 @@ impl fmt::Debug for Pool {
     }
 }
 
-impl fmt::Debug for Taken {
+impl<S: Pooled + fmt::Debug> fmt::Debug for Taken<S> {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.debug_tuple("Taken").field(&self.session).finish()
     }
 }
-
-#[cfg(test)]
-#[path = "pool_tests.rs"]
-mod tests;

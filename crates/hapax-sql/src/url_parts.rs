@@ -1,31 +1,29 @@
 //! The small pieces of reading an address: percent-encoding, host and port, the most similar parameter.
 
-use super::url::UrlError;
-
-/// Undoes percent-encoding. `+` stays `+`, as libpq has it.
-pub(super) fn decode(text: &str, part: &'static str) -> Result<String, UrlError> {
-    let error = || UrlError::Encoding { part };
+/// Undoes percent-encoding. `+` stays `+`, as the databases' own clients have it.
+/// None if it is broken, or not UTF-8.
+pub(crate) fn decode(text: &str) -> Option<String> {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();
     while let Some((&first, after)) = rest.split_first() {
         if first == b'%' {
-            let digits = after.get(..2).and_then(|digits| std::str::from_utf8(digits).ok()).ok_or_else(error)?;
+            let digits = after.get(..2).and_then(|digits| std::str::from_utf8(digits).ok())?;
             // `from_str_radix` would also take a sign.
             if !digits.bytes().all(|digit| digit.is_ascii_hexdigit()) {
-                return Err(error());
+                return None;
             }
-            bytes.push(u8::from_str_radix(digits, 16).map_err(|_| error())?);
+            bytes.push(u8::from_str_radix(digits, 16).ok()?);
             rest = &after[2..];
         } else {
             bytes.push(first);
             rest = after;
         }
     }
-    String::from_utf8(bytes).map_err(|_| error())
+    String::from_utf8(bytes).ok()
 }
 
 /// Cuts `host:port`, `[::1]:port`, `host`; an absent port is empty.
-pub(super) fn host_and_port(entry: &str) -> (&str, &str) {
+pub(crate) fn host_and_port(entry: &str) -> (&str, &str) {
     if let Some((address, after)) = entry.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
         return (address, after.strip_prefix(':').unwrap_or(after));
     }
@@ -33,7 +31,7 @@ pub(super) fn host_and_port(entry: &str) -> (&str, &str) {
 }
 
 /// The known name that needs the fewest changes.
-pub(super) fn nearest(name: &str, known: &[&'static str]) -> &'static str {
+pub(crate) fn nearest(name: &str, known: &[&'static str]) -> &'static str {
     known.iter().min_by_key(|candidate| distance(name, candidate)).copied().unwrap_or_default()
 }
 

@@ -10,12 +10,12 @@ use tokio_rustls::rustls::{CertificateError, DigitallySignedStruct, Error, Signa
 
 /// Believes any certificate (`prefer`, `require`): against listeners, not against someone in the middle.
 #[derive(Debug)]
-pub(super) struct AnyCertificate {
+pub(crate) struct AnyCertificate {
     provider: Arc<CryptoProvider>,
 }
 
 impl AnyCertificate {
-    pub(super) fn new(provider: Arc<CryptoProvider>) -> Self {
+    pub(crate) fn new(provider: Arc<CryptoProvider>) -> Self {
         Self { provider }
     }
 }
@@ -57,12 +57,12 @@ impl ServerCertVerifier for AnyCertificate {
 
 /// Believes a certificate of a known authority whatever name it carries (`verify-ca`).
 #[derive(Debug)]
-pub(super) struct AuthorityOnly {
+pub(crate) struct AuthorityOnly {
     strict: Arc<WebPkiServerVerifier>,
 }
 
 impl AuthorityOnly {
-    pub(super) fn new(strict: Arc<WebPkiServerVerifier>) -> Self {
+    pub(crate) fn new(strict: Arc<WebPkiServerVerifier>) -> Self {
         Self { strict }
     }
 }

@@ -1,0 +1,152 @@
+//! A gzip or zstd file as a stream of unpacked bytes, several members or frames as one.
+//!
+//! Reads: the file, from its beginning on. Writes: nothing. Invariant: an archive that ends before it is complete is
+//! never taken for its end; what came before is given first. Memory is bounded by what the formats allow (128 MiB).
+
+use std::fmt;
+use std::fs::File;
+use std::io::{self, BufReader, Read};
+use std::time::{Duration, Instant};
+
+use memchr::memchr_iter;
+
+use super::feed::{Fed, Packing, Unreadable, read_once};
+
+/// The code of an archive that is cut off or damaged.
+const BROKEN: &str = "HX3010";
+/// How much one call unpacks on its way to an offset.
+const STEP: u64 = 8 * 1024 * 1024;
+/// How long an archive that is cut off may take to grow: it may just be written.
+const PATIENCE: Duration = Duration::from_secs(1);
+/// How often a long way is spoken of.
+const SAY_EVERY: Duration = Duration::from_secs(5);
+
+/// A file on its way out of its archive.
+pub(super) struct Unpacking {
+    file: File,
+    packing: Packing,
+    reader: Option<Box<dyn Read + Send>>,
+    /// How many bytes were unpacked.
+    at: u64,
+    lines: u64,
+    /// Where the file ended when the archive was not complete, and since when.
+    cut: Option<(u64, Instant)>,
+    said: Instant,
+}
+
+impl fmt::Debug for Unpacking {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Unpacking").field("packing", &self.packing).field("at", &self.at).finish_non_exhaustive()
+    }
+}
+
+/// A file read from its beginning, with a place of its own.
+struct FromStart {
+    file: File,
+    at: u64,
+}
+
+impl Read for FromStart {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        let read = read_once(&self.file, into, self.at)?;
+        self.at += read as u64;
+        Ok(read)
+    }
+}
+
+impl Unpacking {
+    pub(super) fn new(file: File, packing: Packing) -> Self {
+        Self { file, packing, reader: None, at: 0, lines: 0, cut: None, said: Instant::now() }
+    }
+
+    pub(super) const fn packing(&self) -> Packing {
+        self.packing
+    }
+
+    /// How many line ends were unpacked so far.
+    pub(super) const fn lines_passed(&self) -> u64 {
+        self.lines
+    }
+
+    pub(super) fn read_at(&mut self, into: &mut [u8], offset: u64) -> io::Result<Fed> {
+        if let Some((length, since)) = self.cut {
+            let same = self.file.metadata()?.len() == length;
+            if same && since.elapsed() < PATIENCE {
+                return Ok(Fed::Later);
+            }
+            if same {
+                return Err(self.broken("it is cut off"));
+            }
+        }
+        if offset < self.at || self.reader.is_none() {
+            self.begin()?;
+        }
+        let stop = self.at + STEP;
+        while self.at < offset {
+            if self.at >= stop {
+                self.say(offset);
+                return Ok(Fed::NotYet);
+            }
+            let most = usize::try_from(offset - self.at).unwrap_or(usize::MAX).min(into.len());
+            match self.unpack(&mut into[..most])? {
+                Fed::Bytes(_) => {}
+                // The archive held more when the position was taken.
+                Fed::End => return Err(self.broken("it ends before the position that was delivered")),
+                other => return Ok(other),
+            }
+        }
+        self.unpack(into)
+    }
+
+    fn begin(&mut self) -> io::Result<()> {
+        let from = FromStart { file: self.file.try_clone()?, at: 0 };
+        self.reader = Some(match self.packing {
+            Packing::Zstd => Box::new(zstd::stream::read::Decoder::new(from)?),
+            Packing::Gzip | Packing::None => Box::new(flate2::bufread::MultiGzDecoder::new(BufReader::new(from))),
+        });
+        (self.at, self.lines) = (0, 0);
+        Ok(())
+    }
+
+    fn unpack(&mut self, into: &mut [u8]) -> io::Result<Fed> {
+        let Some(reader) = &mut self.reader else { return Ok(Fed::End) };
+        let read = loop {
+            match reader.read(into) {
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                answer => break answer,
+            }
+        };
+        match read {
+            Ok(0) => Ok(Fed::End),
+            Ok(read) => {
+                self.at += read as u64;
+                self.lines += memchr_iter(b'\n', &into[..read]).count() as u64;
+                self.cut = None;
+                Ok(Fed::Bytes(read))
+            }
+            // The disk's own trouble may pass.
+            Err(error) if error.raw_os_error().is_some() => Err(error),
+            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => {
+                self.reader = None;
+                self.cut = Some((self.file.metadata()?.len(), Instant::now()));
+                Ok(Fed::Later)
+            }
+            Err(error) => {
+                self.reader = None;
+                Err(self.broken(&format!("it is damaged ({error})")))
+            }
+        }
+    }
+
+    fn broken(&self, why: &str) -> io::Error {
+        let what = format!("the {} archive cannot be unpacked behind byte {}: {why}", self.packing.name(), self.at);
+        Unreadable::error(BROKEN, what)
+    }
+
+    fn say(&mut self, offset: u64) {
+        if self.said.elapsed() > SAY_EVERY {
+            self.said = Instant::now();
+            tracing::info!(at = self.at, to = offset, "unpacking up to the position that was delivered");
+        }
+    }
+}

@@ -1,0 +1,235 @@
+//! What a person does to deliveries: list, reset, adopt, forget. Each function is one transaction.
+//!
+//! Reads and writes our tables. Invariant: whatever moves a delivery also fences the worker that has it. Not here:
+//! questions, dry runs and the lease check, which are the command line's.
+
+use hapax_engine::books::{ADOPT_CLASH, Forgotten, LoggedEpoch, NO_DELIVERY, StoredDelivery};
+use hapax_engine::sink::SinkError;
+use hapax_model::contract::Contract;
+use hapax_model::epoch::{Epoch, Generation};
+use hapax_model::fault::point;
+use hapax_model::position::{Bookmark, DeliveryId, NoPosition};
+use hapax_model::progress::Progress;
+use hapax_sql::mysql::{Row, Session};
+use hapax_sql::process::session_name;
+
+use super::ask::{self, values};
+use super::error::{During, target_name};
+use super::progress;
+use super::tables::{damaged, has_table};
+use super::{now_ms, stored};
+use crate::table::stored::bookmark;
+
+/// All deliveries of the database.
+///
+/// # Errors
+/// If the database cannot be read.
+pub async fn deliveries(session: &mut Session) -> Result<Vec<StoredDelivery>, SinkError> {
+    let all = progress::all(session).await?;
+    Ok(all.into_iter().map(|(id, progress, updated_at_ms)| StoredDelivery { id, progress, updated_at_ms }).collect())
+}
+
+/// Moves a delivery to another place in its source, and fences the worker that has it, which then goes on from there.
+///
+/// `contract` replaces the stored one (a person accepts what changed); with it, a delivery without progress is made.
+///
+/// # Errors
+/// `HX4192` if there is no such delivery and no contract to make it with; else what the database said.
+pub async fn reset(
+    session: &mut Session,
+    id: &DeliveryId,
+    to: &Bookmark,
+    contract: Option<&Contract>,
+) -> Result<Progress, SinkError> {
+    if !has_table(session, "hapax_progress").await? {
+        return Err(no_delivery(session, id));
+    }
+    progress::refuse_long_names(session, id)?;
+    ask::begin(session, During::Look).await?;
+    let moved = move_to(session, id, to, contract).await;
+    ask::end(session, During::Look, moved).await
+}
+
+async fn move_to(
+    session: &mut Session,
+    id: &DeliveryId,
+    to: &Bookmark,
+    contract: Option<&Contract>,
+) -> Result<Progress, SinkError> {
+    let update = "UPDATE hapax_progress SET generation = generation + 1, position = ?, incarnation = ?, session = ?, \
+                  connection_id = ?, updated_at_ms = ? WHERE workflow = ? AND sink = ? AND lane = ?";
+    // One statement, so that a claim at the same time is waited for instead of being a clash.
+    let upsert = "INSERT INTO hapax_progress (workflow, sink, lane, generation, epoch, position, incarnation, \
+                  contract, session, connection_id, `read`, delivered, filtered, dead, `rows`, updated_at_ms) \
+                  VALUES (?, ?, ?, 1, 0, ?, ?, ?, ?, ?, 0, 0, 0, 0, 0, ?) \
+                  ON DUPLICATE KEY UPDATE generation = generation + 1, position = ?, incarnation = ?, contract = ?, \
+                  session = ?, connection_id = ?, updated_at_ms = ?";
+    let (position, incarnation) = (to.position.to_string(), to.incarnation.to_string());
+    let (by, now, connection) = (format!("reset by {}", session_name()), stored(now_ms()), session.connection_id());
+    let changed = match contract.map(Contract::to_text) {
+        None => {
+            let given = values![position, incarnation, by, connection, now, &id.workflow, &id.sink, &id.lane];
+            ask::execute(session, During::Look, update, given).await?
+        }
+        Some(contract) => {
+            let row = values![position, incarnation, contract, by, connection, now];
+            let given = values![&id.workflow, &id.sink, &id.lane].into_iter().chain(row.clone()).chain(row).collect();
+            ask::execute(session, During::Look, upsert, given).await?
+        }
+    };
+    point("reset.middle");
+    if changed == 0 {
+        return Err(no_delivery(session, id));
+    }
+    // What no longer holds: that it was adopted away.
+    delete(session, "hapax_adopted", id).await?;
+    progress::look(session, id).await?.ok_or_else(|| no_delivery(session, id))
+}
+
+/// Removes the row or rows of one delivery from one of our tables.
+async fn delete(session: &mut Session, table: &'static str, id: &DeliveryId) -> Result<u64, SinkError> {
+    let sql = format!("DELETE FROM {table} WHERE workflow = ? AND sink = ? AND lane = ?");
+    ask::execute(session, During::Look, &sql, values![&id.workflow, &id.sink, &id.lane]).await
+}
+
+/// Gives all lanes of a sink of a renamed workflow to its new name, and fences the old one for good: its workers find
+/// no progress, and a new claim under the old name is refused. Returns how many lanes moved.
+///
+/// # Errors
+/// `HX4191` if the new name already has progress on one of these lanes, `HX4192` if the old one has none.
+pub async fn adopt(session: &mut Session, old: &str, new: &str, sink: &str) -> Result<u64, SinkError> {
+    if !has_table(session, "hapax_progress").await? {
+        return Err(nothing_to_adopt(session, old, sink));
+    }
+    let id = DeliveryId { workflow: new.to_owned(), sink: sink.to_owned(), lane: String::new() };
+    progress::refuse_long_names(session, &id)?;
+    ask::begin(session, During::Look).await?;
+    let moved = move_name(session, old, new, sink).await;
+    match ask::end(session, During::Look, moved).await {
+        Ok(lanes) => Ok(lanes),
+        Err(error) => {
+            // Perhaps a first claim under the new name committed between the look and the move: then that is the reason.
+            refuse_clash(session, old, new, sink).await?;
+            Err(error)
+        }
+    }
+}
+
+async fn move_name(session: &mut Session, old: &str, new: &str, sink: &str) -> Result<u64, SinkError> {
+    refuse_clash(session, old, new, sink).await?;
+    let now = stored(now_ms());
+    // Progress first: a worker in the middle of an epoch holds that row, and everything else it writes comes after.
+    let progress = "UPDATE hapax_progress SET workflow = ?, generation = generation + 1, session = ?, \
+                    connection_id = ?, updated_at_ms = ? WHERE workflow = ? AND sink = ?";
+    let by = format!("adopted by {}", session_name());
+    let given = values![new, &by, session.connection_id(), now, old, sink];
+    let moved = ask::execute(session, During::Look, progress, given).await?;
+    let welcome = "DELETE FROM hapax_adopted WHERE workflow = ? AND sink = ?";
+    ask::execute(session, During::Look, welcome, values![new, sink]).await?;
+    let remember = "INSERT INTO hapax_adopted (workflow, sink, lane, by_workflow, adopted_at_ms) \
+                    SELECT ?, p.sink, p.lane, ?, ? FROM hapax_progress AS p \
+                    WHERE p.workflow = ? AND p.sink = ? AND p.session = ? AND p.updated_at_ms = ? \
+                    ON DUPLICATE KEY UPDATE by_workflow = ?";
+    // Those that were moved just now: the new name may have other lanes of its own.
+    ask::execute(session, During::Look, remember, values![old, new, now, new, sink, by, now, new]).await?;
+    point("reset.middle");
+    for table in ["hapax_epochs", "hapax_dead_letters"] {
+        let sql = format!("UPDATE {table} SET workflow = ? WHERE workflow = ? AND sink = ?");
+        ask::execute(session, During::Look, &sql, values![new, old, sink]).await?;
+    }
+    match moved {
+        0 => Err(nothing_to_adopt(session, old, sink)),
+        lanes => Ok(lanes),
+    }
+}
+
+async fn refuse_clash(session: &mut Session, old: &str, new: &str, sink: &str) -> Result<(), SinkError> {
+    let sql = "SELECT n.workflow, n.sink, n.lane FROM hapax_progress AS n JOIN hapax_progress AS o \
+               ON o.sink = n.sink AND o.lane = n.lane \
+               WHERE n.workflow = ? AND o.workflow = ? AND n.sink = ? ORDER BY n.lane LIMIT 1";
+    let Some(row) = ask::optional(session, During::Look, sql, values![new, old, sink]).await? else { return Ok(()) };
+    let id = ask::delivery(session, &row)?;
+    Err(SinkError::Unfit {
+        code: ADOPT_CLASH,
+        target: target_name(session),
+        message: format!("{id} already has progress of its own; forget one of the two before adopting"),
+    })
+}
+
+/// Removes all that is known of one delivery: progress, epoch log, dead letters. Returns whether there was progress.
+/// The user's rows stay. A worker that still has it finds itself fenced.
+///
+/// # Errors
+/// If the database cannot be written.
+pub async fn forget(session: &mut Session, id: &DeliveryId) -> Result<Forgotten, SinkError> {
+    if !has_table(session, "hapax_progress").await? {
+        return Ok(Forgotten::Nothing);
+    }
+    ask::begin(session, During::Look).await?;
+    let forgotten = delete_all(session, id).await;
+    ask::end(session, During::Look, forgotten).await
+}
+
+async fn delete_all(session: &mut Session, id: &DeliveryId) -> Result<Forgotten, SinkError> {
+    let progress = delete(session, "hapax_progress", id).await?;
+    for table in ["hapax_epochs", "hapax_dead_letters", "hapax_adopted"] {
+        delete(session, table, id).await?;
+    }
+    Ok(if progress == 0 { Forgotten::Nothing } else { Forgotten::Progress })
+}
+
+/// The last epochs of a delivery, the newest first, at most `limit`.
+///
+/// # Errors
+/// If the database cannot be read.
+pub async fn recent_epochs(
+    session: &mut Session,
+    id: &DeliveryId,
+    limit: usize,
+) -> Result<Vec<LoggedEpoch>, SinkError> {
+    if !has_table(session, "hapax_epochs").await? {
+        return Ok(Vec::new());
+    }
+    let sql = "SELECT epoch, generation, from_position, to_position, incarnation, `read`, delivered, filtered, dead, \
+               `rows`, opened_at_ms, closed_at_ms, committed_at_ms FROM hapax_epochs \
+               WHERE workflow = ? AND sink = ? AND lane = ? ORDER BY epoch DESC, generation DESC LIMIT ?";
+    let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+    let rows = ask::rows(session, During::Look, sql, values![&id.workflow, &id.sink, &id.lane, limit]).await?;
+    rows.iter().map(|row| read_epoch(session, id, row)).collect()
+}
+
+fn read_epoch(session: &Session, id: &DeliveryId, row: &Row) -> Result<LoggedEpoch, SinkError> {
+    let broken = |what: String| damaged(session, &format!("the epoch log of {id} is damaged: {what}"));
+    let texts: [String; 3] = [ask::get(session, row, 2)?, ask::get(session, row, 3)?, ask::get(session, row, 4)?];
+    let [from, to, incarnation] = texts;
+    Ok(LoggedEpoch {
+        epoch: Epoch(ask::unsigned(session, row, 0)?),
+        generation: Generation(ask::unsigned(session, row, 1)?),
+        from: from.parse().map_err(|error: NoPosition| broken(error.to_string()))?,
+        to: bookmark(&to, &incarnation).map_err(broken)?,
+        counts: ask::totals(session, row, 5)?,
+        opened_at_ms: ask::unsigned(session, row, 10)?,
+        closed_at_ms: ask::unsigned(session, row, 11)?,
+        committed_at_ms: ask::unsigned(session, row, 12)?,
+    })
+}
+
+fn no_delivery(session: &Session, id: &DeliveryId) -> SinkError {
+    SinkError::Unfit {
+        code: NO_DELIVERY,
+        target: target_name(session),
+        message: format!("there is no progress of {id} here; see hapax status for those that there are"),
+    }
+}
+
+fn nothing_to_adopt(session: &Session, old: &str, sink: &str) -> SinkError {
+    SinkError::Unfit {
+        code: NO_DELIVERY,
+        target: target_name(session),
+        message: format!("workflow \"{old}\" has no progress for sink \"{sink}\" here; see hapax status"),
+    }
+}
+
+#[cfg(test)]
+#[path = "admin_tests.rs"]
+mod tests;

@@ -1,0 +1,152 @@
+use hapax_model::ledger::Totals;
+use hapax_model::position::Position;
+
+use super::super::letters::{self, insert_letters};
+use super::super::progress::{claim, log_epoch, look, swap};
+use super::super::sample::{Place, contract, id, letter, next, take};
+use super::*;
+
+/// One whole epoch with a dead letter.
+async fn commit(session: &mut Session, id: &DeliveryId, was: &Progress) -> Progress {
+    let record = next(was);
+    let now = swap(session, id, was, &record).await.unwrap();
+    let letters = [letter(3, "x")];
+    insert_letters(session, id, was.generation, record.epoch, &record.from.incarnation, &letters).await.unwrap();
+    log_epoch(session, id, was.generation, &record, record.counts).await.unwrap();
+    now
+}
+
+fn code(result: Result<impl std::fmt::Debug, SinkError>) -> &'static str {
+    result.unwrap_err().code()
+}
+
+async fn recent(session: &mut Session, id: &DeliveryId, limit: usize) -> Vec<LoggedEpoch> {
+    recent_epochs(session, id, limit).await.unwrap()
+}
+
+/// Goal: a reset moves the position, keeps epoch and totals, and fences the worker. Method: reset under a worker.
+#[tokio::test]
+async fn a_reset_fences_the_worker_and_keeps_the_books() {
+    let place = Place::new().await;
+    let (mut worker, mut person) = place.connect_two().await;
+    let was = claim(&mut worker, &id("w"), &take(0)).await.unwrap();
+    let was = commit(&mut worker, &id("w"), &was).await;
+    let to = Bookmark { incarnation: was.bookmark.incarnation.next("inode 8"), position: Position::at(3) };
+    let now = reset(&mut person, &id("w"), &to, None).await.unwrap();
+    assert_eq!((now.epoch, now.totals, &now.bookmark), (was.epoch, was.totals, &to));
+    assert_eq!((now.generation, &now.contract), (Generation(2), &contract()));
+    assert!(now.session.starts_with("reset by pid "));
+    assert!(matches!(swap(&mut worker, &id("w"), &was, &next(&was)).await, Err(SinkError::FencedOut { .. })));
+    let again = claim(&mut worker, &id("w"), &take(0)).await.unwrap();
+    assert_eq!((again.generation, &again.bookmark), (Generation(3), &to));
+}
+
+/// Goal: a person can accept a changed contract, or start a delivery where they like. Method: both, and without tables.
+#[tokio::test]
+async fn a_reset_with_a_contract_accepts_it() {
+    let place = Place::new().await;
+    let to = Bookmark::at("inode 7", 42);
+    assert_eq!(code(reset(&mut place.bare().await, &id("w"), &to, Some(&contract())).await), NO_DELIVERY);
+    let mut session = place.connect().await;
+    assert_eq!(code(reset(&mut session, &id("w"), &to, None).await), NO_DELIVERY);
+    let other = contract().with("mode", "append");
+    let made = reset(&mut session, &id("w"), &to, Some(&other)).await.unwrap();
+    assert_eq!((made.generation, made.epoch, &made.contract), (Generation(1), Epoch(0), &other));
+    let accepted = reset(&mut session, &id("w"), &to, Some(&contract())).await.unwrap();
+    assert_eq!((accepted.contract, accepted.generation), (contract(), Generation(2)));
+    assert_eq!(claim(&mut session, &id("w"), &take(0)).await.unwrap().bookmark, to);
+}
+
+/// Goal: adopting moves all that a workflow has and fences its old name for good, even a claim of it.
+/// Method: adopt under a live worker, which then swaps, reclaims and claims again.
+#[tokio::test]
+async fn adopting_fences_the_old_name() {
+    let place = Place::new().await;
+    let (mut worker, mut person) = place.connect_two().await;
+    let was = claim(&mut worker, &id("old"), &take(0)).await.unwrap();
+    let was = commit(&mut worker, &id("old"), &was).await;
+    let other_lane = DeliveryId { lane: "second".into(), ..id("old") };
+    let other_sink = DeliveryId { sink: "other".into(), ..id("old") };
+    claim(&mut worker, &other_lane, &take(7)).await.unwrap();
+    claim(&mut worker, &other_sink, &take(0)).await.unwrap();
+
+    assert_eq!(adopt(&mut person, "old", "new", "table").await.unwrap(), 2);
+
+    assert!(matches!(swap(&mut worker, &id("old"), &was, &next(&was)).await, Err(SinkError::FencedOut { .. })));
+    let error = claim(&mut worker, &id("old"), &take(0)).await.unwrap_err();
+    assert!(matches!(error, SinkError::FencedOut { .. }) && error.to_string().contains("\"new\""), "{error}");
+    assert_eq!(look(&mut worker, &id("old")).await.unwrap(), None);
+    let now = look(&mut person, &id("new")).await.unwrap().unwrap();
+    assert_eq!((now.epoch, &now.bookmark, now.totals), (was.epoch, &was.bookmark, was.totals));
+    assert_eq!(now.generation, Generation(2));
+    assert_eq!(letters::counts(&mut person, &id("new")).await.unwrap().dead, 1);
+    assert_eq!(recent(&mut person, &id("new"), 9).await.len(), 1);
+    assert_eq!(recent(&mut person, &id("old"), 9).await, []);
+    assert!(look(&mut person, &other_sink).await.unwrap().is_some(), "another sink stays");
+    let owner = claim(&mut person, &id("new"), &take(0)).await.unwrap();
+    commit(&mut person, &id("new"), &owner).await;
+
+    assert_eq!(adopt(&mut person, "new", "old", "table").await.unwrap(), 2);
+    assert_eq!(claim(&mut worker, &id("old"), &take(0)).await.unwrap().epoch, Epoch(2));
+}
+
+/// Goal: adopting never overwrites progress, and says when there is nothing. Method: both, and without tables.
+#[tokio::test]
+async fn adopting_refuses_a_clash() {
+    let place = Place::new().await;
+    assert_eq!(code(adopt(&mut place.bare().await, "old", "new", "table").await), NO_DELIVERY);
+    let mut session = place.connect().await;
+    assert_eq!(code(adopt(&mut session, "old", "new", "table").await), NO_DELIVERY);
+    claim(&mut session, &id("old"), &take(0)).await.unwrap();
+    claim(&mut session, &id("new"), &take(5)).await.unwrap();
+    assert_eq!(code(adopt(&mut session, "old", "new", "table").await), ADOPT_CLASH);
+    assert_eq!(deliveries(&mut session).await.unwrap().len(), 2);
+    assert_eq!(look(&mut session, &id("new")).await.unwrap().unwrap().bookmark.position.offset, 5);
+}
+
+/// Goal: a first claim under the new name that comes between is a clash, not a fault of the database. Method: a claim
+/// that is open while the adoption looks, and commits while it waits.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_claim_that_comes_between_is_a_clash() {
+    let place = Place::new().await;
+    let (mut worker, mut person) = place.connect_two().await;
+    claim(&mut worker, &id("old"), &take(0)).await.unwrap();
+    worker.begin().await.unwrap();
+    let sql = "INSERT INTO hapax_progress SELECT 'new', sink, lane, 1, epoch, position, incarnation, contract, \
+               snapshot, session, connection_id, `read`, delivered, filtered, dead, `rows`, updated_at_ms FROM hapax_progress";
+    worker.text(sql).await.unwrap();
+    let adopting = tokio::spawn(async move { adopt(&mut person, "old", "new", "table").await });
+    tokio::time::sleep(std::time::Duration::from_millis(150)).await;
+    assert!(!adopting.is_finished(), "the adoption waits");
+    ask::end(&mut worker, During::Look, Ok(())).await.unwrap();
+    assert_eq!(code(adopting.await.unwrap()), ADOPT_CLASH);
+    assert_eq!(deliveries(&mut worker).await.unwrap().len(), 2);
+}
+
+/// Goal: an adopted name can be used again when a person says so. Method: forget, then claim.
+#[tokio::test]
+async fn a_person_can_use_an_adopted_name_again() {
+    let place = Place::new().await;
+    let mut session = place.connect().await;
+    claim(&mut session, &id("old"), &take(0)).await.unwrap();
+    adopt(&mut session, "old", "new", "table").await.unwrap();
+    assert_eq!(forget(&mut session, &id("old")).await.unwrap(), Forgotten::Nothing);
+    claim(&mut session, &id("old"), &take(0)).await.unwrap();
+}
+
+/// Goal: the epoch log answers "did it arrive", newest first. Method: three epochs, a limit of two, a stretch of time.
+#[tokio::test]
+async fn the_last_epochs_are_listed_newest_first() {
+    let place = Place::new().await;
+    let mut session = place.connect().await;
+    let mut was = claim(&mut session, &id("w"), &take(0)).await.unwrap();
+    for _ in 0..3 {
+        was = commit(&mut session, &id("w"), &was).await;
+    }
+    let found = recent(&mut session, &id("w"), 2).await;
+    assert_eq!(found.iter().map(|epoch| epoch.epoch).collect::<Vec<_>>(), [Epoch(3), Epoch(2)]);
+    assert_eq!((found[0].from, found[0].to.clone()), (Position::at(20), was.bookmark));
+    let counts = Totals { read: 10, delivered: 8, filtered: 1, dead: 1, rows: 16 };
+    assert_eq!((found[0].counts, found[0].opened_at_ms, found[0].closed_at_ms), (counts, 1, 2));
+    assert!(found[0].committed_at_ms > 0);
+}

@@ -1,0 +1,331 @@
+//! An event's field as a MySQL column stores it: exactly, or not at all.
+//!
+//! Reads: the field and the live column. Writes: nothing. Invariant: what is stored reads back as the same value; what
+//! the server would round, cut or pad is refused here. Not here: how a value is compared and bound (`value`).
+
+use std::borrow::Cow;
+
+use hapax_engine::batch::FieldBytes;
+use hapax_model::letter::Cause;
+use serde_json::value::RawValue;
+
+use super::column::{Kind, Longest, MysqlColumn, Sign};
+use super::moment;
+pub use super::value::Stored;
+use crate::table::column::{described, misfit, misfit_because, missing};
+use crate::table::number::{Decimal, double, integer, keeps_digits, short_integer};
+
+/// Why a value is refused.
+enum Why {
+    /// Its kind does not fit.
+    Kind,
+    /// Its kind fits, but this holds of it.
+    Because(&'static str),
+}
+
+const TOO_LARGE: Why = Why::Because("cannot hold a number of this size");
+const TOO_FINE: Why = Why::Because("cannot hold so many digits behind the point");
+const NOT_EXACTLY: Why = Why::Because("cannot hold this number exactly");
+
+/// A field as its column stores it.
+///
+/// # Errors
+/// Why the event is rejected: the value cannot be kept exactly, or is missing where one must be.
+pub fn field<'a>(column: &MysqlColumn, value: FieldBytes<'a>) -> Result<Stored<'a>, Cause> {
+    let stored = match value {
+        FieldBytes::Absent | FieldBytes::Null if column.required => return Err(missing(column, value)),
+        FieldBytes::Absent | FieldBytes::Null => Ok(Stored::Null),
+        FieldBytes::Bool(value) => boolean(column, value),
+        FieldBytes::Number(text) => number(column, text),
+        FieldBytes::Text(text) => string(column, text),
+        FieldBytes::Json(text) => json(column, text),
+    };
+    stored.map_err(|why| match why {
+        Why::Kind => misfit(column, value),
+        Why::Because(why) => misfit_because(column, why, &described(value).1),
+    })
+}
+
+fn boolean(column: &MysqlColumn, value: bool) -> Result<Stored<'static>, Why> {
+    let spelled: &[u8] = if value { b"true" } else { b"false" };
+    match column.kind {
+        Kind::Int { .. } | Kind::Bit { .. } => Ok(Stored::Integer(value.into())),
+        Kind::Text { .. } | Kind::Char { .. } => text(column.kind, Cow::Borrowed(spelled)),
+        Kind::Enum => member(column, Cow::Borrowed(spelled)),
+        Kind::Json | Kind::Other => Ok(Stored::Text(Cow::Borrowed(spelled))),
+        Kind::Decimal { .. }
+        | Kind::Float { .. }
+        | Kind::Double { .. }
+        | Kind::Year
+        | Kind::Binary { .. }
+        | Kind::Bytes { .. }
+        | Kind::Date
+        | Kind::Time { .. }
+        | Kind::Datetime { .. }
+        | Kind::Timestamp { .. }
+        | Kind::Set
+        | Kind::Uuid => Err(Why::Kind),
+    }
+}
+
+fn number<'a>(column: &MysqlColumn, bytes: &'a [u8]) -> Result<Stored<'a>, Why> {
+    match column.kind {
+        Kind::Int { bits, sign } => whole(bytes, bits, sign),
+        Kind::Bit { bits } => whole(bytes, bits, Sign::Unsigned),
+        Kind::Float { scale, sign } => single(spelled(bytes)?, scale, sign),
+        Kind::Double { scale, sign } => {
+            let text = spelled(bytes)?;
+            rounded(text, scale, sign)?;
+            double(text).map(Stored::Double).ok_or(NOT_EXACTLY)
+        }
+        Kind::Decimal { precision, scale, sign } => decimal(spelled(bytes)?, precision, scale, sign),
+        Kind::Year => year(bytes),
+        Kind::Text { .. } | Kind::Char { .. } => text(column.kind, Cow::Borrowed(bytes)),
+        Kind::Enum => member(column, Cow::Borrowed(bytes)),
+        Kind::Json | Kind::Other => Ok(Stored::Text(Cow::Borrowed(bytes))),
+        Kind::Binary { .. }
+        | Kind::Bytes { .. }
+        | Kind::Date
+        | Kind::Time { .. }
+        | Kind::Datetime { .. }
+        | Kind::Timestamp { .. }
+        | Kind::Set
+        | Kind::Uuid => Err(Why::Kind),
+    }
+}
+
+fn spelled(bytes: &[u8]) -> Result<&str, Why> {
+    std::str::from_utf8(bytes).map_err(|_| Why::Kind)
+}
+
+/// A whole number within the range of its column; below 0 or above, the range's ends are powers of two.
+fn whole(bytes: &[u8], bits: u8, sign: Sign) -> Result<Stored<'static>, Why> {
+    let value = match short_integer(bytes) {
+        Some(value) => i128::from(value),
+        None => wide(spelled(bytes)?).ok_or(Why::Because("cannot hold this number"))?,
+    };
+    let (least, most) = match sign {
+        Sign::Signed => (-(1_i128 << (bits - 1)), (1_i128 << (bits - 1)) - 1),
+        Sign::Unsigned => (0, (1_i128 << bits) - 1),
+    };
+    if !(least..=most).contains(&value) {
+        return Err(TOO_LARGE);
+    }
+    match (i64::try_from(value), u64::try_from(value)) {
+        (Ok(value), _) => Ok(Stored::Integer(value)),
+        (_, Ok(value)) => Ok(Stored::Unsigned(value)),
+        (Err(_), Err(_)) => Err(TOO_LARGE),
+    }
+}
+
+/// The whole number that a JSON number is, beyond what 64 bits with a sign hold.
+fn wide(text: &str) -> Option<i128> {
+    if let Some(value) = integer(text) {
+        return Some(value.into());
+    }
+    let number = Decimal::parse(text)?;
+    let zeros = usize::try_from(number.exponent).ok().filter(|zeros| number.digits.len() + zeros <= 20)?;
+    format!("{}{}{}", number.sign, number.digits, "0".repeat(zeros)).parse().ok()
+}
+
+/// Refuses what a declared number of digits would round away, and what lies below 0 where nothing may.
+fn rounded(text: &str, scale: Option<u8>, sign: Sign) -> Result<(), Why> {
+    if scale.is_none() && sign == Sign::Signed {
+        return Ok(());
+    }
+    let number = Decimal::parse(text).ok_or(TOO_LARGE)?;
+    if sign == Sign::Unsigned && !number.sign.is_empty() {
+        return Err(TOO_LARGE);
+    }
+    match scale {
+        Some(scale) if number.exponent.saturating_neg() > scale.into() => Err(TOO_FINE),
+        Some(_) | None => Ok(()),
+    }
+}
+
+fn single(text: &str, scale: Option<u8>, sign: Sign) -> Result<Stored<'_>, Why> {
+    rounded(text, scale, sign)?;
+    let value: f32 = text.parse().map_err(|_| Why::Kind)?;
+    let whole_as_written = !text.contains(['.', 'e', 'E']);
+    // A whole number must be that number, in a double and in half of one.
+    let exact = || text.parse() == Ok(f64::from(value)) && keeps_digits(text, value.into());
+    if value.is_finite() && (!whole_as_written || exact()) {
+        return Ok(Stored::Single(value));
+    }
+    Err(NOT_EXACTLY)
+}
+
+fn decimal(text: &str, precision: u8, scale: u8, sign: Sign) -> Result<Stored<'_>, Why> {
+    let number = Decimal::parse(text).ok_or(TOO_LARGE)?;
+    let digits = i64::try_from(number.digits.len()).unwrap_or(i64::MAX);
+    let (before, behind) = (digits.saturating_add(number.exponent), number.exponent.saturating_neg());
+    let below = sign == Sign::Unsigned && !number.sign.is_empty();
+    match number.digits.is_empty() {
+        true => Ok(Stored::Decimal(Cow::Borrowed("0"))),
+        false if below || before > i64::from(precision) - i64::from(scale) => Err(TOO_LARGE),
+        false if behind > i64::from(scale) => Err(TOO_FINE),
+        false if text.contains(['e', 'E']) => Ok(Stored::Decimal(Cow::Owned(plain_digits(&number)))),
+        false => Ok(Stored::Decimal(Cow::Borrowed(text))),
+    }
+}
+
+/// A decimal without an exponent: `15e-1` is `1.5`.
+fn plain_digits(number: &Decimal) -> String {
+    let Decimal { sign, digits, exponent } = number;
+    let Ok(behind) = usize::try_from(exponent.saturating_neg()) else {
+        return format!("{sign}{digits}{}", "0".repeat(usize::try_from(*exponent).unwrap_or_default()));
+    };
+    let padded = format!("{digits:0>width$}", width = behind + 1);
+    let (before, behind) = padded.split_at(padded.len() - behind);
+    if behind.is_empty() { format!("{sign}{before}") } else { format!("{sign}{before}.{behind}") }
+}
+
+/// A year that MySQL keeps as it is: two digits would become four.
+fn year(bytes: &[u8]) -> Result<Stored<'static>, Why> {
+    match short_integer(bytes) {
+        Some(value @ (0 | 1901..=2155)) => Ok(Stored::Integer(value)),
+        Some(_) | None => Err(Why::Because("takes years from 1901 to 2155")),
+    }
+}
+
+fn string<'a>(column: &MysqlColumn, bytes: &'a [u8]) -> Result<Stored<'a>, Why> {
+    const NO_DATE: Why = Why::Because("takes dates like 2026-11-16, from the year 1 on");
+    const NO_TIME: Why = Why::Because("takes times like 03:25:42, with no more digits of a second than it keeps");
+    const NO_MOMENT: Why =
+        Why::Because("takes times like 2026-11-16T03:25:42Z, with no more digits of a second than it keeps");
+    match column.kind {
+        Kind::Text { .. } | Kind::Char { .. } => text(column.kind, Cow::Borrowed(bytes)),
+        Kind::Other => Ok(Stored::Text(Cow::Borrowed(bytes))),
+        Kind::Binary { .. } | Kind::Bytes { .. } => binary(column.kind, bytes),
+        Kind::Date => moment::date(bytes).map(Stored::Days).ok_or(NO_DATE),
+        Kind::Time { digits } => moment::time(bytes, digits).map(Stored::Span).ok_or(NO_TIME),
+        Kind::Datetime { digits } | Kind::Timestamp { digits } => {
+            moment::timestamp(bytes, digits).map(Stored::Moment).ok_or(NO_MOMENT)
+        }
+        Kind::Uuid => uuid(bytes).map(Stored::Uuid).ok_or(Why::Because("takes 32 hexadecimal digits")),
+        Kind::Decimal { precision, scale, sign } => {
+            // Decimals often travel as strings, because JSON's numbers are doubles to many.
+            let text = spelled(bytes)?;
+            if is_number(text) { decimal(text, precision, scale, sign) } else { Err(Why::Kind) }
+        }
+        Kind::Enum => member(column, Cow::Borrowed(bytes)),
+        Kind::Set => some_members(column, Cow::Borrowed(bytes)),
+        Kind::Json => {
+            let quoted = serde_json::to_vec(spelled(bytes)?).map_err(|_| Why::Kind)?;
+            Ok(Stored::Text(Cow::Owned(quoted)))
+        }
+        Kind::Int { .. } | Kind::Float { .. } | Kind::Double { .. } | Kind::Bit { .. } | Kind::Year => Err(Why::Kind),
+    }
+}
+
+fn json<'a>(column: &MysqlColumn, bytes: &'a [u8]) -> Result<Stored<'a>, Why> {
+    match column.kind {
+        Kind::Json | Kind::Other => Ok(Stored::Text(Cow::Borrowed(bytes))),
+        Kind::Text { .. } | Kind::Char { .. } => text(column.kind, Cow::Borrowed(bytes)),
+        Kind::Binary { .. } | Kind::Bytes { .. } => binary(column.kind, bytes),
+        Kind::Set => some_members(column, Cow::Owned(joined(spelled(bytes)?)?)),
+        Kind::Int { .. }
+        | Kind::Decimal { .. }
+        | Kind::Float { .. }
+        | Kind::Double { .. }
+        | Kind::Bit { .. }
+        | Kind::Year
+        | Kind::Date
+        | Kind::Time { .. }
+        | Kind::Datetime { .. }
+        | Kind::Timestamp { .. }
+        | Kind::Enum
+        | Kind::Uuid => Err(Why::Kind),
+    }
+}
+
+/// `["a", "b"]` as `a,b`.
+fn joined(json: &str) -> Result<Vec<u8>, Why> {
+    let elements: Vec<&RawValue> = serde_json::from_str(json).map_err(|_| Why::Kind)?;
+    let texts: Result<Vec<String>, Why> =
+        elements.iter().map(|element| serde_json::from_str(element.get()).map_err(|_| Why::Kind)).collect();
+    Ok(texts?.join(",").into_bytes())
+}
+
+/// A member, exactly as it is declared: the server would also take one that is merely alike.
+fn member<'a>(column: &MysqlColumn, value: Cow<'a, [u8]>) -> Result<Stored<'a>, Why> {
+    match column.members.iter().any(|member| member.as_bytes() == value.as_ref()) {
+        true => Ok(Stored::Text(value)),
+        false => Err(Why::Because("has no such member")),
+    }
+}
+
+fn some_members<'a>(column: &MysqlColumn, value: Cow<'a, [u8]>) -> Result<Stored<'a>, Why> {
+    let known = |part: &[u8]| column.members.iter().any(|member| member.as_bytes() == part);
+    match value.is_empty() || value.split(|byte| *byte == b',').all(known) {
+        true => Ok(Stored::Text(value)),
+        false => Err(Why::Because("has no such member")),
+    }
+}
+
+fn binary(kind: Kind, bytes: &[u8]) -> Result<Stored<'_>, Why> {
+    let length = bytes.len() as u64;
+    if let Kind::Binary { length: exactly } = kind
+        && length < exactly
+    {
+        return Err(Why::Because("would fill up a value of fewer bytes"));
+    }
+    if let Kind::Binary { length: most } | Kind::Bytes { most } = kind
+        && length > most
+    {
+        return Err(Why::Because("cannot hold so many bytes"));
+    }
+    Ok(Stored::Bytes(bytes))
+}
+
+/// Text no longer than declared. Spaces at the end of a `char(n)` mean nothing, so they are left out.
+fn text(kind: Kind, value: Cow<'_, [u8]>) -> Result<Stored<'_>, Why> {
+    let (value, most) = match (kind, value) {
+        (Kind::Char { most }, Cow::Borrowed(bytes)) => {
+            (Cow::Borrowed(without_spaces(bytes)), Longest::Characters(most))
+        }
+        (Kind::Text { most }, value) => (value, most),
+        (_, value) => (value, Longest::ServerJudges),
+    };
+    let fits = match most {
+        // A character has at least one byte: most values need no counting. Bytes that begin a character are counted.
+        Longest::Characters(most) => {
+            let most = most as usize;
+            value.len() <= most || value.iter().filter(|byte| (**byte & 0xc0) != 0x80).count() <= most
+        }
+        Longest::Bytes(most) => value.len() as u64 <= most,
+        Longest::ServerJudges => true,
+    };
+    if fits { Ok(Stored::Text(value)) } else { Err(Why::Because("cannot hold so many characters")) }
+}
+
+fn without_spaces(bytes: &[u8]) -> &[u8] {
+    let end = bytes.iter().rposition(|byte| *byte != b' ').map_or(0, |last| last + 1);
+    &bytes[..end]
+}
+
+/// Whether a text is spelled as a JSON number.
+fn is_number(text: &str) -> bool {
+    let digits = text.strip_prefix('-').unwrap_or(text);
+    digits.starts_with(|first: char| first.is_ascii_digit())
+        && text.ends_with(|last: char| last.is_ascii_digit())
+        && serde_json::from_str::<serde_json::Number>(text).is_ok()
+}
+
+fn uuid(text: &[u8]) -> Option<[u8; 16]> {
+    let mut bytes = [0; 16];
+    let mut digits = 0;
+    for (at, byte) in text.iter().enumerate() {
+        if *byte == b'-' && text.len() == 36 && matches!(at, 8 | 13 | 18 | 23) {
+            continue;
+        }
+        let digit = u8::try_from(char::from(*byte).to_digit(16)?).ok()?;
+        *bytes.get_mut(digits / 2)? |= if digits % 2 == 0 { digit << 4 } else { digit };
+        digits += 1;
+    }
+    (digits == 32).then_some(bytes)
+}
+
+#[cfg(test)]
+#[path = "convert_tests.rs"]
+mod tests;

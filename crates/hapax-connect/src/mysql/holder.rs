@@ -1,0 +1,112 @@
+//! Who holds a progress row, and the end of one of ours that was stopped: how a claim gets past it.
+//!
+//! Reads `hapax_progress` twice: as it would be if every open transaction committed, and as it is. If they differ, the
+//! session that wrote the first holds the row, and it put its connection id there: that needs no right. If they do not,
+//! somebody locked the row without writing it, whom the server names to those with the right PROCESS. Writes nothing.
+
+use std::fmt;
+
+use hapax_engine::sink::SinkError;
+use hapax_model::position::DeliveryId;
+use hapax_sql::mysql::{Blocker, Pool, Session, end_blockers};
+
+use super::ask::{self, values};
+use super::error::{During, connect_error};
+
+/// Who kept a claim waiting.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Holder {
+    /// This session of ours was ended: its locks are free in a moment.
+    Ended { connection: u64, name: String },
+    /// It was ours, and could not be ended.
+    Stays { connection: u64, name: String, why: String },
+    /// Nobody wrote the row; what the server says of those who locked it, and what became of them.
+    Blockers(Vec<Blocker>),
+    /// Nobody holds it any more.
+    Nobody,
+}
+
+impl fmt::Display for Holder {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Ended { connection, name } => write!(formatter, "connection {connection} ({name}), ended"),
+            Self::Stays { connection, name, why } => write!(
+                formatter,
+                "connection {connection} ({name}), which could not be ended: {why}; run both workers as one user, or \
+                 KILL {connection}"
+            ),
+            Self::Blockers(blockers) => {
+                let all: Vec<String> = blockers.iter().map(ToString::to_string).collect();
+                formatter.write_str(&all.join("; "))
+            }
+            Self::Nobody => formatter.write_str("a session that has let go of the progress row meanwhile"),
+        }
+    }
+}
+
+/// Ends the session that holds the progress row of `id`, for which the session `waiting` waits, if it is one of ours. The claim goes on waiting meanwhile: if
+/// this fails, it runs into its own limit, and says so.
+pub(super) async fn end_holder(pool: &Pool, id: &DeliveryId, waiting: u64) -> Option<Holder> {
+    let ended = match pool.extra().await {
+        Ok(mut watcher) => end_seen_by(&mut watcher, id, waiting).await,
+        Err(error) => Err(connect_error(&pool.url().target(), &error)),
+    };
+    match ended {
+        Ok(holder) => {
+            tracing::warn!(%holder, "a session blocks our claim");
+            Some(holder)
+        }
+        Err(error) => {
+            tracing::warn!(%error, "a claim waits, and who blocks it cannot be asked");
+            None
+        }
+    }
+}
+
+async fn end_seen_by(watcher: &mut Session, id: &DeliveryId, waiting: u64) -> Result<Holder, SinkError> {
+    // In this order: a transaction that commits between the two looks is no holder any more, and must not be taken for one.
+    let dirty = written(watcher, "READ UNCOMMITTED", id).await?;
+    let clean = written(watcher, "READ COMMITTED", id).await?;
+    let Some(holder) = dirty.filter(|dirty| clean.as_ref() != Some(dirty)) else {
+        let blockers = end_blockers(watcher, waiting).await.map_err(|fault| ask::own(watcher, During::Claim, &fault))?;
+        return Ok(if blockers.is_empty() { Holder::Nobody } else { Holder::Blockers(blockers) });
+    };
+    let (connection, name) = (holder.connection, holder.session);
+    match watcher.text(&format!("KILL CONNECTION {connection}")).await {
+        Ok(_) => Ok(Holder::Ended { connection, name }),
+        Err(fault) => Ok(Holder::Stays { connection, name, why: fault.to_string() }),
+    }
+}
+
+/// What the row says, and who wrote it.
+#[derive(Debug, PartialEq, Eq)]
+struct Written {
+    connection: u64,
+    session: String,
+    generation: i64,
+    epoch: i64,
+    updated_at_ms: i64,
+}
+
+async fn written(
+    watcher: &mut Session,
+    isolation: &'static str,
+    id: &DeliveryId,
+) -> Result<Option<Written>, SinkError> {
+    ask::run(watcher, During::Claim, &format!("SET SESSION TRANSACTION ISOLATION LEVEL {isolation}")).await?;
+    let sql = "SELECT connection_id, session, generation, epoch, updated_at_ms FROM hapax_progress \
+               WHERE workflow = ? AND sink = ? AND lane = ?";
+    let row = ask::optional(watcher, During::Claim, sql, values![&id.workflow, &id.sink, &id.lane]).await?;
+    let Some(row) = row else { return Ok(None) };
+    Ok(Some(Written {
+        connection: ask::unsigned(watcher, &row, 0)?,
+        session: ask::get(watcher, &row, 1)?,
+        generation: ask::get(watcher, &row, 2)?,
+        epoch: ask::get(watcher, &row, 3)?,
+        updated_at_ms: ask::get(watcher, &row, 4)?,
+    }))
+}
+
+#[cfg(test)]
+#[path = "holder_tests.rs"]
+mod tests;

@@ -1,0 +1,128 @@
+//! Dead letters written again, where they live: lock, outputs, mark, COMMIT, in one transaction.
+//!
+//! Reads and writes the target and `hapax_dead_letters`. Invariant: a letter is replayed once, by whoever locks it
+//! first; no position and no epoch changes. Not here: decoding the letters' bytes (the caller's).
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use hapax_engine::batch::Batch;
+use hapax_engine::letters::{LetterChoice, LetterStore, Replay, Replayed, StoredLetter};
+use hapax_engine::sink::{SinkError, Target as _};
+use hapax_model::fault::point;
+use hapax_model::position::DeliveryId;
+use hapax_sql::mysql::{Session, checked_commit};
+
+use super::chunk::Place;
+use super::commit::{begin, check_schema, pause};
+use super::config::MysqlSinkConfig;
+use super::error::{During, after_commit};
+use super::inspect::{Inspected, inspect_again};
+use super::letters;
+use super::sink::MysqlSink;
+use super::slow::write_slowly;
+use crate::table::replay::Locked;
+use crate::table::rows::{Incarnations, Rows};
+use crate::table::tries::{Before, Pass, Tries, Trouble};
+
+impl LetterStore for MysqlSink {
+    async fn list(&mut self, choice: &LetterChoice, after: i64, limit: usize) -> Result<Vec<StoredLetter>, SinkError> {
+        let mut session = self.session().await?;
+        letters::list(&mut session, choice, after, limit).await
+    }
+
+    async fn discard(&mut self, ids: &[i64]) -> Result<u64, SinkError> {
+        let mut session = self.session().await?;
+        letters::discard(&mut session, ids).await
+    }
+}
+
+impl Replay for MysqlSink {
+    async fn replay(&mut self, letters: &[i64], batch: Batch) -> Result<Replayed, SinkError> {
+        self.inspect().await?;
+        let job = Job {
+            config: Arc::clone(self.config()),
+            target: self.config().target_name(),
+            id: self.id().clone(),
+            inspected: self.inspected().await?,
+            letters: letters.to_vec(),
+            batch,
+        };
+        let mut session = self.session().await?;
+        Box::pin(replay(&mut session, &job)).await
+    }
+}
+
+struct Job {
+    config: Arc<MysqlSinkConfig>,
+    target: String,
+    id: DeliveryId,
+    inspected: Arc<Inspected>,
+    letters: Vec<i64>,
+    batch: Batch,
+}
+
+async fn replay(session: &mut Session, job: &Job) -> Result<Replayed, SinkError> {
+    let mut inspected = Arc::clone(&job.inspected);
+    // Already in lane order with savepoints: there are few of them, and each is suspect.
+    let mut tries = Tries::new(Pass::slow());
+    loop {
+        let trouble = match attempt(session, job, &inspected).await {
+            Ok(replayed) => return Ok(replayed),
+            Err(trouble) => trouble,
+        };
+        match tries.after(trouble, &job.target)? {
+            Before::Nothing => {}
+            Before::Pause => pause().await,
+            Before::ReadSchema => {
+                inspected = Arc::new(inspect_again(session, &job.config, &job.id, &inspected, &[]).await?);
+            }
+        }
+    }
+}
+
+async fn attempt(session: &mut Session, job: &Job, inspected: &Inspected) -> Result<Replayed, Trouble> {
+    begin(session, &job.target, During::Look).await?;
+    match fill(session, job, inspected).await {
+        Ok(replayed) => {
+            let end = checked_commit(session).await;
+            point("dlq.commit_sent");
+            after_commit(&job.target, During::Look, end)?;
+            Ok(replayed)
+        }
+        Err(trouble) => {
+            if let Err(fault) = session.rollback().await {
+                tracing::debug!(error = %fault, "no answer to ROLLBACK");
+            }
+            Err(trouble)
+        }
+    }
+}
+
+/// Everything between BEGIN and COMMIT.
+async fn fill(session: &mut Session, job: &Job, inspected: &Inspected) -> Result<Replayed, Trouble> {
+    let locked = Locked::new(&job.letters, &job.batch, letters::still_dead(session, &job.letters).await?);
+    point("dlq.locked");
+    check_schema(session, &job.target, During::Look, inspected).await?;
+    let numbers = letters::incarnations(session, &job.letters).await?;
+    let rows = Rows::new(&inspected.mapping, &job.batch, Incarnations::PerInput(numbers));
+    let place = Place {
+        table: &inspected.named,
+        rows: &rows,
+        per_statement: job.config.rows_per_statement,
+        largest: session.largest_packet(),
+        target: &job.target,
+        during: During::Look,
+    };
+    let outcome = write_slowly(session, &place, &locked.order(), &BTreeMap::new()).await?;
+    point("dlq.output_written");
+    let marks = locked.marks(&outcome);
+    let replayed = letters::mark_replayed(session, &marks.good).await?;
+    letters::note_refused(session, &marks.refused).await?;
+    point("dlq.marked");
+    Ok(locked.done(replayed, marks, &outcome))
+}
+
+#[cfg(test)]
+#[path = "replay_tests.rs"]
+mod tests;

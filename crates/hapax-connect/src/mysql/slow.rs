@@ -1,0 +1,172 @@
+//! The second try, after a rejection: in lane order, a savepoint per statement, halving until only the guilty die.
+//!
+//! Nothing is reduced here: every event is tried, as if each were a statement of its own.
+//! Invariant: an input's rows are written all or none; what lies before another in the lane is written before it.
+//! Not here: BEGIN, COMMIT, progress, letters.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+use hapax_engine::sink::Written;
+use hapax_model::fault::point;
+use hapax_model::letter::Cause;
+use hapax_sql::mysql::Session;
+
+use super::chunk::{Place, Shapes, Waiting, book};
+use crate::table::tries::{Fault, Outcome, Trouble};
+
+/// Writes the rows of `order`, which is lane order. Events that are `known` to be refused are not tried.
+pub(super) async fn write_slowly(
+    session: &mut Session,
+    place: &Place<'_>,
+    order: &[usize],
+    known: &BTreeMap<usize, Cause>,
+) -> Result<Outcome, Trouble> {
+    let same_input = |a: &usize, b: &usize| place.rows.batch.event(*a).input() == place.rows.batch.event(*b).input();
+    let mut refused = Vec::new();
+    let mut inputs: Vec<&[usize]> = Vec::new();
+    let mut shapes = Shapes::default();
+    for events in order.chunk_by(same_input) {
+        // What we can tell ourselves costs no round trip.
+        match events.iter().find_map(|event| Some((*event, misfit(place, &mut shapes, *event, known)?))) {
+            Some(guilty) => refused.push(guilty),
+            None => inputs.push(events),
+        }
+    }
+    let mut slow = Slow { place, shapes, inputs, written: Written::default() };
+    slow.write(session, &mut refused).await?;
+    let mut written = slow.written;
+    written.failures = refused.len() as u64;
+    refused.sort_by_key(|(event, _)| *event);
+    Ok(Outcome { written, refused })
+}
+
+/// Why an event is refused before it is sent, if it is.
+fn misfit(place: &Place<'_>, shapes: &mut Shapes, event: usize, known: &BTreeMap<usize, Cause>) -> Option<Cause> {
+    if let Some(cause) = known.get(&event) {
+        return Some(cause.clone());
+    }
+    let shape = match shapes.of(place, event) {
+        Err(Fault::Row(cause)) => return Some(cause),
+        Err(_) => return None,
+        Ok(shape) => shape,
+    };
+    match place.push_row(shapes.get(shape), event, &mut Vec::new()) {
+        Err(Fault::Row(cause)) => Some(cause),
+        Err(_) | Ok(_) => None,
+    }
+}
+
+struct Slow<'a> {
+    place: &'a Place<'a>,
+    shapes: Shapes,
+    inputs: Vec<&'a [usize]>,
+    written: Written,
+}
+
+/// A savepoint of the same name takes the place of the one before.
+const KEEP: &str = "SAVEPOINT hapax_chunk";
+const UNDO: &str = "ROLLBACK TO SAVEPOINT hapax_chunk";
+
+impl Slow<'_> {
+    async fn write(&mut self, session: &mut Session, refused: &mut Vec<(usize, Cause)>) -> Result<(), Trouble> {
+        if self.inputs.is_empty() {
+            point("sql.bisect_middle");
+            return Ok(());
+        }
+        self.command(session, KEEP).await?;
+        let middle = self.inputs.len() / 2;
+        let mut passed = false;
+        // The nearest range is last.
+        let mut waiting: Vec<Range<usize>> = self.ranges();
+        waiting.reverse();
+        while let Some(range) = waiting.pop() {
+            if !passed && range.end > middle {
+                passed = true;
+                point("sql.bisect_middle");
+            }
+            let before = self.written;
+            match self.apply(session, range.clone()).await {
+                Ok(()) => self.command(session, KEEP).await?,
+                Err((event, Fault::Row(cause))) => {
+                    self.command(session, UNDO).await?;
+                    self.written = before;
+                    if range.len() == 1 {
+                        refused.push((event, cause));
+                    } else {
+                        let half = range.start + range.len() / 2;
+                        waiting.push(half..range.end);
+                        waiting.push(range.start..half);
+                    }
+                }
+                Err((_, fault)) => return Err(fault.into()),
+            }
+        }
+        Ok(())
+    }
+
+    /// Runs of inputs of about as many events as one statement carries.
+    fn ranges(&self) -> Vec<Range<usize>> {
+        let mut ranges = Vec::new();
+        let (mut start, mut events) = (0, 0);
+        for (at, input) in self.inputs.iter().enumerate() {
+            if events > 0 && events + input.len() > self.place.per_statement {
+                ranges.push(start..at);
+                (start, events) = (at, 0);
+            }
+            events += input.len();
+        }
+        ranges.push(start..self.inputs.len());
+        ranges
+    }
+
+    async fn command(&self, session: &mut Session, sql: &str) -> Result<(), Trouble> {
+        let done = session.text(sql).await;
+        done.map(|_| ()).map_err(|fault| match self.place.fault(&fault) {
+            Fault::Row(cause) => Trouble::Schema(cause.message),
+            fault @ (Fault::Schema(_) | Fault::Again(_) | Fault::Target(_)) => fault.into(),
+        })
+    }
+
+    /// Writes the inputs of a range; the event is the one to blame, which only means something if it is one input.
+    async fn apply(&mut self, session: &mut Session, range: Range<usize>) -> Result<(), (usize, Fault)> {
+        let (alone, first) = (range.len() == 1, self.inputs[range.start][0]);
+        let events: Vec<usize> = self.inputs[range].iter().flat_map(|input| input.iter().copied()).collect();
+        if alone {
+            for event in events {
+                self.send(session, &[event]).await.map_err(|fault| (event, fault))?;
+            }
+            return Ok(());
+        }
+        self.send(session, &events).await.map_err(|fault| (first, fault))
+    }
+
+    /// Writes events in their order, in as few statements as their shapes and sizes allow. A key may come twice: the
+    /// server takes the rows of a statement one after the other.
+    async fn send(&mut self, session: &mut Session, events: &[usize]) -> Result<(), Fault> {
+        let mut waiting = Waiting::new(0);
+        for event in events {
+            let shape = self.shapes.of(self.place, *event)?;
+            if shape != waiting.shape {
+                self.flush(session, &mut waiting).await?;
+                waiting = Waiting::new(shape);
+            }
+            waiting.push(self.place, self.shapes.get(shape), *event)?;
+            if waiting.is_full(self.place, self.shapes.get(shape)) {
+                self.flush(session, &mut waiting).await?;
+            }
+        }
+        self.flush(session, &mut waiting).await
+    }
+
+    async fn flush(&mut self, session: &mut Session, waiting: &mut Waiting) -> Result<(), Fault> {
+        while !waiting.is_empty() {
+            let shaped = self.shapes.get(waiting.shape);
+            let (rows, values) = waiting.take(self.place, shaped);
+            let done = self.place.run(session, shaped, rows, values).await?;
+            let mapping = self.place.rows.mapping;
+            book(&mut self.written, mapping.mode, &mapping.table, done).map_err(Fault::Row)?;
+        }
+        Ok(())
+    }
+}
