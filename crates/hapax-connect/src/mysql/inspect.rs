@@ -103,7 +103,7 @@ pub(super) async fn inspect_again(
     id: &DeliveryId,
     was: &Inspected,
 ) -> Result<Inspected, SinkError> {
-    let now = inspect_foreign_again(session, config).await?;
+    let now = inspect_foreign_again(session, config, was).await?;
     if now.identity != was.identity {
         let difference = Difference { name: TARGET.to_owned(), was: was.identity.0.clone(), is: now.identity.0 };
         return Err(SinkError::ContractChanged { id: id.clone(), differences: vec![difference] });
@@ -115,9 +115,12 @@ pub(super) async fn inspect_again(
 pub(super) async fn inspect_foreign_again(
     session: &mut Session,
     config: &MysqlSinkConfig,
+    was: &Inspected,
 ) -> Result<Inspected, SinkError> {
     session.forget_statements();
-    inspect_foreign(session, config).await.map_err(evolved)
+    let mut now = inspect_foreign(session, config).await.map_err(evolved)?;
+    now.mapping.remember(&was.mapping);
+    Ok(now)
 }
 
 /// A table that was fit and is not any more has evolved.

@@ -17,6 +17,8 @@ pub mod idempotent;
 pub mod inspect;
 pub mod layout;
 pub mod letters;
+#[cfg(test)]
+mod matrix_tests;
 mod moment;
 pub mod progress;
 pub mod read;
@@ -33,6 +35,8 @@ mod slow;
 pub mod statement;
 pub mod tables;
 mod value;
+#[cfg(test)]
+mod values_tests;
 mod write;
 
 pub use books::MysqlBooks;
