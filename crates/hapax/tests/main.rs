@@ -12,6 +12,8 @@ mod follow;
 mod gone_back;
 mod guarantees;
 mod looking;
+#[cfg(feature = "mysql")]
+mod mysql;
 mod pages;
 mod pause;
 #[cfg(feature = "postgres")]
@@ -25,6 +27,8 @@ mod setup;
 mod show;
 mod status;
 mod trace;
+#[cfg(feature = "transform")]
+mod transform;
 mod two_workers;
 mod web;
 mod world;

@@ -21,6 +21,7 @@ pub mod letters;
 mod matrix_tests;
 mod moment;
 pub mod progress;
+mod proof;
 pub mod read;
 mod replay;
 #[cfg(test)]

@@ -18,7 +18,7 @@ use tokio::sync::{mpsc, watch};
 use super::fill::Filled;
 use super::look::Claimed;
 use super::meter::TakenBy;
-use super::{AfterDoubt, Control, Settings, Stop, now_ms, point, stopping};
+use super::{AfterDoubt, Control, Settings, Stop, now_ms, point, stopping, suspect};
 use crate::backoff::Backoff;
 use crate::batch::Batch;
 use crate::sink::{Claim, Committed, EpochRecord, Reaction, SinkError, TransactionalSink, Written, causes_of};
@@ -122,6 +122,12 @@ impl<K: TransactionalSink, T: StateStore> Committer<K, T> {
         if committed.stored {
             let witness = Witness { epoch: self.progress.epoch, bookmark: self.progress.bookmark.clone() };
             self.witness(witness, Due::IfIntervalPassed).await;
+        }
+        if self.settings.transform.is_some()
+            && self.control.meter.pulse().committed(&self.progress.bookmark)
+            && let Some(state) = &mut self.state
+        {
+            suspect::forget(&self.settings, state).await;
         }
         let fields: Arc<[FieldPath]> = self.sink.fields().into();
         self.news.send_replace(News { committed: Some(self.progress.bookmark.clone()), fields });

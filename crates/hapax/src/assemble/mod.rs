@@ -8,16 +8,18 @@ mod books;
 mod connector;
 mod live;
 pub(crate) mod plan;
-#[cfg(feature = "postgres")]
+#[cfg(any(feature = "mysql", feature = "postgres"))]
 mod pools;
 mod rows;
 mod state;
+mod targets;
 mod writer;
 
 use std::sync::Arc;
 
 use hapax_connect::file::{FileSource, FileSourceConfig};
 use hapax_connect::generate::{GenerateConfig, GenerateLane, GenerateSource};
+use hapax_engine::pipeline::Pipeline;
 use hapax_engine::runtime::{Delivery, Settings};
 use hapax_engine::source::{Follow, Source as _, StartAt};
 use hapax_engine::state::TakeOver;
@@ -29,10 +31,13 @@ pub(crate) use any::{AnySink, AnySource};
 pub(crate) use books::postgres_role;
 pub(crate) use books::{AnyBooks, Place};
 pub(crate) use live::Live;
+#[cfg(any(feature = "mysql", feature = "postgres"))]
+pub(crate) use pools::make_pools;
 #[cfg(feature = "postgres")]
-pub(crate) use pools::{all_pools, make_pools};
+pub(crate) use pools::postgres_pools;
 pub(crate) use rows::AnyRows;
 pub(crate) use state::AnyState;
+pub(crate) use targets::{AnyBareTable, AnyTable};
 pub(crate) use writer::Writer;
 
 use crate::config::{Config, Sink, Source, TableSink, Target, Workflow};
@@ -75,6 +80,8 @@ impl<'a> Part<'a> {
             Target::Sqlite(_) => false,
             #[cfg(feature = "postgres")]
             Target::Postgres(_) => true,
+            #[cfg(feature = "mysql")]
+            Target::Mysql(_) => true,
         }
     }
 
@@ -115,6 +122,14 @@ impl<'a> Part<'a> {
                 poison_per_mille: narrow(generate.poison.per_mille()),
                 lane: GenerateLane { number: self.lane, of: generate.lanes },
             }))),
+        }
+    }
+
+    /// The same pipeline with the workflow's program in it, if there is one.
+    pub(crate) fn with_transform(&self, pipeline: Pipeline) -> Pipeline {
+        match &self.workflow.transform {
+            Some(transform) => pipeline.with_transform(transform.make.as_ref(), Arc::default()),
+            None => pipeline,
         }
     }
 
@@ -175,7 +190,7 @@ impl<'a> Part<'a> {
             keyer,
             delete_when: table.delete_when.clone(),
             unknown_fields: plan::unknown_fields(table),
-            transform: None,
+            transform: self.workflow.transform.as_ref().map(|transform| Arc::clone(&transform.make)),
         }
     }
 }

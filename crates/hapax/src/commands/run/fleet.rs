@@ -19,6 +19,7 @@ use super::notify;
 use super::reload::Changes;
 use super::signals::Order;
 use super::start::Start;
+use super::watchdog::Watchdog;
 use crate::assemble::{AnyState, How, lanes};
 use crate::config::{self, Config};
 use crate::roster::{Member, Roster, count};
@@ -39,6 +40,7 @@ pub(super) struct Fleet {
     /// Deliveries that start when the last of their workflow has drained.
     next: Vec<DeliveryId>,
     draining: bool,
+    watchdog: Watchdog,
 }
 
 /// A delivery's task.
@@ -64,6 +66,7 @@ impl Fleet {
         memory: Arc<MemoryBudget>,
         path: PathBuf,
     ) -> Self {
+        let watchdog = Watchdog::new(roster.clone(), state.clone(), Arc::clone(&memory), config.memory.as_usize());
         Self {
             config: watch::Sender::new(config),
             state,
@@ -77,6 +80,7 @@ impl Fleet {
             ended: Vec::new(),
             next: Vec::new(),
             draining: false,
+            watchdog,
         }
     }
 
@@ -108,6 +112,11 @@ impl Fleet {
         let (stop, stopped) = watch::channel(false);
         let member = Member { id: id.clone(), meter: Arc::default(), commit_timeout };
         let control = Control { stop: stopped, memory: Arc::clone(&self.memory), meter: Arc::clone(&member.meter) };
+        let transform = config.workflows.iter().find(|workflow| workflow.id == id.workflow);
+        if let Some(transform) = transform.and_then(|workflow| workflow.transform.as_ref()) {
+            member.meter.pulse().limit_to(transform.limit);
+            self.watchdog.watch(&id, &member.meter);
+        }
         self.roster.add(member);
         self.ended.retain(|(ended, _)| *ended != id);
         let start = Start { config, id: id.clone(), state: self.state.clone(), how: self.how.clone() };
@@ -134,6 +143,7 @@ impl Fleet {
         tracing::info!("draining: delivering what was read, reading no more");
         notify::tell("STOPPING=1");
         self.draining = true;
+        self.watchdog.ending();
         self.next.clear();
         for running in self.running.values() {
             running.stop.send_replace(true);
@@ -190,7 +200,7 @@ impl Fleet {
             );
         }
         let config = Arc::new(Changes::applied(&old, loaded.config));
-        #[cfg(feature = "postgres")]
+        #[cfg(any(feature = "mysql", feature = "postgres"))]
         crate::assemble::make_pools(&config);
         self.how = How::new(&config, self.how.follow, TakeOver::Never);
         self.config.send_replace(config);
