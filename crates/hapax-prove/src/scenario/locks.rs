@@ -74,7 +74,10 @@ fn crosswise(world: &mut World, step: usize, hold: i64, want: i64) -> anyhow::Re
     foreign.query("BEGIN")?;
     foreign.query(match world.target().engine() {
         // Who has written least is the victim.
-        Engine::Mysql => "INSERT INTO ballast SELECT seq FROM seq_1_to_5000",
+        Engine::Mysql => {
+            "INSERT INTO ballast WITH RECURSIVE series (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM series WHERE i < 900) \
+             SELECT i FROM series"
+        }
         // Whoever looks for the deadlock is its victim: this one would look last.
         Engine::Postgres | Engine::Sqlite => "SET LOCAL deadlock_timeout = '60s'",
     })?;
