@@ -98,7 +98,8 @@ pub fn spoiled(world: &mut World, random: &mut fastrand::Rng) -> anyhow::Result<
 /// # Errors
 /// If it could not be told to its end.
 pub fn held(world: &mut World, random: &mut fastrand::Rng) -> anyhow::Result<()> {
-    world.config.commit_timeout = Duration::from_millis(400);
+    // Longer than an epoch takes on a busy machine.
+    world.config.commit_timeout = Duration::from_millis(1500);
     world.write_config()?;
     let reader = world.reader();
     world.feed(world.count())?;
