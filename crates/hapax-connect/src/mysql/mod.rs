@@ -18,6 +18,7 @@ pub mod inspect;
 pub mod layout;
 pub mod letters;
 mod moment;
+mod plan;
 pub mod progress;
 mod proof;
 pub mod read;
