@@ -20,6 +20,7 @@ pub mod letters;
 #[cfg(test)]
 mod matrix_tests;
 mod moment;
+mod plan;
 pub mod progress;
 mod proof;
 pub mod read;
