@@ -85,7 +85,8 @@ struct Feeder {
 
 impl Feeder {
     fn start(world: &World, events: Events) -> Self {
-        let (changed, ended, written) = (Arc::<AtomicBool>::default(), Arc::<AtomicBool>::default(), Arc::<AtomicU64>::default());
+        let (changed, ended, written) =
+            (Arc::<AtomicBool>::default(), Arc::<AtomicBool>::default(), Arc::<AtomicU64>::default());
         let path = world.path("orders.jsonl");
         let begun = Instant::now();
         let shared = (Arc::clone(&changed), Arc::clone(&ended), Arc::clone(&written));
@@ -95,7 +96,8 @@ impl Feeder {
             while !ended.load(Ordering::Relaxed) {
                 let due = begun.elapsed().as_millis() as u64 * RATE / 1000;
                 let from = written.load(Ordering::Relaxed);
-                let chunk: String = (from + 1..=due).map(|id| line(id, events, changed.load(Ordering::Relaxed))).collect();
+                let chunk: String =
+                    (from + 1..=due).map(|id| line(id, events, changed.load(Ordering::Relaxed))).collect();
                 file.write_all(chunk.as_bytes()).expect("the test can append");
                 written.store(due, Ordering::Relaxed);
                 std::thread::sleep(Duration::from_millis(10));
@@ -194,7 +196,8 @@ fn columns_are_widened(place: &impl Place, change: &str) {
     assert!(place.letters() > 0, "some came before");
     let wrong = format!("orders WHERE amount <> id * 10 AND amount <> {LARGE} + id");
     assert_eq!(place.count(&wrong), 0);
-    let (odd, kept) = (lines / 100 * 2, place.count(&format!("orders WHERE amount >= {LARGE} OR customer = 'annabella'")));
+    let (odd, kept) =
+        (lines / 100 * 2, place.count(&format!("orders WHERE amount >= {LARGE} OR customer = 'annabella'")));
     assert!(kept + place.letters() >= odd, "{kept} and {} of {odd}", place.letters());
     // One that was refused was refused before the change took hold.
     place.world().hapax(&["dlq", "replay", "--all", "--overwrite", "--yes"]).exits(0);

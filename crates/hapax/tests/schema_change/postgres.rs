@@ -47,7 +47,11 @@ fn a_column_with_a_default_is_added() {
 fn a_column_that_nothing_fills_is_added() {
     let change = "BEGIN; ALTER TABLE orders ADD COLUMN state text NOT NULL DEFAULT 'new'; \
                   ALTER TABLE orders ALTER COLUMN state DROP DEFAULT; COMMIT";
-    super::a_column_that_nothing_fills_is_added(&shop(), change, "ALTER TABLE orders ALTER COLUMN state SET DEFAULT 'new'");
+    super::a_column_that_nothing_fills_is_added(
+        &shop(),
+        change,
+        "ALTER TABLE orders ALTER COLUMN state SET DEFAULT 'new'",
+    );
 }
 
 /// Goal: wider columns take what they refused before. Method: ALTER COLUMN TYPE under a stream of events.
