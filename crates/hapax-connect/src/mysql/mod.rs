@@ -17,6 +17,8 @@ pub mod idempotent;
 pub mod inspect;
 pub mod layout;
 pub mod letters;
+#[cfg(test)]
+mod matrix_tests;
 mod moment;
 pub mod progress;
 mod proof;
@@ -34,6 +36,8 @@ mod slow;
 pub mod statement;
 pub mod tables;
 mod value;
+#[cfg(test)]
+mod values_tests;
 mod write;
 
 pub use books::MysqlBooks;

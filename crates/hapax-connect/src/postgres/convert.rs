@@ -214,7 +214,12 @@ pub fn field<'a>(column: &PostgresColumn, value: FieldBytes<'a>) -> Result<Store
         FieldBytes::Text(bytes) if column.kind == Kind::Array => {
             spelled(bytes).and_then(|text| array::of_text(text, column.element)).and_then(literal)
         }
-        _ => scalar(column.kind, value),
+        FieldBytes::Absent
+        | FieldBytes::Null
+        | FieldBytes::Bool(_)
+        | FieldBytes::Number(_)
+        | FieldBytes::Text(_)
+        | FieldBytes::Json(_) => scalar(column.kind, value),
     };
     stored.map_err(|why| why.cause(column, value))
 }
@@ -365,13 +370,14 @@ fn string(kind: Kind, bytes: &[u8]) -> Result<Stored<'_>, Why> {
 /// `NaN`, `Infinity` and `-Infinity`, which JSON can only spell as text, where the column has them.
 fn not_finite(kind: Kind, bytes: &[u8]) -> Option<Stored<'_>> {
     let text = std::str::from_utf8(bytes).ok().filter(|text| special(text).is_some())?;
-    match kind {
-        Kind::Float4 => text.parse().ok().map(Stored::Single),
-        Kind::Float8 => text.parse().ok().map(Stored::Double),
+    if let Kind::Numeric { limits } = kind {
         // A limit on the digits leaves no room for infinity.
-        Kind::Numeric { limits } if limits.is_none() || text == "NaN" => Some(Stored::Numeric(text)),
-        _ => None,
+        return (limits.is_none() || text == "NaN").then_some(Stored::Numeric(text));
     }
+    if kind == Kind::Float4 {
+        return text.parse().ok().map(Stored::Single);
+    }
+    (kind == Kind::Float8).then(|| text.parse().ok()).flatten().map(Stored::Double)
 }
 
 fn bits(bytes: &[u8], fits: impl Fn(usize) -> bool) -> Result<Stored<'_>, Why> {

@@ -6,4 +6,4 @@ mod bad_tables;
 mod life;
 mod looking;
 mod workers;
-mod world;
+pub(crate) mod world;

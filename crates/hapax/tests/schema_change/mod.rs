@@ -3,6 +3,8 @@
 //!
 //! One list of cases ([`Case`]), run against each database; the page `docs/operations/schema-changes.md` tells the same.
 
+#[cfg(feature = "mysql")]
+mod mysql;
 #[cfg(feature = "postgres")]
 mod postgres;
 mod sqlite;
