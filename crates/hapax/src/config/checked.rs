@@ -81,6 +81,7 @@ pub(crate) struct Workflow {
 
 /// A program that compiled.
 #[derive(Debug, Clone)]
+#[cfg_attr(not(feature = "transform"), allow(dead_code, reason = "an edition without programs makes none"))]
 pub(crate) struct Transform {
     pub(crate) text: String,
     /// How long it may take for one event.
