@@ -157,7 +157,10 @@ mod tests {
     fn a_fingerprint_leaves_the_rows_values_out() {
         let print = |message: &str| fingerprint(&server("22P02", message), "22P02");
         assert_eq!(print("invalid input for type mood: \"x 1\""), print("invalid input for type mood: \"y 23\""));
-        assert_eq!(print("invalid input for type mood: \"x\""), print("invalid input for type mood: \"[\"a\", \"b\"]\""));
+        assert_eq!(
+            print("invalid input for type mood: \"x\""),
+            print("invalid input for type mood: \"[\"a\", \"b\"]\"")
+        );
         let named = SqlFault { constraint: Some("t_pkey".into()), ..server("23505", "duplicate key 7") };
         assert_eq!(fingerprint(&named, "23505"), "23505: constraint \"t_pkey\"");
     }

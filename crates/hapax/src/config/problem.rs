@@ -185,12 +185,14 @@ pub(crate) mod code {
     pub(crate) const OPEN_TO_ALL: &str = "HX1350";
     /// `alerts` in a build without outgoing HTTP.
     pub(crate) const NO_HTTP: &str = "HX1351";
+    /// A path that is no pattern for files.
+    pub(crate) const BAD_PATTERN: &str = "HX1470";
     /// A warning: a field that changes nothing.
     pub(crate) const NO_EFFECT: &str = "HX1050";
 
     /// Every code above, for the tests that compare them with their pages.
     #[cfg(test)]
-    pub(crate) const ALL: [&str; 27] = [
+    pub(crate) const ALL: [&str; 28] = [
         UNREADABLE,
         TOO_LARGE,
         SYNTAX,
@@ -217,6 +219,7 @@ pub(crate) mod code {
         NOT_IN_EDITION,
         OPEN_TO_ALL,
         NO_HTTP,
+        BAD_PATTERN,
         NO_EFFECT,
     ];
 }
