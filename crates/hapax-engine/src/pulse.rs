@@ -75,7 +75,8 @@ struct Shared {
     incarnation: Option<Incarnation>,
     limit: Option<Duration>,
     set_aside: Vec<(Bookmark, Verdict)>,
-    suspected: Option<Bookmark>,
+    /// What the state store holds against an input, and in how many lives of the process it was suspected.
+    suspected: Option<(Bookmark, u32)>,
 }
 
 impl Pulse {
@@ -144,9 +145,21 @@ impl Pulse {
         shared.set_aside.push((at, verdict));
     }
 
-    /// A suspicion against the input there is kept in the state store.
-    pub fn suspect(&self, at: Bookmark) {
-        self.shared().suspected = Some(at);
+    /// All inputs that are set aside and not committed yet.
+    #[must_use]
+    pub fn all_set_aside(&self) -> Vec<(Bookmark, Verdict)> {
+        self.shared().set_aside.clone()
+    }
+
+    /// The state store holds something against the input there, since so many lives of the process.
+    pub fn suspect(&self, at: Bookmark, lives: u32) {
+        self.shared().suspected = Some((at, lives));
+    }
+
+    /// In how many lives the input there was suspected before.
+    #[must_use]
+    pub fn lives(&self, at: &Bookmark) -> u32 {
+        self.shared().suspected.as_ref().filter(|(known, _)| known == at).map_or(0, |(_, lives)| *lives)
     }
 
     /// Everything before `upto` has committed: what was held against inputs there is forgotten. Returns whether the
@@ -156,7 +169,7 @@ impl Pulse {
         let order = |at: &Bookmark| (at.incarnation.number, at.position);
         let done = |at: &Bookmark| order(at) < order(upto);
         shared.set_aside.retain(|(at, _)| !done(at));
-        shared.suspected.take_if(|at| done(at)).is_some()
+        shared.suspected.take_if(|(at, _)| done(at)).is_some()
     }
 }
 
@@ -186,7 +199,8 @@ mod tests {
     fn what_is_set_aside_is_forgotten_when_it_has_committed() {
         let pulse = Pulse::default();
         pulse.set_aside(Bookmark::at("file", 9), Verdict::TooLong);
-        pulse.suspect(Bookmark::at("file", 9));
+        pulse.suspect(Bookmark::at("file", 9), 2);
+        assert_eq!((pulse.lives(&Bookmark::at("file", 9)), pulse.lives(&Bookmark::at("file", 8))), (2, 0));
         let aside = |text: &str| pulse.begin([Position::at(9)].into_iter(), &Incarnation::new(1, text)).1;
         assert_eq!(aside("file"), [(Position::at(9), Verdict::TooLong)]);
         assert_eq!(aside("other"), []);

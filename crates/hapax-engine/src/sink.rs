@@ -207,7 +207,7 @@ pub enum SinkError {
     /// Another session holds the lock that the claim or the commit needs.
     #[error(
         "{target} is locked by {holder}: end its transaction, or, if it is only slow, raise busyTimeout (SQLite) or \
-         lockTimeout (PostgreSQL)"
+         lockTimeout (PostgreSQL, MySQL)"
     )]
     Locked {
         /// Which target.

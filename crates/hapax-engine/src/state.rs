@@ -8,6 +8,7 @@ use hapax_model::letter::Letter;
 use hapax_model::position::{Bookmark, DeliveryId};
 use hapax_model::progress::{Progress, Witness};
 
+use crate::pulse::Verdict;
 use crate::sink::{Claim, EpochRecord, SinkError};
 
 /// Who holds a delivery's lease.
@@ -65,8 +66,32 @@ pub trait StateStore: Send + Sync + 'static {
     /// Notes how the delivery stands.
     fn note(&mut self, id: &DeliveryId, note: &DeliveryNote) -> impl Future<Output = Result<(), StateError>> + Send;
 
+    /// Writes down that an input may be one that a program never gets done with; replaces what was written before.
+    fn suspect(
+        &mut self,
+        id: &DeliveryId,
+        suspicion: &Suspicion,
+    ) -> impl Future<Output = Result<(), StateError>> + Send;
+
+    /// What was written down last, if it was not cleared.
+    fn suspicion(&mut self, id: &DeliveryId) -> impl Future<Output = Result<Option<Suspicion>, StateError>> + Send;
+
+    /// The input is delivered, or a dead letter: nothing is held against it any more.
+    fn clear_suspicion(&mut self, id: &DeliveryId) -> impl Future<Output = Result<(), StateError>> + Send;
+
     /// Whether a person has paused this workflow, and its time is not over; asked with each heartbeat.
     fn paused(&mut self, workflow: &str) -> impl Future<Output = Result<bool, StateError>> + Send;
+}
+
+/// An input that a program was still busy with when somebody looked.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Suspicion {
+    /// Where it is.
+    pub at: Bookmark,
+    /// In how many lives of the process it was suspected, this one included.
+    pub lives: u32,
+    /// What the watchdog made of it; none while it may still get done.
+    pub verdict: Option<Verdict>,
 }
 
 /// Whether a lease held by another is respected.

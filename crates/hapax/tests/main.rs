@@ -8,10 +8,14 @@ mod bad_tables;
 mod check;
 mod demo;
 mod dlq;
+mod files;
 mod follow;
 mod gone_back;
 mod guarantees;
 mod looking;
+mod many_files;
+#[cfg(feature = "mysql")]
+mod mysql;
 mod pages;
 mod pause;
 #[cfg(feature = "postgres")]
@@ -20,10 +24,13 @@ mod reconcile;
 mod reload;
 mod reset;
 mod run;
+mod schema_change;
 mod setup;
 mod show;
 mod status;
 mod trace;
+#[cfg(feature = "transform")]
+mod transform;
 mod two_workers;
 mod web;
 mod world;

@@ -7,7 +7,7 @@ use hapax_engine::batch::Batch;
 use hapax_engine::sink::{
     Claim, Committed, EpochRecord, SinkError, Target, TargetIdentity, TransactionalSink, Written,
 };
-use hapax_engine::state::{DeliveryNote, Lease, StateError, StateStore, TakeOver};
+use hapax_engine::state::{DeliveryNote, Lease, StateError, StateStore, Suspicion, TakeOver};
 use hapax_model::epoch::{Epoch, Generation};
 use hapax_model::field::FieldPath;
 use hapax_model::ledger::Totals;
@@ -135,5 +135,17 @@ impl StateStore for NoState {
 
     async fn paused(&mut self, _: &str) -> Result<bool, StateError> {
         Ok(false)
+    }
+
+    async fn suspect(&mut self, _: &DeliveryId, _: &Suspicion) -> Result<(), StateError> {
+        Ok(())
+    }
+
+    async fn suspicion(&mut self, _: &DeliveryId) -> Result<Option<Suspicion>, StateError> {
+        Ok(None)
+    }
+
+    async fn clear_suspicion(&mut self, _: &DeliveryId) -> Result<(), StateError> {
+        Ok(())
     }
 }

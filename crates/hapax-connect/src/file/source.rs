@@ -144,7 +144,12 @@ impl FileSource {
     }
 
     fn resolve(&self, at: StartAt) -> Result<Bookmark, SourceError> {
-        let opened = self.open().map_err(|error| self.unavailable(error))?;
+        let opened = match self.open() {
+            Err(error) if error.kind() == io::ErrorKind::NotFound && self.is_one_of_many() => {
+                return Err(self.gap("the file is gone, and nothing of it was read"));
+            }
+            opened => opened.map_err(|error| self.unavailable(error))?,
+        };
         let packed = opened.packing().map_err(|error| self.unavailable(error))? != Packing::None;
         let offset = match at {
             StartAt::Earliest => 0,

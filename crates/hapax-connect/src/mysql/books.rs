@@ -16,6 +16,9 @@ use super::error::{During, connect_error};
 use super::tables::{self, Made};
 use super::{admin, ask, letters};
 
+/// What only a state store has was asked of a MySQL database.
+pub const NO_STATE_STORE: &str = "HX4452";
+
 /// The books of one MySQL or MariaDB database.
 #[derive(Debug)]
 pub struct MysqlBooks {
@@ -49,6 +52,13 @@ impl MysqlBooks {
     /// If this user may not.
     pub async fn drop_tables(&mut self) -> Result<(), SinkError> {
         tables::drop_all(&mut *self.session().await?).await
+    }
+
+    /// Why it cannot be asked for leases, witnesses, notes or pauses.
+    #[must_use]
+    pub fn no_state_store(&self) -> SinkError {
+        let message = "a MySQL database is never a state store; name a SQLite file or a PostgreSQL database as `state`";
+        SinkError::Unfit { code: NO_STATE_STORE, target: self.pool.url().target(), message: message.to_owned() }
     }
 
     async fn session(&self) -> Result<Taken, SinkError> {

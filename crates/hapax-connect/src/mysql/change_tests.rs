@@ -74,6 +74,7 @@ async fn a_recreated_or_renamed_table_is_noticed() {
     let batch = rig.batch(&[r#"{"id":2,"a":"x"}"#]);
     let error = rig.try_deliver(batch).await.unwrap_err();
     assert!(matches!(error, SinkError::SchemaEvolution { .. }), "{error}");
+    assert!(error.to_string().contains(&format!("renamed to {}.old;", rig.place.name())), "{error}");
     rig.run("RENAME TABLE old TO t").await;
     rig.claim().await;
     rig.sink.abort_transaction().await.unwrap();
@@ -185,4 +186,30 @@ async fn a_key_column_takes_the_keys_hash() {
             assert_eq!(rig.texts("SELECT k FROM t WHERE id = 1").await, [key]);
         }
     }
+}
+
+/// Goal: a table that ALTER made anew, or a tool exchanged for a copy, is still ours if what we delivered is in it, also
+/// after a restart; an empty one under its name is not. Method: widen a column by a copy, exchange, then truncate a copy.
+#[tokio::test]
+async fn a_rebuilt_table_goes_on_if_it_holds_what_was_delivered() {
+    let mut rig = Rig::new("CREATE TABLE t (id int PRIMARY KEY, b int)", keyed(ConflictMode::Update)).await;
+    rig.deliver(&[r#"{"id":1,"b":1}"#, r#"{"id":7,"b":1}"#]).await;
+    let before = rig.sink.inspect().await.unwrap();
+    rig.run("ALTER TABLE t MODIFY b bigint NOT NULL, ALGORITHM = COPY").await;
+    let done = rig.deliver(&[r#"{"id":2,"b":9223372036854775807}"#, r#"{"id":3,"b":null}"#]).await;
+    assert_eq!(done.dead_inputs, [1]);
+    let after = rig.sink.inspect().await.unwrap();
+    assert_ne!(after, before);
+    assert_eq!(done.progress.contract.fact(TARGET), after.0);
+    let stored = rig.sink.look().await.unwrap().unwrap();
+    assert_eq!((&stored.contract, stored.epoch), (&done.progress.contract, done.progress.epoch));
+    rig.run("CREATE TABLE u LIKE t; INSERT INTO u SELECT * FROM t; RENAME TABLE t TO old, u TO t").await;
+    rig.deliver(&[r#"{"id":4,"b":4}"#]).await;
+    assert_eq!(rig.texts("SELECT id FROM t ORDER BY id").await, ["1", "2", "4", "7"]);
+    tokio::time::sleep(Duration::from_millis(1_100)).await;
+    rig.run("CREATE TABLE u LIKE t; DROP TABLE t; RENAME TABLE u TO t").await;
+    let batch = rig.batch(&[r#"{"id":5,"b":5}"#]);
+    let error = rig.try_deliver(batch).await.unwrap_err();
+    assert!(matches!(error, SinkError::ContractChanged { .. }), "{error}");
+    assert_eq!(rig.texts("SELECT count(*) FROM t").await, ["0"]);
 }

@@ -222,6 +222,14 @@ impl Kind {
         self.is_compared() && !matches!(self, Self::Enum | Self::Uuid)
     }
 
+    /// Whether it keeps so many bytes as they are, neither cut nor filled up.
+    fn holds_bytes(self, bytes: u64) -> bool {
+        if let Self::Binary { length } = self {
+            return length == bytes;
+        }
+        if let Self::Bytes { most } = self { most >= bytes } else { false }
+    }
+
     /// Whether it is text, which a collation compares.
     #[must_use]
     pub const fn is_text(self) -> bool {
@@ -291,10 +299,10 @@ impl MysqlColumn {
     /// to which different decimals are equal.
     #[must_use]
     pub fn compared_to(&self) -> String {
-        match self.kind {
-            Kind::Decimal { precision, scale, .. } => format!("CAST(? AS DECIMAL({precision},{scale}))"),
-            _ => "?".to_owned(),
+        if let Kind::Decimal { precision, scale, .. } = self.kind {
+            return format!("CAST(? AS DECIMAL({precision},{scale}))");
         }
+        "?".to_owned()
     }
 
     /// Whether its collation takes different texts for one, or ignores spaces at the end; none if it is no text.
@@ -337,20 +345,14 @@ impl LiveColumn for MysqlColumn {
     }
 
     fn holds_hash(&self) -> bool {
-        match self.kind {
-            Kind::Text { most: Longest::Characters(most) } | Kind::Char { most } => most >= HASH_CHARACTERS,
-            Kind::Binary { length } => length == HASH_BYTES,
-            Kind::Bytes { most } => most >= HASH_BYTES,
-            _ => false,
+        if let Kind::Text { most: Longest::Characters(most) } | Kind::Char { most } = self.kind {
+            return most >= HASH_CHARACTERS;
         }
+        self.kind.holds_bytes(HASH_BYTES)
     }
 
     fn holds_version(&self) -> bool {
-        match self.kind {
-            Kind::Binary { length } => length == VERSION_BYTES,
-            Kind::Bytes { most } => most >= VERSION_BYTES,
-            _ => false,
-        }
+        self.kind.holds_bytes(VERSION_BYTES)
     }
 
     fn key_flaw(&self) -> Option<String> {
@@ -414,10 +416,8 @@ impl LiveColumn for MysqlColumn {
 
     #[inline]
     fn key<'a>(&self, key: KeyHash) -> Stored<'a> {
-        match self.kind {
-            Kind::Binary { .. } | Kind::Bytes { .. } => Stored::KeyBytes(key),
-            _ => Stored::KeyText(key.text()),
-        }
+        let bytes = matches!(self.kind, Kind::Binary { .. } | Kind::Bytes { .. });
+        if bytes { Stored::KeyBytes(key) } else { Stored::KeyText(key.text()) }
     }
 
     #[inline]

@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use hapax_engine::batch::Batch;
 use hapax_engine::sink::{Committed, EpochRecord, SinkError, causes_of};
+use hapax_model::contract::TARGET;
 use hapax_model::fault::{Bug, planted, point};
 use hapax_model::ledger::Totals;
 use hapax_model::letter::Letter;
@@ -21,7 +22,8 @@ use hapax_sql::mysql::{Session, checked_commit};
 use super::chunk::Place;
 use super::config::MysqlSinkConfig;
 use super::error::{During, after_commit, sink_error};
-use super::inspect::{Inspected, inspect_again};
+use super::inspect::{Inspected, Renumbered, inspect_again};
+use super::proof::{Proof, last_written};
 use super::schema::version_of;
 use super::slow::write_slowly;
 use super::write::write_fast;
@@ -39,6 +41,8 @@ pub(super) struct Job {
     pub(super) was: Progress,
     pub(super) record: EpochRecord,
     pub(super) batch: Arc<Batch>,
+    /// A row of an epoch before.
+    pub(super) proof: Proof,
 }
 
 /// What a commit did.
@@ -46,6 +50,8 @@ pub(super) struct Done {
     pub(super) committed: Committed,
     /// The table as it was read last: it may have changed.
     pub(super) inspected: Arc<Inspected>,
+    /// A row of this epoch, if it has one that stays.
+    pub(super) proof: Option<Proof>,
 }
 
 /// Commits the epoch, in as many tries as it takes; only the last one leaves anything behind.
@@ -54,14 +60,14 @@ pub(super) async fn commit(session: &mut Session, job: &Job) -> Result<Done, Sin
     let mut tries = Tries::new(Pass::Fast);
     loop {
         let trouble = match attempt(session, job, &inspected, &tries.pass).await {
-            Ok(committed) => return Ok(Done { committed, inspected }),
+            Ok((committed, proof)) => return Ok(Done { committed, inspected, proof }),
             Err(trouble) => trouble,
         };
         match tries.after(trouble, &job.target)? {
             Before::Nothing => {}
             Before::Pause => pause().await,
             Before::ReadSchema => {
-                inspected = Arc::new(inspect_again(session, &job.config, &job.id, &inspected).await?);
+                inspected = Arc::new(inspect_again(session, &job.config, &job.id, &inspected, &job.proof).await?);
             }
         }
     }
@@ -72,7 +78,12 @@ pub(super) async fn pause() {
     tokio::time::sleep(Duration::from_millis(fastrand::u64(1..50))).await;
 }
 
-async fn attempt(session: &mut Session, job: &Job, inspected: &Inspected, pass: &Pass) -> Result<Committed, Trouble> {
+async fn attempt(
+    session: &mut Session,
+    job: &Job,
+    inspected: &Inspected,
+    pass: &Pass,
+) -> Result<(Committed, Option<Proof>), Trouble> {
     let during = During::Epoch(job.record.epoch);
     let incarnation = job.record.from.incarnation.number;
     let rows = Rows::new(&inspected.mapping, &job.batch, Incarnations::One(incarnation));
@@ -95,7 +106,8 @@ async fn attempt(session: &mut Session, job: &Job, inspected: &Inspected, pass: 
     if planted(Bug::ProgressOutsideTransaction) {
         progress_afterwards(session, job, committed.progress.totals).await?;
     }
-    Ok(committed)
+    let proof = last_written(&rows, &committed.dead_inputs);
+    Ok((committed, proof))
 }
 
 pub(super) async fn begin(session: &mut Session, target: &str, during: During) -> Result<(), Trouble> {
@@ -162,6 +174,7 @@ async fn fill(
     let after = swap_first(session, job).await?;
     point("sql.cas_done");
     check_schema(session, &job.target, place.during, inspected).await?;
+    let after = with_contract(session, job, inspected, after).await?;
     let outcome = write(session, place, order, pass).await?;
     let dead_inputs = epoch::dead_inputs(&job.batch, &outcome);
     epoch::judge(&job.record, &job.batch, &outcome, &dead_inputs)?;
@@ -187,6 +200,22 @@ async fn swap_first(session: &mut Session, job: &Job) -> Result<Progress, SinkEr
         return Ok(Progress { epoch, bookmark, ..job.was.clone() });
     }
     progress::swap(session, &job.id, &epoch::expected(&job.was, &job.record), &job.record).await
+}
+
+/// The contract names the table by its new number, if it got one.
+async fn with_contract(
+    session: &mut Session,
+    job: &Job,
+    inspected: &Inspected,
+    after: Progress,
+) -> Result<Progress, SinkError> {
+    let identity = &inspected.identity.0;
+    if inspected.renumbered == Renumbered::No || after.contract.fact(TARGET) == identity {
+        return Ok(after);
+    }
+    let contract = after.contract.clone().with(TARGET, identity.clone());
+    progress::set_contract(session, &job.id, job.record.epoch, &contract).await?;
+    Ok(Progress { contract, ..after })
 }
 
 /// Only with the bug planted: progress in a transaction of its own, after the data.

@@ -265,15 +265,17 @@ fn some_members<'a>(column: &MysqlColumn, value: Cow<'a, [u8]>) -> Result<Stored
 
 fn binary(kind: Kind, bytes: &[u8]) -> Result<Stored<'_>, Why> {
     let length = bytes.len() as u64;
-    match kind {
-        Kind::Binary { length: exactly } if length < exactly => {
-            Err(Why::Because("would fill up a value of fewer bytes"))
-        }
-        Kind::Binary { length: most } | Kind::Bytes { most } if length > most => {
-            Err(Why::Because("cannot hold so many bytes"))
-        }
-        _ => Ok(Stored::Bytes(bytes)),
+    if let Kind::Binary { length: exactly } = kind
+        && length < exactly
+    {
+        return Err(Why::Because("would fill up a value of fewer bytes"));
     }
+    if let Kind::Binary { length: most } | Kind::Bytes { most } = kind
+        && length > most
+    {
+        return Err(Why::Because("cannot hold so many bytes"));
+    }
+    Ok(Stored::Bytes(bytes))
 }
 
 /// Text no longer than declared. Spaces at the end of a `char(n)` mean nothing, so they are left out.

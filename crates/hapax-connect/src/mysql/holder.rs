@@ -1,14 +1,14 @@
 //! Who holds a progress row, and the end of one of ours that was stopped: how a claim gets past it.
 //!
 //! Reads `hapax_progress` twice: as it would be if every open transaction committed, and as it is. If they differ, the
-//! session that wrote the first is the one that holds the row, and it put its connection id there. So nothing is asked
-//! for that needs a right, and only a session that writes our tables is ever ended. Writes nothing.
+//! session that wrote the first holds the row, and it put its connection id there: that needs no right. If they do not,
+//! somebody locked the row without writing it, whom the server names to those with the right PROCESS. Writes nothing.
 
 use std::fmt;
 
 use hapax_engine::sink::SinkError;
 use hapax_model::position::DeliveryId;
-use hapax_sql::mysql::{Pool, Session};
+use hapax_sql::mysql::{Blocker, Pool, Session, end_blockers};
 
 use super::ask::{self, values};
 use super::error::{During, connect_error};
@@ -20,8 +20,10 @@ pub(super) enum Holder {
     Ended { connection: u64, name: String },
     /// It was ours, and could not be ended.
     Stays { connection: u64, name: String, why: String },
-    /// Nobody wrote the row: it is locked by somebody who is not one of ours.
-    Stranger,
+    /// Nobody wrote the row; what the server says of those who locked it, and what became of them.
+    Blockers(Vec<Blocker>),
+    /// Nobody holds it any more.
+    Nobody,
 }
 
 impl fmt::Display for Holder {
@@ -33,19 +35,20 @@ impl fmt::Display for Holder {
                 "connection {connection} ({name}), which could not be ended: {why}; run both workers as one user, or \
                  KILL {connection}"
             ),
-            Self::Stranger => formatter.write_str(
-                "a session that is not Hapax's and has locked the row of hapax_progress; find it with SHOW ENGINE INNODB \
-                 STATUS or SELECT * FROM information_schema.INNODB_TRX, and end its transaction",
-            ),
+            Self::Blockers(blockers) => {
+                let all: Vec<String> = blockers.iter().map(ToString::to_string).collect();
+                formatter.write_str(&all.join("; "))
+            }
+            Self::Nobody => formatter.write_str("a session that has let go of the progress row meanwhile"),
         }
     }
 }
 
-/// Ends the session that holds the progress row of `id`, if it is one of ours. The claim goes on waiting meanwhile: if
+/// Ends the session that holds the progress row of `id`, for which the session `waiting` waits, if it is one of ours. The claim goes on waiting meanwhile: if
 /// this fails, it runs into its own limit, and says so.
-pub(super) async fn end_holder(pool: &Pool, id: &DeliveryId) -> Option<Holder> {
+pub(super) async fn end_holder(pool: &Pool, id: &DeliveryId, waiting: u64) -> Option<Holder> {
     let ended = match pool.extra().await {
-        Ok(mut watcher) => end_seen_by(&mut watcher, id).await,
+        Ok(mut watcher) => end_seen_by(&mut watcher, id, waiting).await,
         Err(error) => Err(connect_error(&pool.url().target(), &error)),
     };
     match ended {
@@ -60,11 +63,14 @@ pub(super) async fn end_holder(pool: &Pool, id: &DeliveryId) -> Option<Holder> {
     }
 }
 
-async fn end_seen_by(watcher: &mut Session, id: &DeliveryId) -> Result<Holder, SinkError> {
+async fn end_seen_by(watcher: &mut Session, id: &DeliveryId, waiting: u64) -> Result<Holder, SinkError> {
     // In this order: a transaction that commits between the two looks is no holder any more, and must not be taken for one.
     let dirty = written(watcher, "READ UNCOMMITTED", id).await?;
     let clean = written(watcher, "READ COMMITTED", id).await?;
-    let Some(holder) = dirty.filter(|dirty| clean.as_ref() != Some(dirty)) else { return Ok(Holder::Stranger) };
+    let Some(holder) = dirty.filter(|dirty| clean.as_ref() != Some(dirty)) else {
+        let blockers = end_blockers(watcher, waiting).await.map_err(|fault| ask::own(watcher, During::Claim, &fault))?;
+        return Ok(if blockers.is_empty() { Holder::Nobody } else { Holder::Blockers(blockers) });
+    };
     let (connection, name) = (holder.connection, holder.session);
     match watcher.text(&format!("KILL CONNECTION {connection}")).await {
         Ok(_) => Ok(Holder::Ended { connection, name }),

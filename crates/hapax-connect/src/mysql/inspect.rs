@@ -7,7 +7,7 @@ use hapax_engine::sink::{SinkError, TargetIdentity};
 use hapax_model::contract::{Difference, TARGET};
 use hapax_model::mode::{ConflictMode, ProgressPlace};
 use hapax_model::position::DeliveryId;
-use hapax_sql::mysql::{FaultClass, Flavour, Session, SqlFault, TableName};
+use hapax_sql::mysql::{FaultClass, Flavour, Session, SqlFault, TableName, Value};
 
 use super::column::MysqlColumn;
 use super::config::{Deletes, MysqlSinkConfig};
@@ -15,7 +15,7 @@ use super::ddl::suggested_for;
 use super::error::{During, connect_error, sink_error};
 use super::schema::{self, Found, MysqlTable, Partitioned};
 use super::statement::{Named, NewRow};
-use super::tables;
+use super::{proof, tables};
 use crate::table::LiveColumn as _;
 use crate::table::mapping::{Feed, Mapping, NO_DELETES, NO_PLAIN_TABLE, NO_TABLE, Unfit, listed};
 
@@ -36,6 +36,16 @@ pub(super) struct Inspected {
     /// The statements that answer with the version.
     pub(super) version_question: String,
     pub(super) identity: TargetIdentity,
+    pub(super) renumbered: Renumbered,
+}
+
+/// Whether the server gave the table a new number while we delivered into it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Renumbered {
+    /// It did, and what we delivered is there: the contract is to name the new one.
+    Yes,
+    /// It did not.
+    No,
 }
 
 /// What `check` may know of a live table.
@@ -90,10 +100,12 @@ pub(super) async fn inspect_foreign(session: &mut Session, config: &MysqlSinkCon
         version: table.version,
         version_question: schema::version_question(&table.name),
         identity,
+        renumbered: Renumbered::No,
     })
 }
 
-/// Reads the table again, because it changed.
+/// Reads the table again, because it changed. A table with another number is the same one if `proof`, a row that we
+/// wrote, is in it.
 ///
 /// # Errors
 /// [`SinkError::ContractChanged`] if it is another table now, [`SinkError::SchemaEvolution`] if it no longer fits.
@@ -102,13 +114,46 @@ pub(super) async fn inspect_again(
     config: &MysqlSinkConfig,
     id: &DeliveryId,
     was: &Inspected,
+    proof: &[Value],
 ) -> Result<Inspected, SinkError> {
-    let now = inspect_foreign_again(session, config).await?;
-    if now.identity != was.identity {
+    session.forget_statements();
+    let now = match inspect_foreign(session, config).await {
+        Ok(now) => now,
+        Err(SinkError::Unfit { code: NO_TABLE, target, message }) => {
+            let name = renamed(session, &was.identity).await;
+            let message =
+                name.map_or(message, |name| format!("it was renamed to {name}; name it so, or rename it back"));
+            return Err(SinkError::SchemaEvolution { target, message });
+        }
+        Err(error) => return Err(evolved(error)),
+    };
+    if now.identity == was.identity {
+        return Ok(Inspected { renumbered: was.renumbered, ..now });
+    }
+    if !proof::is_there(session, &now, proof).await.map_err(|fault| look(config, &fault))? {
         let difference = Difference { name: TARGET.to_owned(), was: was.identity.0.clone(), is: now.identity.0 };
         return Err(SinkError::ContractChanged { id: id.clone(), differences: vec![difference] });
     }
-    Ok(now)
+    let (target, was, is) = (config.target_name(), &was.identity.0, &now.identity.0);
+    tracing::warn!(target, was, is, "the table was rebuilt or exchanged, and what was delivered is in it: it goes on");
+    Ok(Inspected { renumbered: Renumbered::Yes, ..now })
+}
+
+/// What the table of this identity is called now; none if it is gone, or that cannot be asked.
+async fn renamed(session: &mut Session, was: &TargetIdentity) -> Option<String> {
+    let number: u64 = was.0.rsplit_once('/')?.1.parse().ok()?;
+    let sql = format!("SELECT NAME FROM information_schema.{} WHERE TABLE_ID = ?", numbers(session.server().flavour));
+    let rows = session.rows(&sql, vec![number.into()]).await.ok()?;
+    let name = schema::text(rows.first()?, 0)?;
+    name.contains('/').then(|| name.replace('/', "."))
+}
+
+/// Where InnoDB tells the numbers of its tables.
+const fn numbers(flavour: Flavour) -> &'static str {
+    match flavour {
+        Flavour::MariaDb => "INNODB_SYS_TABLES",
+        Flavour::Mysql => "INNODB_TABLES",
+    }
 }
 
 /// Reads a table of nobody's contract again.
@@ -122,10 +167,10 @@ pub(super) async fn inspect_foreign_again(
 
 /// A table that was fit and is not any more has evolved.
 fn evolved(error: SinkError) -> SinkError {
-    match error {
-        SinkError::Unfit { target, message, .. } => SinkError::SchemaEvolution { target, message },
-        other => other,
+    if let SinkError::Unfit { target, message, .. } = error {
+        return SinkError::SchemaEvolution { target, message };
     }
+    error
 }
 
 fn look(config: &MysqlSinkConfig, fault: &SqlFault) -> SinkError {
@@ -322,10 +367,7 @@ async fn table_number(session: &mut Session, table: &MysqlTable) -> Result<Optio
     if table.partitioned == Partitioned::Yes {
         return Ok(None);
     }
-    let view = match session.server().flavour {
-        Flavour::MariaDb => "INNODB_SYS_TABLES",
-        Flavour::Mysql => "INNODB_TABLES",
-    };
+    let view = numbers(session.server().flavour);
     let sql = format!("SELECT TABLE_ID FROM information_schema.{view} WHERE NAME = ?");
     match session.rows(&sql, vec![format!("{database}/{name}").into()]).await {
         Ok(rows) => Ok(rows.first().and_then(|row| schema::text(row, 0)).and_then(|number| number.parse().ok())),

@@ -11,6 +11,7 @@ mod commit;
 pub mod config;
 pub mod convert;
 pub mod ddl;
+pub mod describe;
 pub mod error;
 mod holder;
 pub mod idempotent;
@@ -19,6 +20,7 @@ pub mod layout;
 pub mod letters;
 mod moment;
 pub mod progress;
+mod proof;
 pub mod read;
 mod replay;
 #[cfg(test)]

@@ -131,13 +131,14 @@ pub async fn claim_past_blockers(
     let limit = claim_timeout.saturating_mul(3);
     let mut look_at = tokio::time::Instant::now() + claim_timeout;
     let mut blocker: Option<Holder> = None;
+    let waiting = session.connection_id();
     loop {
         let mut claiming = pin!(claim(session, id, wanted));
         let done = loop {
             match tokio::time::timeout_at(look_at, &mut claiming).await {
                 Ok(done) => break done,
                 Err(_) => {
-                    blocker = holder::end_holder(pool, id).await;
+                    blocker = holder::end_holder(pool, id, waiting).await;
                     look_at += claim_timeout;
                 }
             }
@@ -327,6 +328,25 @@ pub async fn correct_totals(
     );
     let [read, delivered, filtered, dead, rows] = totals_of(totals);
     let given = values![read, delivered, filtered, dead, rows, &id.workflow, &id.sink, &id.lane];
+    match ask::execute(session, During::Epoch(epoch), sql, given).await? {
+        1 => Ok(()),
+        _ => Err(damaged(session, &format!("the progress of {id} vanished inside its own transaction"))),
+    }
+}
+
+/// Writes another contract: the server gave the table a new number, and it is known to be the same. Inside the
+/// transaction of the epoch that goes into it.
+///
+/// # Errors
+/// What the database said.
+pub async fn set_contract(
+    session: &mut Session,
+    id: &DeliveryId,
+    epoch: Epoch,
+    contract: &Contract,
+) -> Result<(), SinkError> {
+    let sql = concat!("UPDATE hapax_progress SET contract = ? WHERE ", this_delivery!());
+    let given = values![contract.to_text(), &id.workflow, &id.sink, &id.lane];
     match ask::execute(session, During::Epoch(epoch), sql, given).await? {
         1 => Ok(()),
         _ => Err(damaged(session, &format!("the progress of {id} vanished inside its own transaction"))),

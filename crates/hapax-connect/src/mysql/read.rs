@@ -17,8 +17,8 @@ use hapax_sql::mysql::{FaultClass, Flavour, Row, Session, SqlFault, Value, quote
 use super::config::MysqlSinkConfig;
 use super::error::{During, connect_error, sink_error};
 use super::inspect::{self, Inspected};
-use super::now_ms;
 use super::schema::text;
+use super::{now_ms, statement};
 use crate::table::mapping::NO_TABLE;
 use crate::table::read;
 
@@ -68,16 +68,8 @@ impl MysqlRows {
         SinkError::Unfit { code: NO_TABLE, target: self.name.clone(), message: error.to_string() }
     }
 
-    /// `k = ? AND …`: the key's columns, compared with what a write would put there.
     fn by_key(&self) -> Result<String, SinkError> {
-        let mapping = &self.inspected.mapping;
-        let mut tests = Vec::with_capacity(mapping.key.len());
-        for at in &mapping.key {
-            let live = &mapping.columns[*at].live;
-            let name = quote_identifier(&live.name).map_err(|error| self.unquotable(&error))?;
-            tests.push(format!("{name} = {}", live.compared_to()));
-        }
-        Ok(tests.join(" AND "))
+        statement::by_key(&self.inspected.mapping).map_err(|error| self.unquotable(&error))
     }
 
     /// Whether a row is a tombstone.
@@ -224,7 +216,11 @@ impl RowReader for MysqlRows {
         for (sql, old) in [(format!("{WHO}{waits}"), false), (format!("{WHO}{OLDEST}"), true)] {
             match self.session.rows(&sql, Vec::new()).await {
                 Ok(rows) => holds.extend(rows.iter().map(|row| hold(row, if old { Why::Old } else { Why::Waits }))),
-                Err(fault) if fault.class == FaultClass::Denied => return Ok(vec![unseen()]),
+                // What cannot be seen is no reason to call for a person: `stuck` serves as a probe.
+                Err(fault) if fault.class == FaultClass::Denied => {
+                    tracing::debug!(error = %fault, "who waits for whom is told to users with the right PROCESS only");
+                    return Ok(Vec::new());
+                }
                 Err(fault) => return Err(self.failed(&fault)),
             }
         }
@@ -258,15 +254,6 @@ fn hold(row: &Row, why: Why) -> Hold {
         id => (format!("connection {id} of \"{user}\" ({command})"), format!("end its transaction, or KILL {id}")),
     };
     Hold { who, what, since_ms: number(3).map(|seconds| now_ms().saturating_sub(seconds * 1_000)), cure }
-}
-
-fn unseen() -> Hold {
-    Hold {
-        who: "the server".to_owned(),
-        what: "does not tell this user who waits for whom".to_owned(),
-        since_ms: None,
-        cure: "GRANT PROCESS ON *.* to this user".to_owned(),
-    }
 }
 
 /// The connection, its user, what it does, and for how many seconds its transaction has been open. The server tells its

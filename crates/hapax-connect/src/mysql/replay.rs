@@ -75,7 +75,7 @@ async fn replay(session: &mut Session, job: &Job) -> Result<Replayed, SinkError>
             Before::Nothing => {}
             Before::Pause => pause().await,
             Before::ReadSchema => {
-                inspected = Arc::new(inspect_again(session, &job.config, &job.id, &inspected).await?);
+                inspected = Arc::new(inspect_again(session, &job.config, &job.id, &inspected, &[]).await?);
             }
         }
     }

@@ -42,6 +42,13 @@ impl Place {
         &self.name
     }
 
+    /// Somebody else's connection, which nobody takes for one of ours.
+    pub(super) fn stranger(&self) -> hapax_services::MysqlClient {
+        let text = given();
+        let port = text.rsplit_once(':').and_then(|(_, port)| port.trim_end_matches('/').parse().ok());
+        hapax_services::MysqlClient::connect(port.expect("the URL names a port"), &self.name).unwrap()
+    }
+
     /// A session without our tables.
     pub(super) async fn bare(&self) -> Session {
         Session::connect(&self.url(), &Limits::default()).await.unwrap()

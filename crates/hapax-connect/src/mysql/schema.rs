@@ -69,7 +69,8 @@ pub(super) fn version_question(name: &TableName) -> String {
 
 /// A name as a text in a statement, spelled so that nothing in it can end it.
 fn literal(name: &str) -> String {
-    format!("CONVERT(x'{}' USING utf8mb4)", data_encoding::HEXLOWER.encode(name.as_bytes()))
+    // Not by CONVERT: MariaDB would then open every table of every database to answer.
+    format!("_utf8mb4 x'{}'", data_encoding::HEXLOWER.encode(name.as_bytes()))
 }
 
 /// The version in the answer to [`version_question`].
@@ -137,7 +138,7 @@ async fn read_table(
         if extra.split(' ').any(|word| word == "GENERATED" || word == "VIRTUAL" || word == "PERSISTENT") {
             continue;
         }
-        let column = live_column(&row, &extra, &json);
+        let column = live_column(&row, session.server().flavour, &extra, &json);
         if extra.contains("AUTO_INCREMENT") {
             numbered.push(column.name.clone());
         }
@@ -188,7 +189,7 @@ async fn json_columns(session: &mut Session, place: Vec<Value>) -> Result<Vec<St
     Ok(clauses.iter().filter_map(column).collect())
 }
 
-fn live_column(row: &Row, extra: &str, json: &[String]) -> MysqlColumn {
+fn live_column(row: &Row, flavour: Flavour, extra: &str, json: &[String]) -> MysqlColumn {
     let name = text(row, 0).unwrap_or_default();
     let count = |at| text(row, at).and_then(|number| number.parse().ok());
     let declared = Declared {
@@ -201,12 +202,10 @@ fn live_column(row: &Row, extra: &str, json: &[String]) -> MysqlColumn {
         digits: count(7),
         character_set: text(row, 8),
     };
-    let kind = match Kind::of(&declared) {
-        Kind::Text { .. } if json.contains(&name) => Kind::Json,
-        kind => kind,
-    };
-    // MariaDB spells out that the default is NULL.
-    let has_default = text(row, 11).is_some_and(|default| default != "NULL");
+    let is_json = json.contains(&name);
+    let kind = if is_json { Kind::Json } else { Kind::of(&declared) };
+    // MariaDB spells out that the default is NULL, and quotes a text.
+    let has_default = text(row, 11).is_some_and(|default| flavour == Flavour::Mysql || default != "NULL");
     MysqlColumn {
         name,
         kind,

@@ -22,6 +22,7 @@ use super::config::MysqlSinkConfig;
 use super::error::connect_error;
 use super::inspect::{Inspected, inspect};
 use super::progress;
+use super::proof::Proof;
 use crate::metrics::SinkMetrics;
 use crate::table::life::Life;
 use crate::table::mapping::Mapping;
@@ -34,6 +35,8 @@ pub struct MysqlSink {
     target: String,
     id: DeliveryId,
     inspected: Option<Arc<Inspected>>,
+    /// A row that was written last, by its key.
+    proof: Proof,
     life: Life,
     metrics: SinkMetrics,
 }
@@ -49,6 +52,7 @@ impl MysqlSink {
             pool,
             id,
             inspected: None,
+            proof: Proof::new(),
             life: Life::default(),
             metrics: SinkMetrics::default(),
         }
@@ -113,12 +117,16 @@ impl MysqlSink {
             was,
             record: record.clone(),
             batch,
+            proof: self.proof.clone(),
         };
         let mut session = self.session().await?;
         let begun = Instant::now();
         let done = Box::pin(commit(&mut session, &job)).await?;
         self.metrics.committed(events, &done.committed.written, begun.elapsed());
         self.inspected = Some(done.inspected);
+        if let Some(proof) = done.proof {
+            self.proof = proof;
+        }
         Ok(done.committed)
     }
 }

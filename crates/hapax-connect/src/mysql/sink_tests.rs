@@ -227,3 +227,14 @@ async fn a_row_of_defaults_is_a_row() {
     rig.deliver(&[r#"{"id":5}"#, r#"{"id":6}"#]).await;
     assert_eq!(rig.texts("SELECT CONCAT(n, a) FROM t ORDER BY n").await, ["1none", "2none"]);
 }
+
+/// Goal: an event whose number is 0 is the row 0, not the next one that the server counts. Method: the same event twice.
+#[tokio::test]
+async fn zero_is_a_key_like_any_other() {
+    let ddl = "CREATE TABLE t (id bigint AUTO_INCREMENT PRIMARY KEY, b int)";
+    let mut rig = Rig::new(ddl, keyed(ConflictMode::Update)).await;
+    for b in [1, 2] {
+        rig.deliver(&[&format!("{{\"id\":0,\"b\":{b}}}")]).await;
+    }
+    assert_eq!(rig.texts("SELECT CONCAT(id, ' ', b) FROM t").await, ["0 2"]);
+}

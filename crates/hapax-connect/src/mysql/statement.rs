@@ -4,8 +4,6 @@
 //! `REPLACE`: they swallow other violations. Assignments happen from left to right, so the guard of mode `newer` is
 //! assigned last.
 
-use std::fmt::Write as _;
-
 use hapax_model::fault::{Bug, planted};
 use hapax_model::mode::ConflictMode;
 use hapax_sql::QuoteError;
@@ -146,10 +144,7 @@ impl Listed {
         if let Some(mark) = marks {
             let on_duplicate = table.on_duplicate();
             tail = format!("{on_duplicate}{}", sets.join(", "));
-            tail_alone = format!("{on_duplicate}{mark}");
-            for set in sets {
-                let _ = write!(tail_alone, ", {set}");
-            }
+            tail_alone = format!("{on_duplicate}{mark}, {}", sets.join(", "));
         }
         Statement {
             head: format!("INSERT INTO {} ({}) VALUES ", table.quoted, self.columns.join(", ")),
@@ -241,31 +236,37 @@ fn guard(table: &Named, mapping: &Columns) -> Result<Option<String>, QuoteError>
     Ok(Some(format!("{present} IS NULL OR {compared}")))
 }
 
-fn delete(table: &Named, mapping: &Columns) -> Result<Statement, QuoteError> {
-    let mut tests = Vec::with_capacity(mapping.key.len());
-    for at in &mapping.key {
+/// `k = ? AND …`: the key's columns, compared with what a write would put there.
+///
+/// # Errors
+/// If a name cannot be quoted.
+pub fn by_key(mapping: &Columns) -> Result<String, QuoteError> {
+    let test = |at: &usize| {
         let column = &mapping.columns[*at];
-        tests.push((name(column)?, column.live.compared_to()));
-    }
+        Ok(format!("{} = {}", name(column)?, column.live.compared_to()))
+    };
+    let tests: Result<Vec<String>, QuoteError> = mapping.key.iter().map(test).collect();
+    Ok(tests?.join(" AND "))
+}
+
+fn delete(table: &Named, mapping: &Columns) -> Result<Statement, QuoteError> {
     let head = format!("DELETE FROM {} WHERE ", table.quoted);
-    Ok(match tests.as_slice() {
-        [(name, value)] => Statement {
-            head: format!("{head}{name} IN ("),
-            row: value.clone(),
+    if let [only] = mapping.key[..] {
+        let column = &mapping.columns[only];
+        return Ok(Statement {
+            head: format!("{head}{} IN (", name(column)?),
+            row: column.live.compared_to(),
             between: ", ",
             tail: ")".to_owned(),
             tail_alone: ")".to_owned(),
-        },
-        tests => {
-            let tests: Vec<String> = tests.iter().map(|(name, value)| format!("{name} = {value}")).collect();
-            Statement {
-                head,
-                row: format!("({})", tests.join(" AND ")),
-                between: " OR ",
-                tail: String::new(),
-                tail_alone: String::new(),
-            }
-        }
+        });
+    }
+    Ok(Statement {
+        head,
+        row: format!("({})", by_key(mapping)?),
+        between: " OR ",
+        tail: String::new(),
+        tail_alone: String::new(),
     })
 }
 

@@ -9,12 +9,15 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use hapax_engine::sink::SinkError;
-use hapax_sql::mysql::{FaultClass, Flavour, Session, Value};
+use hapax_sql::mysql::{FaultClass, Flavour, Server, Session, Value};
 
 use super::ask::{self, values};
 use super::error::{During, FOREIGN_TABLES, target_name};
 use super::layout::{LAYOUT, MARK, Steps, TABLES, for_server};
 use super::rights;
+
+/// The server is older than the collation that our keys need.
+pub const TOO_OLD: &str = "HX4453";
 
 /// Where `meta` keeps the version of the tables, and the database's own id.
 const VERSION: &str = "version";
@@ -25,6 +28,8 @@ const PATIENCE: u64 = 50;
 /// What a statement of a step is told whose work is done already: a column, an index, or nothing left to drop.
 const DONE: [u16; 3] = [1060, 1061, 1091];
 
+/// Since this version MySQL has a collation that compares byte by byte, spaces at the end included.
+const EXACT_SINCE: (u16, u16, u16) = (8, 0, 17);
 /// A statement names a table that is not there.
 const NO_SUCH_TABLE: u16 = 1146;
 
@@ -70,6 +75,9 @@ pub async fn ensure(session: &mut Session) -> Result<Made, SinkError> {
 
 /// [`ensure`] for any layout: what the tests of the machinery pass in is longer than what is released.
 async fn migrate(session: &mut Session, layout: Steps) -> Result<Made, SinkError> {
+    if let Some(message) = too_old(session.server()) {
+        return Err(SinkError::Unfit { code: TOO_OLD, target: target_name(session), message });
+    }
     lock_setup(session).await?;
     let made = take_steps(session, layout).await;
     unlock_setup(session).await;
@@ -298,6 +306,16 @@ fn behind(found: usize, needed: usize) -> Option<String> {
         )),
         _ => None,
     }
+}
+
+/// Why this server cannot hold our tables, if it cannot.
+fn too_old(server: Server) -> Option<String> {
+    (server.flavour == Flavour::Mysql && server.version < EXACT_SINCE).then(|| {
+        format!(
+            "the server is {server}, and our tables need MySQL 8.0.17 or later: older ones compare \"a\" and \"a \" as one \
+             key; upgrade it, or keep progress elsewhere (progress: state)"
+        )
+    })
 }
 
 /// Pure: what leads from version `found` to the newest one of `layout`; nothing if it is that. The version follows each

@@ -126,9 +126,10 @@ async fn newer_tables_are_refused_with_both_versions() {
 async fn a_missing_table_of_ours_is_refused() {
     let place = Place::new().await;
     let mut session = place.connect().await;
-    run(&mut session, "ALTER TABLE hapax_progress ENGINE = MyISAM").await;
+    run(&mut session, "ALTER TABLE hapax_meta ENGINE = MyISAM").await;
     let text = message(check(&mut session).await);
-    assert!(text.contains("ALTER TABLE hapax_progress ENGINE = InnoDB"), "{text}");
+    assert!(text.contains("ALTER TABLE hapax_meta ENGINE = InnoDB"), "{text}");
+    run(&mut session, "ALTER TABLE hapax_meta ENGINE = InnoDB").await;
     run(&mut session, "DROP TABLE hapax_progress").await;
     let text = message(ensure(&mut session).await);
     assert!(text.contains("hapax_progress is gone"), "{text}");
@@ -242,6 +243,9 @@ async fn a_migration_that_fails_stops_at_its_step() {
 fn what_setup_must_do_is_said() {
     assert!(ddl(Flavour::MariaDb).contains("COLLATE utf8mb4_nopad_bin"));
     assert!(ddl(Flavour::Mysql).contains("COLLATE utf8mb4_0900_bin") && !ddl(Flavour::Mysql).contains('{'));
+    let server = |text: &str| too_old(Server::parse(text).unwrap());
+    assert_eq!((server("8.0.17"), server("8.4.1"), server("10.11.14-MariaDB")), (None, None, None));
+    assert!(server("8.0.16").unwrap().contains("MySQL 8.0.16") && server("5.7.44").is_some());
     assert_eq!(behind(1, 1), None);
     assert!(behind(0, 1).unwrap().contains("are not in this database"));
     assert!(behind(1, 3).unwrap().contains("of version 1 and this program needs version 3"));

@@ -203,7 +203,7 @@ pub async fn forget(session: &Session, id: &DeliveryId) -> Result<Forgotten, Sin
 
 async fn delete_all(session: &Session, id: &DeliveryId) -> Result<Forgotten, SinkError> {
     let progress = delete(session, "progress", id).await?;
-    for table in ["epochs", "dead_letters", "adopted", "witness", "intents", "notes", "leases"] {
+    for table in ["epochs", "dead_letters", "adopted", "witness", "intents", "notes", "leases", "suspects"] {
         delete(session, table, id).await?;
     }
     Ok(if progress == 0 { Forgotten::Nothing } else { Forgotten::Progress })

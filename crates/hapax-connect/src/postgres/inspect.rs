@@ -103,10 +103,11 @@ pub(super) async fn inspect_again(
     was: &Inspected,
 ) -> Result<Inspected, SinkError> {
     session.forget_statements();
-    let now = match inspect_foreign(session, config).await {
+    let mut now = match inspect_foreign(session, config).await {
         Ok(now) => now,
         Err(error) => return Err(evolved(error, renamed(session, was.oid).await)),
     };
+    now.mapping.remember(&was.mapping);
     if now.identity != was.identity {
         let difference = Difference { name: TARGET.to_owned(), was: was.identity.0.clone(), is: now.identity.0 };
         return Err(SinkError::ContractChanged { id: id.clone(), differences: vec![difference] });
@@ -122,7 +123,10 @@ pub(super) async fn inspect_foreign_again(
 ) -> Result<Inspected, SinkError> {
     session.forget_statements();
     match inspect_foreign(session, config).await {
-        Ok(now) => Ok(now),
+        Ok(mut now) => {
+            now.mapping.remember(&was.mapping);
+            Ok(now)
+        }
         Err(error) => Err(evolved(error, renamed(session, was.oid).await)),
     }
 }

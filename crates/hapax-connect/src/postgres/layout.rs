@@ -16,12 +16,12 @@ pub struct Layout {
 }
 
 /// What this program makes and understands.
-pub const LAYOUT: Layout = Layout { target: &[TARGET_1], state: &[STATE_1] };
+pub const LAYOUT: Layout = Layout { target: &[TARGET_1], state: &[STATE_1, STATE_2] };
 
 /// The tables of every role, in the order in which messages name them.
 pub const TARGET_TABLES: [&str; 5] = ["meta", "progress", "epochs", "dead_letters", "adopted"];
 /// The tables that only a state store has.
-pub const STATE_TABLES: [&str; 5] = ["leases", "witness", "notes", "intents", "pauses"];
+pub const STATE_TABLES: [&str; 6] = ["leases", "witness", "notes", "intents", "pauses", "suspects"];
 
 // Names are compared byte by byte (COLLATE "C"): an index over them must not break when the server's libraries
 // change how a language sorts.
@@ -169,5 +169,18 @@ CREATE TABLE hapax.pauses (
   why text NOT NULL,
   since_ms bigint NOT NULL,
   until_ms bigint
+);
+"#;
+
+const STATE_2: &str = r#"CREATE TABLE hapax.suspects (
+  workflow text COLLATE "C" NOT NULL,
+  sink text COLLATE "C" NOT NULL,
+  lane text COLLATE "C" NOT NULL,
+  position text NOT NULL,
+  incarnation text NOT NULL,
+  lives bigint NOT NULL,
+  verdict text,
+  noted_at_ms bigint NOT NULL,
+  PRIMARY KEY (workflow, sink, lane)
 );
 "#;

@@ -1,13 +1,14 @@
-//! What a state store remembers for workers and people: witnesses, notes, intents, pauses.
+//! What a state store remembers for workers and people: witnesses, notes, intents, pauses, suspects.
 //!
 //! Reads and writes `hapax.witness`, `hapax.notes`, `hapax.intents`, `hapax.pauses`; every function is one statement.
 //! Invariant: a witness is never lowered. Not here: leases (`lease`), progress (`progress`).
 
 use hapax_engine::books::{NotedDelivery, Pause};
+use hapax_engine::pulse::Verdict;
 use hapax_engine::sink::SinkError;
-use hapax_engine::state::{DeliveryNote, Intent};
+use hapax_engine::state::{DeliveryNote, Intent, Suspicion};
 use hapax_model::epoch::Epoch;
-use hapax_model::position::DeliveryId;
+use hapax_model::position::{Bookmark, DeliveryId};
 use hapax_model::progress::Witness;
 use hapax_sql::postgres::Session;
 use tokio_postgres::Row;
@@ -170,4 +171,36 @@ pub(super) async fn pauses(session: &Session) -> Result<Vec<Pause>, SinkError> {
             })
         })
         .collect()
+}
+
+pub(super) async fn suspect(session: &Session, id: &DeliveryId, suspicion: &Suspicion) -> Result<(), SinkError> {
+    let sql = "INSERT INTO hapax.suspects (workflow, sink, lane, position, incarnation, lives, verdict, noted_at_ms) \
+               VALUES ($1, $2, $3, $4, $5, $6, $7, $8) ON CONFLICT (workflow, sink, lane) DO UPDATE SET \
+               position = excluded.position, incarnation = excluded.incarnation, lives = excluded.lives, \
+               verdict = excluded.verdict, noted_at_ms = excluded.noted_at_ms";
+    let Suspicion { at, lives, verdict } = suspicion;
+    let (position, incarnation) = (at.position.to_string(), at.incarnation.to_string());
+    let (lives, verdict, now) = (i64::from(*lives), verdict.map(Verdict::name), stored(now_ms()));
+    let values: ask::Values<'_> = &[&id.workflow, &id.sink, &id.lane, &position, &incarnation, &lives, &verdict, &now];
+    ask::execute(session, During::Look, sql, values).await?;
+    Ok(())
+}
+
+/// A suspicion that cannot be read is none: it is a help, and no input is held back for it.
+pub(super) async fn suspicion(session: &Session, id: &DeliveryId) -> Result<Option<Suspicion>, SinkError> {
+    let sql = "SELECT position, incarnation, lives, verdict FROM hapax.suspects \
+               WHERE workflow = $1 AND sink = $2 AND lane = $3";
+    let found = ask::optional(session, During::Look, sql, &[&id.workflow, &id.sink, &id.lane]).await?;
+    let Some(row) = found else { return Ok(None) };
+    let (position, incarnation): (String, String) = (ask::get(session, &row, 0)?, ask::get(session, &row, 1)?);
+    let (lives, verdict): (i64, Option<String>) = (ask::get(session, &row, 2)?, ask::get(session, &row, 3)?);
+    let (Ok(position), Ok(incarnation)) = (position.parse(), incarnation.parse()) else { return Ok(None) };
+    let (at, lives) = (Bookmark { incarnation, position }, u32::try_from(lives).unwrap_or(u32::MAX));
+    Ok(Some(Suspicion { at, lives, verdict: verdict.as_deref().and_then(Verdict::of_name) }))
+}
+
+pub(super) async fn clear_suspicion(session: &Session, id: &DeliveryId) -> Result<(), SinkError> {
+    let sql = "DELETE FROM hapax.suspects WHERE workflow = $1 AND sink = $2 AND lane = $3";
+    ask::execute(session, During::Look, sql, &[&id.workflow, &id.sink, &id.lane]).await?;
+    Ok(())
 }

@@ -13,6 +13,7 @@ mod commit;
 pub mod config;
 pub mod convert;
 pub mod ddl;
+pub mod describe;
 mod encode;
 pub mod error;
 mod flight;
@@ -42,6 +43,8 @@ pub mod snapshots;
 pub mod state;
 pub mod statement;
 pub mod tables;
+#[cfg(test)]
+mod values_tests;
 mod write;
 
 pub use books::PostgresBooks;

@@ -27,12 +27,13 @@ const TARGET_NEEDS: [Need; 5] = [
     Need { table: "adopted", run: &["SELECT"], person: &["INSERT", "UPDATE", "DELETE"] },
 ];
 
-const STATE_NEEDS: [Need; 5] = [
+const STATE_NEEDS: [Need; 6] = [
     Need { table: "leases", run: &["SELECT", "INSERT", "UPDATE", "DELETE"], person: &[] },
     Need { table: "witness", run: &["SELECT", "INSERT", "UPDATE"], person: &["DELETE"] },
     Need { table: "notes", run: &["SELECT", "INSERT", "UPDATE"], person: &["DELETE"] },
     Need { table: "intents", run: &["SELECT", "INSERT", "UPDATE"], person: &["DELETE"] },
     Need { table: "pauses", run: &["SELECT"], person: &["INSERT", "UPDATE", "DELETE"] },
+    Need { table: "suspects", run: &["SELECT", "INSERT", "UPDATE", "DELETE"], person: &[] },
 ];
 
 fn needs(role: Role) -> impl Iterator<Item = &'static Need> {

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hapax_engine::sink::{Claim, EpochRecord, SinkError};
-use hapax_engine::state::{DeliveryNote, Intent, Lease, ProgressStore, StateError, StateStore, TakeOver};
+use hapax_engine::state::{DeliveryNote, Intent, Lease, ProgressStore, StateError, StateStore, Suspicion, TakeOver};
 use hapax_model::epoch::Epoch;
 use hapax_model::letter::Letter;
 use hapax_model::position::DeliveryId;
@@ -101,6 +101,18 @@ impl StateStore for PostgresState {
 
     async fn paused(&mut self, workflow: &str) -> Result<bool, StateError> {
         note_down!(self, session => memory::paused(&session, workflow))
+    }
+
+    async fn suspect(&mut self, id: &DeliveryId, suspicion: &Suspicion) -> Result<(), StateError> {
+        note_down!(self, session => memory::suspect(&session, id, suspicion))
+    }
+
+    async fn suspicion(&mut self, id: &DeliveryId) -> Result<Option<Suspicion>, StateError> {
+        note_down!(self, session => memory::suspicion(&session, id))
+    }
+
+    async fn clear_suspicion(&mut self, id: &DeliveryId) -> Result<(), StateError> {
+        note_down!(self, session => memory::clear_suspicion(&session, id))
     }
 }
 

@@ -194,7 +194,7 @@ pub fn forget(connection: &Connection, id: &DeliveryId) -> Result<Forgotten, Sin
         for table in ["hapax_epochs", "hapax_dead_letters", "hapax_adopted"] {
             delete(transaction, table, id)?;
         }
-        for table in ["hapax_witness", "hapax_intents", "hapax_notes", "hapax_leases"] {
+        for table in ["hapax_witness", "hapax_intents", "hapax_notes", "hapax_leases", "hapax_suspects"] {
             delete(transaction, table, id)?;
         }
         Ok(if progress == 0 { Forgotten::Nothing } else { Forgotten::Progress })

@@ -69,6 +69,7 @@ fn attempt(connection: &mut Connection, job: &Job, inspected: &Inspected, pass: 
     let fail = |error: rusqlite::Error| Trouble::Stop(sink_error(&path, during, &error));
     let incarnation = job.record.from.incarnation.number;
     let rows = Rows::new(&inspected.mapping, &job.batch, Incarnations::One(incarnation));
+    rows.refuse_gone(&job.config.target_name())?;
     let order = order(&rows, job.config.table.unique_keys, pass)?;
     let counter = InsertCounter::install(connection, inspected).map_err(fail)?;
     if planted(Bug::LettersOutsideTransaction) {

@@ -103,7 +103,7 @@ fn upsert(
             Err(trouble) => trouble,
         };
         if tries.after(trouble, &config.target_name())? == Before::ReadSchema {
-            inspected = Arc::new(inspect_foreign_again(connection, config)?);
+            inspected = Arc::new(inspect_foreign_again(connection, config, &inspected)?);
         }
     }
 }
@@ -119,6 +119,7 @@ fn attempt(
     let fail = |error: rusqlite::Error| Trouble::Stop(sink_error(&path, during, &error));
     // No version is made from positions here: the mapping refuses that where progress is elsewhere.
     let rows = Rows::new(&inspected.mapping, batch, Incarnations::One(0));
+    rows.refuse_gone(&config.target_name())?;
     let order = order(&rows, config.table.unique_keys, pass)?;
     let counter = InsertCounter::install(connection, inspected).map_err(fail)?;
     let tried = {
@@ -150,8 +151,20 @@ impl IdempotentSink for SqliteIdempotentSink {
     }
 
     async fn inspect(&mut self) -> Result<TargetIdentity, SinkError> {
-        self.inspected = None;
-        Ok(self.inspected().await?.identity.clone())
+        let was = self.inspected.take();
+        let mut inspected = match self.inspected().await {
+            Ok(inspected) => inspected,
+            Err(error) => {
+                self.inspected = was;
+                return Err(error);
+            }
+        };
+        // A worker that looks again, after an outage, still knows which columns it has filled.
+        if let Some(was) = was.filter(|was| was.identity == inspected.identity) {
+            Arc::make_mut(&mut inspected).mapping.remember(&was.mapping);
+            self.inspected = Some(Arc::clone(&inspected));
+        }
+        Ok(inspected.identity.clone())
     }
 
     fn derive_dedup_key(&self, event: &OutputEvent<'_>) -> Option<KeyHash> {

@@ -109,7 +109,8 @@ pub(super) fn inspect_again(
         let difference = Difference { name: TARGET.to_owned(), was: was.identity.0.clone(), is: now.0 };
         return Err(SinkError::ContractChanged { id: id.clone(), differences: vec![difference] });
     }
-    let (mapping, row_numbers, version) = read_at_version(connection, config).map_err(evolved)?;
+    let (mut mapping, row_numbers, version) = read_at_version(connection, config).map_err(evolved)?;
+    mapping.remember(&was.mapping);
     Ok(Inspected { mapping, row_numbers, version, identity: now })
 }
 
@@ -117,8 +118,11 @@ pub(super) fn inspect_again(
 pub(super) fn inspect_foreign_again(
     connection: &Connection,
     config: &SqliteSinkConfig,
+    was: &Inspected,
 ) -> Result<Inspected, SinkError> {
-    inspect_foreign(connection, config).map_err(evolved)
+    let mut now = inspect_foreign(connection, config).map_err(evolved)?;
+    now.mapping.remember(&was.mapping);
+    Ok(now)
 }
 
 /// A table that was fit and is not any more has evolved.

@@ -10,6 +10,7 @@ mod commit;
 pub mod config;
 pub mod convert;
 pub mod ddl;
+pub mod describe;
 pub mod error;
 pub mod idempotent;
 pub mod inspect;
@@ -28,6 +29,8 @@ pub mod sink;
 pub mod state;
 pub mod statement;
 pub mod tables;
+#[cfg(test)]
+mod values_tests;
 mod write;
 
 pub use books::SqliteBooks;

@@ -7,11 +7,12 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use hapax_engine::pulse::Verdict;
 use hapax_engine::sink::{Claim, EpochRecord, SinkError};
-use hapax_engine::state::{DeliveryNote, Intent, Lease, ProgressStore, StateError, StateStore, TakeOver};
+use hapax_engine::state::{DeliveryNote, Intent, Lease, ProgressStore, StateError, StateStore, Suspicion, TakeOver};
 use hapax_model::epoch::Epoch;
 use hapax_model::letter::Letter;
-use hapax_model::position::DeliveryId;
+use hapax_model::position::{Bookmark, DeliveryId};
 use hapax_model::progress::{Progress, Witness};
 use hapax_sql::process::{Life, ProcessId, session_name};
 use hapax_sql::sqlite::{Open, Session, checked_commit};
@@ -166,6 +167,46 @@ impl StateStore for SqliteState {
         })
         .await
     }
+
+    async fn suspect(&mut self, id: &DeliveryId, suspicion: &Suspicion) -> Result<(), StateError> {
+        let (id, suspicion) = (id.clone(), suspicion.clone());
+        let sql = "INSERT OR REPLACE INTO hapax_suspects (workflow, sink, lane, position, incarnation, lives, verdict, \
+                   noted_at_ms) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)";
+        self.note_down(move |connection| {
+            let Suspicion { at, lives, verdict } = &suspicion;
+            let (position, incarnation) = (at.position.to_string(), at.incarnation.to_string());
+            let (verdict, now) = (verdict.map(Verdict::name), stored(now_ms()));
+            let values = params![id.workflow, id.sink, id.lane, position, incarnation, lives, verdict, now];
+            execute(connection, sql, values)
+        })
+        .await
+    }
+
+    async fn suspicion(&mut self, id: &DeliveryId) -> Result<Option<Suspicion>, StateError> {
+        let id = id.clone();
+        self.note_down(move |connection| suspicion(connection, &id)).await
+    }
+
+    async fn clear_suspicion(&mut self, id: &DeliveryId) -> Result<(), StateError> {
+        let id = id.clone();
+        let sql = "DELETE FROM hapax_suspects WHERE workflow = ?1 AND sink = ?2 AND lane = ?3";
+        self.note_down(move |connection| execute(connection, sql, key(&id))).await
+    }
+}
+
+/// A suspicion that cannot be read is none: it is a help, and no input is held back for it.
+fn suspicion(connection: &Connection, id: &DeliveryId) -> Result<Option<Suspicion>, SinkError> {
+    let sql = "SELECT position, incarnation, lives, verdict FROM hapax_suspects \
+               WHERE workflow = ?1 AND sink = ?2 AND lane = ?3";
+    let row = |row: &rusqlite::Row<'_>| {
+        Ok((row.get::<_, String>(0)?, row.get::<_, String>(1)?, row.get(2)?, row.get::<_, Option<String>>(3)?))
+    };
+    let found = connection.prepare_cached(sql).and_then(|mut statement| statement.query_row(key(id), row).optional());
+    let found = found.map_err(|error| look_error(connection, &error))?;
+    Ok(found.and_then(|(position, incarnation, lives, verdict)| {
+        let at = Bookmark { incarnation: incarnation.parse().ok()?, position: position.parse().ok()? };
+        Some(Suspicion { at, lives, verdict: verdict.as_deref().and_then(Verdict::of_name) })
+    }))
 }
 
 fn execute(connection: &Connection, sql: &str, values: impl rusqlite::Params) -> Result<(), SinkError> {

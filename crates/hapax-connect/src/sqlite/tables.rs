@@ -165,11 +165,24 @@ CREATE TABLE IF NOT EXISTS hapax_pauses (
   since_ms INTEGER NOT NULL,
   until_ms INTEGER
 ) STRICT, WITHOUT ROWID;
+
+CREATE TABLE IF NOT EXISTS hapax_suspects (
+  workflow TEXT NOT NULL,
+  sink TEXT NOT NULL,
+  lane TEXT NOT NULL,
+  position TEXT NOT NULL,
+  incarnation TEXT NOT NULL,
+  lives INTEGER NOT NULL,
+  verdict TEXT,
+  noted_at_ms INTEGER NOT NULL,
+  PRIMARY KEY (workflow, sink, lane)
+) STRICT, WITHOUT ROWID;
 ";
 
 const TARGET_TABLES: [&str; 5] =
     ["hapax_meta", "hapax_progress", "hapax_epochs", "hapax_dead_letters", "hapax_adopted"];
-const STATE_TABLES: [&str; 5] = ["hapax_leases", "hapax_witness", "hapax_notes", "hapax_intents", "hapax_pauses"];
+const STATE_TABLES: [&str; 6] =
+    ["hapax_leases", "hapax_witness", "hapax_notes", "hapax_intents", "hapax_pauses", "hapax_suspects"];
 
 /// The statements that make the tables of `role`, for people who want to read them first.
 #[must_use]

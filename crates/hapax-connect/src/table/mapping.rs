@@ -74,6 +74,11 @@ pub struct Mapping<C> {
     pub key: Vec<usize>,
     /// Which of `columns` says which row is newer; only in `newer`.
     pub version: Option<usize>,
+    /// Columns that were filled and are not there any more, each with its field, which no column takes now. The fields
+    /// are still among `fields`: an event that has one must not lose it silently ([`Rows::refuse_gone`]).
+    ///
+    /// [`Rows::refuse_gone`]: super::rows::Rows::refuse_gone
+    pub gone: Vec<(String, FieldPath)>,
 }
 
 /// Why a table is not fit.
@@ -100,7 +105,7 @@ impl<C: LiveColumn> Mapping<C> {
         check_named(config, live)?;
         let mut fields = Vec::new();
         let columns = feed_columns(config, live, mode, &mut fields)?;
-        let mut mapping = Self { table: live.name.clone(), mode, why, fields, columns, key: Vec::new(), version: None };
+        let mut mapping = Self { table: live.name.clone(), mode, why, fields, columns, key: Vec::new(), version: None, gone: Vec::new() };
         if mode != ConflictMode::Append {
             mapping.key = mapping.key_columns(config, live)?;
             mapping.check_key(live)?;
@@ -110,6 +115,21 @@ impl<C: LiveColumn> Mapping<C> {
         }
         mapping.check_deletes(config)?;
         Ok(mapping)
+    }
+
+    /// Takes over what was known of the table before it changed: which columns are gone, whose fields events may still
+    /// have.
+    pub fn remember(&mut self, was: &Self) {
+        let filled = was.columns.iter().filter_map(|column| match column.feed {
+            Feed::Field(at) => Some((column.live.name().to_owned(), was.fields[at].clone())),
+            Feed::Key | Feed::Version | Feed::Deleted => None,
+        });
+        for (column, field) in filled.chain(was.gone.iter().cloned()) {
+            if !self.fields.contains(&field) {
+                self.fields.push(field.clone());
+                self.gone.push((column, field));
+            }
+        }
     }
 
     /// The column that is written from `name`'s own feed.

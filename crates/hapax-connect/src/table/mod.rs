@@ -4,9 +4,12 @@
 //! Generic over the dialect's live column ([`LiveColumn`]); no dialect is known here. Reads and writes no database.
 
 pub mod alone;
+#[cfg(test)]
+pub(crate) mod cases;
 pub mod column;
 pub mod config;
 pub mod ddl;
+pub mod described;
 pub mod during;
 pub mod epoch;
 pub mod life;

@@ -68,6 +68,26 @@ impl<'a, C: LiveColumn> Rows<'a, C> {
         Self { mapping, batch, slots, optional, incarnations }
     }
 
+    /// Refuses to go on without a column that was filled and is gone, as soon as an event has a value for it.
+    ///
+    /// # Errors
+    /// [`SinkError::SchemaEvolution`].
+    pub fn refuse_gone(&self, target: &str) -> Result<(), SinkError> {
+        for (column, field) in &self.mapping.gone {
+            let Some(slot) = self.batch.layout().slot_of(field) else { continue };
+            let has = |event: &OutputEvent<'_>| !matches!(event.field_bytes(slot), FieldBytes::Absent | FieldBytes::Null);
+            if self.batch.events().any(|event| has(&event)) {
+                let message = format!(
+                    "column \"{column}\" is gone, and events still have a value for it in {field}, which no column takes now; \
+                     if it was renamed, map it under columns: {{ NEW_NAME: {field} }}, if it was dropped by mistake, add it \
+                     again; a new start goes on without it"
+                );
+                return Err(SinkError::SchemaEvolution { target: target.to_owned(), message });
+            }
+        }
+        Ok(())
+    }
+
     /// What an event asks of the table.
     ///
     /// # Errors

@@ -16,7 +16,12 @@ use hapax_model::rejects::{OnReject, RejectRule};
 
 /// The inputs as events with these fields, with `.id` as their key; `.op == "d"` asks for a delete.
 pub(crate) fn batch(fields: &[FieldPath], first: u64, inputs: &[&str]) -> Batch {
-    let strategy = DedupStrategy::content_fields(vec![FieldPath::of_name("id")]);
+    batch_by(vec![FieldPath::of_name("id")], fields, first, inputs)
+}
+
+/// The same with another key.
+pub(crate) fn batch_by(key: Vec<FieldPath>, fields: &[FieldPath], first: u64, inputs: &[&str]) -> Batch {
+    let strategy = DedupStrategy::content_fields(key);
     let keyer = Keyer::new(strategy, Uniqueness::FieldsAlone, KeyNeed::EntityAndEvent);
     let origin = Origin { source: "file:a".into(), lane: "lane".into() };
     let delete_when = Some(".op == \"d\"".parse().unwrap());

@@ -15,8 +15,9 @@ use hapax_model::progress::{Progress, Witness};
 use hapax_model::rejects::{OnReject, RejectRule};
 
 use crate::books::{Books, Forgotten, Pause, StateBooks};
+use crate::pulse::Verdict;
 use crate::sink::{Claim, EpochRecord, SinkError};
-use crate::state::{DeliveryNote, Intent, Lease, ProgressStore, StateStore, TakeOver};
+use crate::state::{DeliveryNote, Intent, Lease, ProgressStore, StateStore, Suspicion, TakeOver};
 
 const LONG: Duration = Duration::from_secs(60);
 const SHORT: Duration = Duration::from_millis(50);
@@ -60,6 +61,7 @@ pub async fn every_clause(harness: &mut impl Harness) {
     a_witness_is_never_lowered(harness).await;
     a_note_replaces_the_one_before(harness).await;
     a_pause_lasts_until_it_is_resumed(harness).await;
+    a_suspicion_survives_until_it_is_cleared(harness).await;
     saved_progress_is_fenced_and_keeps_its_letters(harness).await;
     an_intent_survives_a_restart(harness).await;
     a_renamed_workflow_keeps_its_witness(harness).await;
@@ -243,6 +245,22 @@ async fn a_pause_lasts_until_it_is_resumed(harness: &mut impl Harness) {
     assert!(!state.paused("v").await.expect("the store answers"));
     assert!(books.resume("w").await.expect("the store answers"));
     assert!(!state.paused("w").await.expect("the store answers"));
+}
+
+/// Goal: what a watchdog wrote down is there after a crash, per delivery. Method: another holder reads it.
+async fn a_suspicion_survives_until_it_is_cleared(harness: &mut impl Harness) {
+    harness.empty().await;
+    let mut state = harness.open().await;
+    let suspicion = |lives, verdict| Suspicion { at: Bookmark::at("inode 7: odd", 12), lives, verdict };
+    assert_eq!(state.suspicion(&id("w")).await.expect("the store answers"), None);
+    state.suspect(&id("w"), &suspicion(1, None)).await.expect("the store answers");
+    state.suspect(&id("w"), &suspicion(2, Some(Verdict::TooLong))).await.expect("the store answers");
+    let mut other = harness.open().await;
+    let found = other.suspicion(&id("w")).await.expect("the store answers");
+    assert_eq!(found, Some(suspicion(2, Some(Verdict::TooLong))));
+    assert_eq!(other.suspicion(&id("v")).await.expect("the store answers"), None);
+    other.clear_suspicion(&id("w")).await.expect("the store answers");
+    assert_eq!(state.suspicion(&id("w")).await.expect("the store answers"), None);
 }
 
 /// Goal: progress beside the target is fenced like progress inside it, with its letters. Method: two stores.

@@ -18,7 +18,7 @@ use tokio::sync::{mpsc, watch};
 use super::fill::Filled;
 use super::look::Claimed;
 use super::meter::TakenBy;
-use super::{AfterDoubt, Control, Settings, Stop, now_ms, point, stopping};
+use super::{AfterDoubt, Control, Settings, Stop, now_ms, point, stopping, suspect};
 use crate::backoff::Backoff;
 use crate::batch::Batch;
 use crate::sink::{Claim, Committed, EpochRecord, Reaction, SinkError, TransactionalSink, Written, causes_of};
@@ -122,6 +122,12 @@ impl<K: TransactionalSink, T: StateStore> Committer<K, T> {
         if committed.stored {
             let witness = Witness { epoch: self.progress.epoch, bookmark: self.progress.bookmark.clone() };
             self.witness(witness, Due::IfIntervalPassed).await;
+        }
+        if self.settings.transform.is_some()
+            && self.control.meter.pulse().committed(&self.progress.bookmark)
+            && let Some(state) = &mut self.state
+        {
+            suspect::forget(&self.settings, state).await;
         }
         let fields: Arc<[FieldPath]> = self.sink.fields().into();
         self.news.send_replace(News { committed: Some(self.progress.bookmark.clone()), fields });
@@ -263,8 +269,11 @@ impl<K: TransactionalSink, T: StateStore> Committer<K, T> {
             return;
         }
         let aborted = tokio::time::timeout(self.settings.epoch.abort_timeout, self.sink.abort_transaction()).await;
-        if !matches!(aborted, Ok(Ok(()))) {
-            tracing::warn!(delivery = %self.settings.id, "the abort failed; the next claim cleans up");
+        let id = &self.settings.id;
+        match aborted {
+            Ok(Ok(())) => {}
+            Ok(Err(error)) => tracing::warn!(delivery = %id, %error, "the abort failed; the next claim cleans up"),
+            Err(_) => tracing::warn!(delivery = %id, "the abort took too long; the next claim cleans up"),
         }
     }
 }

@@ -9,6 +9,7 @@ mod latency;
 mod lease;
 mod look;
 mod meter;
+mod suspect;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -203,6 +204,9 @@ where
         Ok(None) => return Turn::Ended(finish(lease, &settings, state, DeliveryEnd::Drained).await),
         Err(stop) => return Turn::Ended(finish(lease, &settings, state, DeliveryEnd::Stopped(stop)).await),
     };
+    if settings.transform.is_some() {
+        suspect::recall(&settings, state.as_mut(), control, &claimed.progress.bookmark).await;
+    }
     note(&settings, state.as_mut(), "running", None).await;
     control.meter.set_state("running");
     let committer = commit::Committer::new(&settings, sink, state.clone(), control, claimed.clone());

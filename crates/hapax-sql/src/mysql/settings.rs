@@ -52,7 +52,7 @@ pub(super) fn settings(limits: &Limits, server: Server) -> String {
     let idle = seconds(limits.idle(server));
     let mut text = format!(
         "SET NAMES utf8mb4; SET SESSION lc_messages = 'en_US', sql_mode = 'STRICT_ALL_TABLES,NO_ZERO_DATE,NO_ZERO_IN_DATE,\
-         ERROR_FOR_DIVISION_BY_ZERO,NO_ENGINE_SUBSTITUTION', autocommit = 1, time_zone = '+00:00', \
+         ERROR_FOR_DIVISION_BY_ZERO,NO_AUTO_VALUE_ON_ZERO,NO_ENGINE_SUBSTITUTION', autocommit = 1, time_zone = '+00:00', \
          completion_type = 0, foreign_key_checks = 1, unique_checks = 1, innodb_lock_wait_timeout = {lock}, \
          lock_wait_timeout = {lock}, wait_timeout = {idle}, net_read_timeout = 30, net_write_timeout = 60; \
          SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED; SET SESSION TRANSACTION READ WRITE; ",

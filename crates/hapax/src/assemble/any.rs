@@ -4,9 +4,6 @@ use std::sync::Arc;
 
 use hapax_connect::file::FileSource;
 use hapax_connect::generate::GenerateSource;
-#[cfg(feature = "postgres")]
-use hapax_connect::postgres::{PostgresIdempotentSink, PostgresSink};
-use hapax_connect::sqlite::{SqliteIdempotentSink, SqliteSink};
 use hapax_engine::batch::{Batch, Inputs};
 use hapax_engine::sink::{Claim, Committed, EpochRecord, SinkError, Target, TargetIdentity, TransactionalSink};
 use hapax_engine::source::{Follow, Held, Polled, Room, Source, SourceError, StartAt};
@@ -17,7 +14,7 @@ use hapax_model::position::{Bookmark, DeliveryId};
 use hapax_model::progress::Progress;
 use hapax_model::transaction::TransactionState;
 
-use super::AnyState;
+use super::{AnyBareTable, AnyState, AnyTable};
 
 /// A source of any kind.
 #[derive(Debug)]
@@ -77,24 +74,16 @@ impl Source for AnySource {
 #[derive(Debug)]
 pub(crate) enum AnySink {
     /// Progress in the target, in the same transaction as the data.
-    Sqlite(Box<SqliteSink>),
+    Table(AnyTable),
     /// Progress in the state store.
-    SqliteByState(Box<StateProgress<SqliteIdempotentSink, AnyState>>),
-    #[cfg(feature = "postgres")]
-    Postgres(Box<PostgresSink>),
-    #[cfg(feature = "postgres")]
-    PostgresByState(Box<StateProgress<PostgresIdempotentSink, AnyState>>),
+    ByState(Box<StateProgress<AnyBareTable, AnyState>>),
 }
 
 macro_rules! each_sink {
     ($self:expr, $sink:ident => $answer:expr) => {
         match $self {
-            AnySink::Sqlite($sink) => $answer,
-            AnySink::SqliteByState($sink) => $answer,
-            #[cfg(feature = "postgres")]
-            AnySink::Postgres($sink) => $answer,
-            #[cfg(feature = "postgres")]
-            AnySink::PostgresByState($sink) => $answer,
+            AnySink::Table($sink) => $answer,
+            AnySink::ByState($sink) => $answer,
         }
     };
 }

@@ -4,6 +4,8 @@ use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 
+#[cfg(feature = "mysql")]
+use hapax_connect::mysql::MysqlBooks;
 #[cfg(feature = "postgres")]
 use hapax_connect::postgres::PostgresBooks;
 use hapax_connect::sqlite::SqliteBooks;
@@ -18,6 +20,8 @@ use hapax_model::contract::Contract;
 use hapax_model::mode::ProgressPlace;
 use hapax_model::position::{Bookmark, DeliveryId};
 use hapax_model::progress::{Progress, Witness};
+#[cfg(feature = "mysql")]
+use hapax_sql::mysql::{self, MysqlUrl};
 #[cfg(feature = "postgres")]
 use hapax_sql::postgres::{Limits, PostgresUrl};
 
@@ -34,6 +38,8 @@ pub(crate) enum Place {
     Sqlite(PathBuf),
     #[cfg(feature = "postgres")]
     Postgres(Box<PostgresUrl>),
+    #[cfg(feature = "mysql")]
+    Mysql(Box<MysqlUrl>),
 }
 
 impl PartialEq for Place {
@@ -42,8 +48,10 @@ impl PartialEq for Place {
             (Self::Sqlite(a), Self::Sqlite(b)) => a == b,
             #[cfg(feature = "postgres")]
             (Self::Postgres(a), Self::Postgres(b)) => a.hosts() == b.hosts() && database(a) == database(b),
-            #[cfg(feature = "postgres")]
-            (Self::Sqlite(_), Self::Postgres(_)) | (Self::Postgres(_), Self::Sqlite(_)) => false,
+            #[cfg(feature = "mysql")]
+            (Self::Mysql(a), Self::Mysql(b)) => a.host() == b.host() && a.database() == b.database(),
+            #[cfg(any(feature = "mysql", feature = "postgres"))]
+            (_, _) => false,
         }
     }
 }
@@ -60,6 +68,8 @@ impl fmt::Display for Place {
             Self::Sqlite(path) => write!(f, "{}", path.display()),
             #[cfg(feature = "postgres")]
             Self::Postgres(url) => write!(f, "{url}"),
+            #[cfg(feature = "mysql")]
+            Self::Mysql(url) => write!(f, "{url}"),
         }
     }
 }
@@ -86,6 +96,8 @@ impl Place {
             Target::Sqlite(sqlite) => Self::Sqlite(sqlite.path.clone()),
             #[cfg(feature = "postgres")]
             Target::Postgres(postgres) => Self::Postgres(postgres.url.clone()),
+            #[cfg(feature = "mysql")]
+            Target::Mysql(mysql) => Self::Mysql(mysql.url.clone()),
         }
     }
 
@@ -105,6 +117,8 @@ impl Place {
             Self::Sqlite(_) => false,
             #[cfg(feature = "postgres")]
             Self::Postgres(_) => true,
+            #[cfg(feature = "mysql")]
+            Self::Mysql(_) => true,
         }
     }
 
@@ -126,6 +140,8 @@ pub(crate) enum AnyBooks {
     Sqlite(SqliteBooks),
     #[cfg(feature = "postgres")]
     Postgres(PostgresBooks),
+    #[cfg(feature = "mysql")]
+    Mysql(MysqlBooks),
 }
 
 impl AnyBooks {
@@ -136,6 +152,8 @@ impl AnyBooks {
             Place::Sqlite(path) => Ok(Some(Self::Sqlite(SqliteBooks::open(path, BUSY_TIMEOUT).await?))),
             #[cfg(feature = "postgres")]
             Place::Postgres(url) => Ok(Some(Self::Postgres(PostgresBooks::open(url, Limits::default()).await?))),
+            #[cfg(feature = "mysql")]
+            Place::Mysql(url) => Ok(Some(Self::Mysql(MysqlBooks::open(url, mysql::Limits::default()).await?))),
         }
     }
 
@@ -161,6 +179,8 @@ impl AnyBooks {
             Self::Sqlite(books) => Ok(books.make_tables(role).await?),
             #[cfg(feature = "postgres")]
             Self::Postgres(books) => Ok(books.make_tables(postgres_role(role)).await.map(drop)?),
+            #[cfg(feature = "mysql")]
+            Self::Mysql(books) => Ok(books.make_tables().await.map(drop)?),
         }
     }
 
@@ -170,6 +190,8 @@ impl AnyBooks {
             Self::Sqlite(books) => Ok(books.drop_tables().await?),
             #[cfg(feature = "postgres")]
             Self::Postgres(books) => Ok(books.drop_tables().await?),
+            #[cfg(feature = "mysql")]
+            Self::Mysql(books) => Ok(books.drop_tables().await?),
         }
     }
 }
@@ -190,6 +212,21 @@ macro_rules! each {
             AnyBooks::Sqlite($books) => $answer,
             #[cfg(feature = "postgres")]
             AnyBooks::Postgres($books) => $answer,
+            #[cfg(feature = "mysql")]
+            AnyBooks::Mysql($books) => $answer,
+        }
+    };
+}
+
+/// The same, for what only a state store has: no MySQL database is one, and no configuration can make it one.
+macro_rules! each_state {
+    ($self:expr, $books:ident => $answer:expr) => {
+        match $self {
+            AnyBooks::Sqlite($books) => $answer,
+            #[cfg(feature = "postgres")]
+            AnyBooks::Postgres($books) => $answer,
+            #[cfg(feature = "mysql")]
+            AnyBooks::Mysql($books) => Err($books.no_state_store()),
         }
     };
 }
@@ -245,34 +282,34 @@ impl Books for AnyBooks {
 
 impl StateBooks for AnyBooks {
     async fn notes(&mut self) -> Result<Vec<NotedDelivery>, SinkError> {
-        each!(self, books => books.notes().await)
+        each_state!(self, books => books.notes().await)
     }
 
     async fn leases(&mut self) -> Result<Vec<StoredLease>, SinkError> {
-        each!(self, books => books.leases().await)
+        each_state!(self, books => books.leases().await)
     }
 
     async fn witnesses(&mut self) -> Result<Vec<(DeliveryId, Witness)>, SinkError> {
-        each!(self, books => books.witnesses().await)
+        each_state!(self, books => books.witnesses().await)
     }
 
     async fn reset_witness(&mut self, id: &DeliveryId) -> Result<(), SinkError> {
-        each!(self, books => books.reset_witness(id).await)
+        each_state!(self, books => books.reset_witness(id).await)
     }
 
     async fn adopt_memory(&mut self, old: &str, new: &str, sink: &str) -> Result<(), SinkError> {
-        each!(self, books => books.adopt_memory(old, new, sink).await)
+        each_state!(self, books => books.adopt_memory(old, new, sink).await)
     }
 
     async fn pause(&mut self, pause: &Pause) -> Result<(), SinkError> {
-        each!(self, books => books.pause(pause).await)
+        each_state!(self, books => books.pause(pause).await)
     }
 
     async fn resume(&mut self, workflow: &str) -> Result<bool, SinkError> {
-        each!(self, books => books.resume(workflow).await)
+        each_state!(self, books => books.resume(workflow).await)
     }
 
     async fn pauses(&mut self) -> Result<Vec<Pause>, SinkError> {
-        each!(self, books => books.pauses().await)
+        each_state!(self, books => books.pauses().await)
     }
 }

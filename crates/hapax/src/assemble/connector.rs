@@ -1,22 +1,22 @@
 //! What a part's connector is told, and the sink, the look at the live table and the table's kind that come from it.
 
+#[cfg(feature = "mysql")]
+use hapax_connect::mysql::config as mysql;
 #[cfg(feature = "postgres")]
-use hapax_connect::postgres::{PostgresIdempotentSink, PostgresSink, config as postgres};
+use hapax_connect::postgres::config as postgres;
 use hapax_connect::sqlite::config::{self as sqlite, Deletes, TableConfig, UniqueKeys};
 use hapax_connect::sqlite::inspect::check_live;
-use hapax_connect::sqlite::{SqliteIdempotentSink, SqliteSink};
 use hapax_engine::runtime::Settings;
-use hapax_engine::sink::IdempotentSink;
 use hapax_engine::state_progress::{Order, StateProgress, WatchKeys};
 use hapax_model::audit::TableKind;
 use hapax_model::delivery::Guarantee;
 use hapax_model::mode::ProgressPlace;
-#[cfg(feature = "postgres")]
-use hapax_sql::postgres::Pool;
 
-#[cfg(feature = "postgres")]
+#[cfg(any(feature = "mysql", feature = "postgres"))]
 use super::pools;
-use super::{AnySink, AnyState, Live, Part, plan};
+use super::{AnyBareTable, AnySink, AnyState, AnyTable, Live, Part, plan};
+#[cfg(feature = "mysql")]
+use crate::config::MysqlSink as MysqlSinkConfig;
 #[cfg(feature = "postgres")]
 use crate::config::PostgresSink as PostgresSinkConfig;
 use crate::config::{Columns, SqliteSink as SqliteSinkConfig, Target};
@@ -31,6 +31,10 @@ impl Part<'_> {
             Target::Postgres(postgres) => {
                 Ok(hapax_connect::postgres::inspect::check_live(&self.postgres_config(postgres)).await?.into())
             }
+            #[cfg(feature = "mysql")]
+            Target::Mysql(mysql) => {
+                Ok(hapax_connect::mysql::inspect::check_live(&self.mysql_config(mysql)).await?.into())
+            }
         }
     }
 
@@ -40,6 +44,8 @@ impl Part<'_> {
             Target::Sqlite(_) => TableKind::Sqlite,
             #[cfg(feature = "postgres")]
             Target::Postgres(_) => TableKind::PostgresLogged,
+            #[cfg(feature = "mysql")]
+            Target::Mysql(_) => TableKind::InnoDb,
         }
     }
 
@@ -49,41 +55,29 @@ impl Part<'_> {
             Target::Sqlite(sqlite) => hapax_connect::sqlite::ddl::suggested_ddl(&self.sqlite_config(sqlite)),
             #[cfg(feature = "postgres")]
             Target::Postgres(postgres) => hapax_connect::postgres::ddl::suggested_ddl(&self.postgres_config(postgres)),
+            #[cfg(feature = "mysql")]
+            Target::Mysql(mysql) => hapax_connect::mysql::ddl::suggested_ddl(&self.mysql_config(mysql)),
         }
     }
 
     /// The sink of one delivery.
     pub(super) fn open_sink(&self, settings: &Settings, state: Option<&AnyState>) -> Result<AnySink, Failure> {
-        let id = settings.id.clone();
-        let strategy = || settings.keyer.strategy().clone();
-        match (&self.sink.target, self.table().progress) {
-            (Target::Sqlite(sqlite), ProgressPlace::Sink) => {
-                Ok(AnySink::Sqlite(Box::new(SqliteSink::new(self.sqlite_config(sqlite), id))))
-            }
-            (Target::Sqlite(sqlite), ProgressPlace::State) => {
-                let sink = SqliteIdempotentSink::new(self.sqlite_config(sqlite), strategy());
-                Ok(AnySink::SqliteByState(Box::new(self.by_state(settings, sink, state)?)))
-            }
-            #[cfg(feature = "postgres")]
-            (Target::Postgres(postgres), ProgressPlace::Sink) => {
-                let sink = PostgresSink::new(self.postgres_config(postgres), self.pool(postgres), id);
-                Ok(AnySink::Postgres(Box::new(sink)))
-            }
-            #[cfg(feature = "postgres")]
-            (Target::Postgres(postgres), ProgressPlace::State) => {
-                let sink = PostgresIdempotentSink::new(self.postgres_config(postgres), self.pool(postgres), strategy());
-                Ok(AnySink::PostgresByState(Box::new(self.by_state(settings, sink, state)?)))
+        match self.table().progress {
+            ProgressPlace::Sink => Ok(AnySink::Table(AnyTable::of_part(self, settings.id.clone()))),
+            ProgressPlace::State => {
+                let table = AnyBareTable::of_part(self, settings.keyer.strategy().clone());
+                Ok(AnySink::ByState(Box::new(self.by_state(settings, table, state)?)))
             }
         }
     }
 
     /// A sink that holds none of our tables, joined with progress in the state store.
-    fn by_state<K: IdempotentSink>(
+    fn by_state(
         &self,
         settings: &Settings,
-        sink: K,
+        sink: AnyBareTable,
         state: Option<&AnyState>,
-    ) -> Result<StateProgress<K, AnyState>, Failure> {
+    ) -> Result<StateProgress<AnyBareTable, AnyState>, Failure> {
         let (table, guarantee) = (self.table(), self.workflow.delivery.guarantee);
         let Some(state) = state else {
             let id = &self.workflow.id;
@@ -109,8 +103,26 @@ impl Part<'_> {
 
     /// The sessions that this part shares with all others of its database.
     #[cfg(feature = "postgres")]
-    pub(super) fn pool(&self, postgres: &PostgresSinkConfig) -> Pool {
-        pools::pool(&postgres.url, &postgres.limits(), postgres.connections)
+    pub(super) fn postgres_pool(&self, postgres: &PostgresSinkConfig) -> hapax_sql::postgres::Pool {
+        pools::POSTGRES.pool(&postgres.url, &postgres.limits(), postgres.connections)
+    }
+
+    /// The sessions that this part shares with all others of its database.
+    #[cfg(feature = "mysql")]
+    pub(super) fn mysql_pool(&self, mysql: &MysqlSinkConfig) -> hapax_sql::mysql::Pool {
+        pools::MYSQL.pool(&mysql.url, &mysql.limits(), mysql.connections)
+    }
+
+    /// What the MySQL connector wants to know.
+    #[cfg(feature = "mysql")]
+    pub(super) fn mysql_config(&self, mysql: &MysqlSinkConfig) -> mysql::MysqlSinkConfig {
+        mysql::MysqlSinkConfig {
+            table: self.table_config(),
+            limits: mysql.limits(),
+            claim_timeout: self.workflow.delivery.claim_timeout,
+            connections: mysql.connections,
+            ..mysql::MysqlSinkConfig::new((*mysql.url).clone(), &mysql.table.name)
+        }
     }
 
     /// What the PostgreSQL connector wants to know.

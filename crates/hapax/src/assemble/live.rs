@@ -52,6 +52,30 @@ impl From<hapax_connect::postgres::inspect::LiveCheck> for Live {
     }
 }
 
+/// The connector has refused what cannot carry the mode; whether the engine can carry the guarantee, the audit says.
+#[cfg(feature = "mysql")]
+impl From<hapax_connect::mysql::inspect::LiveCheck> for Live {
+    fn from(live: hapax_connect::mysql::inspect::LiveCheck) -> Self {
+        let mode = live.mapping.mode;
+        Self {
+            facts: TableFacts { kind: mysql_kind(&live.engine), mode, index: key_index(mode) },
+            why: live.mapping.why,
+            columns: live.mapping.columns.into_iter().map(|column| column.live.name).collect(),
+            notes: live.notes,
+        }
+    }
+}
+
+/// Every other engine than these is judged as the one that promises least after a crash.
+#[cfg(feature = "mysql")]
+fn mysql_kind(engine: &str) -> TableKind {
+    match engine.to_ascii_lowercase().as_str() {
+        "innodb" => TableKind::InnoDb,
+        "myisam" | "aria" => TableKind::MyIsam,
+        _ => TableKind::Memory,
+    }
+}
+
 /// Keyed modes are only resolved where a unique index over the key exists; `append` needs none and uses none.
 pub(super) const fn key_index(mode: ConflictMode) -> KeyIndex {
     match mode {

@@ -9,10 +9,11 @@ mod connector;
 mod files;
 mod live;
 pub(crate) mod plan;
-#[cfg(feature = "postgres")]
+#[cfg(any(feature = "mysql", feature = "postgres"))]
 mod pools;
 mod rows;
 mod state;
+mod targets;
 mod writer;
 
 use std::sync::Arc;
@@ -20,6 +21,7 @@ use std::sync::Arc;
 use hapax_connect::file::{Expected, FileFormat, FileSource, FileSourceConfig, LaneName, Rotation};
 use hapax_connect::generate::{GenerateConfig, GenerateLane, GenerateSource};
 use hapax_engine::decode::csv::{CsvFormat, Format, Header};
+use hapax_engine::pipeline::Pipeline;
 use hapax_engine::runtime::{Delivery, Settings};
 use hapax_engine::source::{Follow, Source as _, StartAt};
 use hapax_engine::state::TakeOver;
@@ -33,10 +35,13 @@ pub(crate) use books::postgres_role;
 pub(crate) use books::{AnyBooks, Place};
 pub(crate) use files::{find_files, known_lanes};
 pub(crate) use live::Live;
+#[cfg(any(feature = "mysql", feature = "postgres"))]
+pub(crate) use pools::make_pools;
 #[cfg(feature = "postgres")]
-pub(crate) use pools::{all_pools, make_pools};
+pub(crate) use pools::postgres_pools;
 pub(crate) use rows::AnyRows;
 pub(crate) use state::AnyState;
+pub(crate) use targets::{AnyBareTable, AnyTable};
 pub(crate) use writer::Writer;
 
 use crate::config::checked::FileLane;
@@ -87,6 +92,8 @@ impl<'a> Part<'a> {
             Target::Sqlite(_) => false,
             #[cfg(feature = "postgres")]
             Target::Postgres(_) => true,
+            #[cfg(feature = "mysql")]
+            Target::Mysql(_) => true,
         }
     }
 
@@ -164,7 +171,11 @@ impl<'a> Part<'a> {
     }
 
     /// What a CSV header must have: what a person has named, and something that the table takes.
+    /// What a program makes of its fields is not the header's to know.
     fn expected(&self, live: &Live) -> Expected {
+        if self.workflow.transform.is_some() {
+            return Expected::default();
+        }
         let table = self.table();
         let mut needed = self.workflow.delivery.deduplication.key_fields.clone();
         needed.extend(table.delete_when.iter().map(|condition| condition.path.clone()));
@@ -186,6 +197,14 @@ impl<'a> Part<'a> {
                 FileFormat::JsonLines => Format::Json,
             },
             Source::Generate(_) => Format::Json,
+        }
+    }
+
+    /// The same pipeline with the workflow's program in it, if there is one.
+    pub(crate) fn with_transform(&self, pipeline: Pipeline) -> Pipeline {
+        match &self.workflow.transform {
+            Some(transform) => pipeline.with_transform(transform.make.as_ref(), Arc::default()),
+            None => pipeline,
         }
     }
 
@@ -246,7 +265,7 @@ impl<'a> Part<'a> {
             keyer,
             delete_when: table.delete_when.clone(),
             unknown_fields: plan::unknown_fields(table),
-            transform: None,
+            transform: self.workflow.transform.as_ref().map(|transform| Arc::clone(&transform.make)),
         }
     }
 }

@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+#[cfg(feature = "mysql")]
+use hapax_connect::mysql::read::MysqlRows;
 #[cfg(feature = "postgres")]
 use hapax_connect::postgres::read::PostgresRows;
 use hapax_connect::sqlite::read::SqliteRows;
@@ -20,6 +22,8 @@ pub(crate) enum AnyRows {
     Sqlite(Box<SqliteRows>),
     #[cfg(feature = "postgres")]
     Postgres(Box<PostgresRows>),
+    #[cfg(feature = "mysql")]
+    Mysql(Box<MysqlRows>),
 }
 
 impl AnyRows {
@@ -31,6 +35,8 @@ impl AnyRows {
             Target::Postgres(postgres) => {
                 Ok(Self::Postgres(Box::new(PostgresRows::open(&part.postgres_config(postgres)).await?)))
             }
+            #[cfg(feature = "mysql")]
+            Target::Mysql(mysql) => Ok(Self::Mysql(Box::new(MysqlRows::open(&part.mysql_config(mysql)).await?))),
         }
     }
 }
@@ -41,6 +47,8 @@ macro_rules! each {
             AnyRows::Sqlite($rows) => $answer,
             #[cfg(feature = "postgres")]
             AnyRows::Postgres($rows) => $answer,
+            #[cfg(feature = "mysql")]
+            AnyRows::Mysql($rows) => $answer,
         }
     };
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use hapax_connect::postgres::PostgresState;
 use hapax_connect::sqlite::state::SqliteState;
 use hapax_engine::sink::{Claim, EpochRecord, SinkError};
-use hapax_engine::state::{DeliveryNote, Intent, Lease, ProgressStore, StateError, StateStore, TakeOver};
+use hapax_engine::state::{DeliveryNote, Intent, Lease, ProgressStore, StateError, StateStore, Suspicion, TakeOver};
 use hapax_model::epoch::Epoch;
 use hapax_model::letter::Letter;
 use hapax_model::position::DeliveryId;
@@ -82,6 +82,18 @@ impl StateStore for AnyState {
 
     async fn paused(&mut self, workflow: &str) -> Result<bool, StateError> {
         each!(self, state => state.paused(workflow).await)
+    }
+
+    async fn suspect(&mut self, id: &DeliveryId, suspicion: &Suspicion) -> Result<(), StateError> {
+        each!(self, state => state.suspect(id, suspicion).await)
+    }
+
+    async fn suspicion(&mut self, id: &DeliveryId) -> Result<Option<Suspicion>, StateError> {
+        each!(self, state => state.suspicion(id).await)
+    }
+
+    async fn clear_suspicion(&mut self, id: &DeliveryId) -> Result<(), StateError> {
+        each!(self, state => state.clear_suspicion(id).await)
     }
 }
 

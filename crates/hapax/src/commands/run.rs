@@ -10,6 +10,7 @@ mod signals;
 mod snapshots;
 mod start;
 mod store;
+mod watchdog;
 
 use std::io::IsTerminal as _;
 use std::sync::Arc;
@@ -37,7 +38,7 @@ pub(crate) async fn run(args: &RunArgs, shared: &Shared) -> Result<u8, Failure> 
     let roster = Roster::new(&memory, config.memory.as_usize() as u64);
     // The port first: a process that should be watched does not run unwatched.
     let server = config.http.as_ref().map(|http| crate::serve::serve(http, roster.clone())).transpose()?;
-    #[cfg(feature = "postgres")]
+    #[cfg(any(feature = "mysql", feature = "postgres"))]
     crate::assemble::make_pools(&config);
     let follow = if args.once { Follow::No } else { Follow::Yes };
     let store::Opened::State(state) = store::open(&config, follow, &mut ordered).await? else { return Ok(0) };

@@ -2,6 +2,8 @@
 
 #[cfg(feature = "postgres")]
 mod grants;
+#[cfg(feature = "mysql")]
+mod mysql_grants;
 
 use hapax_connect::sqlite::tables::{self, Role};
 use hapax_model::mode::ProgressPlace;
@@ -69,11 +71,11 @@ const fn contents(role: Role) -> &'static str {
 }
 
 fn describe(places: &[(Place, Role)]) {
-    println!("These databases get, or keep, Hapax's own tables (SQLite: hapax_*, PostgreSQL: schema hapax):");
+    println!("These databases get, or keep, Hapax's own tables (SQLite, MySQL: hapax_*, PostgreSQL: schema hapax):");
     for (place, role) in places {
         println!("  {place}: {}", contents(*role));
     }
-    println!("SQLite files would get them by themselves when a workflow first runs; PostgreSQL gets them only here.");
+    println!("SQLite files would get them by themselves when a workflow first runs; servers get them only here.");
 }
 
 fn print_sql(config: &Config, places: &[(Place, Role)]) {
@@ -85,6 +87,8 @@ fn print_sql(config: &Config, places: &[(Place, Role)]) {
             Place::Postgres(_) => {
                 println!("{}", hapax_connect::postgres::tables::ddl(crate::assemble::postgres_role(*role)));
             }
+            #[cfg(feature = "mysql")]
+            Place::Mysql(_) => mysql_grants::print_tables(),
         }
     }
     for part in parts(config) {
@@ -96,6 +100,8 @@ fn print_sql(config: &Config, places: &[(Place, Role)]) {
     }
     #[cfg(feature = "postgres")]
     grants::print_grants(config, places);
+    #[cfg(feature = "mysql")]
+    mysql_grants::print_grants(config, places);
 }
 
 async fn drop_tables(args: &SetupArgs, places: Vec<(Place, Role)>) -> Result<u8, Failure> {

@@ -17,12 +17,15 @@ use hapax_model::delivery::{
 use hapax_model::mode::{ConflictMode, ProgressPlace};
 use hapax_model::rejects::OnReject;
 
+#[cfg(feature = "mysql")]
+use super::checked::MysqlSink;
 #[cfg(feature = "postgres")]
 use super::checked::PostgresSink;
 use super::checked::{
     Columns, Config, FileSource, GenerateSource, Http, ManyFiles, Secret, Sink, Source, SqliteSink, StateUrl,
     TableSink, Target, Workflow,
 };
+use super::program;
 use super::value::{Held, Value};
 
 /// The configuration; relative paths begin at `folder`.
@@ -76,6 +79,10 @@ fn build_workflow(workflow: &Value, folder: &Path) -> Option<Workflow> {
         id: workflow.get("id")?.text()?.to_owned(),
         place: workflow.place.clone(),
         source,
+        transform: match workflow.get("transform") {
+            Some(_) => Some(program::build_transform(workflow)?),
+            None => None,
+        },
         sinks: single.into_iter().chain(named).collect::<Option<_>>()?,
         delivery: Delivery::from(build_delivery(workflow.get("delivery")?)),
     })
@@ -159,6 +166,19 @@ fn build_target(sink: &Value, folder: &Path) -> Option<(&'static str, Target)> {
             idle_timeout: duration("idleTimeout")?,
         };
         return Some(("postgres", Target::Postgres(target)));
+    }
+    #[cfg(feature = "mysql")]
+    if let Some(mysql) = sink.get("mysql") {
+        let duration = |name: &str| mysql.get(name)?.duration();
+        let target = MysqlSink {
+            url: Box::new(hapax_sql::mysql::MysqlUrl::parse(mysql.get("url")?.text()?).ok()?),
+            table: build_table(mysql)?,
+            connections: mysql.get("connections")?.integer()?.try_into().ok()?,
+            statement_timeout: duration("statementTimeout")?,
+            lock_timeout: duration("lockTimeout")?,
+            idle_timeout: duration("idleTimeout")?,
+        };
+        return Some(("mysql", Target::Mysql(target)));
     }
     let sqlite = sink.get("sqlite")?;
     let target = SqliteSink {

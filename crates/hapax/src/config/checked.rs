@@ -1,15 +1,19 @@
 //! The configuration as the rest of the program uses it: typed, merged, with every default, paths resolved.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use hapax_connect::file::{Crowd, FileFormat};
 use hapax_engine::source::StartAt;
+use hapax_engine::transform::MakeTransform;
 use hapax_model::condition::Condition;
 use hapax_model::delivery::Delivery;
 use hapax_model::field::FieldPath;
 use hapax_model::mode::{ConflictMode, ProgressPlace};
 use hapax_model::units::{ByteSize, Share};
+#[cfg(feature = "mysql")]
+use hapax_sql::mysql::{self, MysqlUrl};
 #[cfg(feature = "postgres")]
 use hapax_sql::postgres::{Limits, PostgresUrl};
 
@@ -66,10 +70,29 @@ pub(crate) struct Workflow {
     /// Where it stands, for messages that come later.
     pub(crate) place: Place,
     pub(crate) source: Option<Source>,
+    /// The program between source and sinks, if there is one.
+    pub(crate) transform: Option<Transform>,
     /// Names are unique; a single `sink:` is named after its kind.
     pub(crate) sinks: Vec<Sink>,
     pub(crate) delivery: Delivery,
 }
+
+/// A program that compiled.
+#[derive(Debug, Clone)]
+pub(crate) struct Transform {
+    pub(crate) text: String,
+    /// How long it may take for one event.
+    pub(crate) limit: Duration,
+    pub(crate) make: Arc<dyn MakeTransform>,
+}
+
+impl PartialEq for Transform {
+    fn eq(&self, other: &Self) -> bool {
+        self.text == other.text && self.limit == other.limit
+    }
+}
+
+impl Eq for Transform {}
 
 impl Workflow {
     /// What it lacks to run, in words, if something is lacking.
@@ -150,6 +173,8 @@ pub(crate) enum Target {
     Sqlite(SqliteSink),
     #[cfg(feature = "postgres")]
     Postgres(PostgresSink),
+    #[cfg(feature = "mysql")]
+    Mysql(MysqlSink),
 }
 
 impl Target {
@@ -159,6 +184,8 @@ impl Target {
             Self::Sqlite(sqlite) => &sqlite.table,
             #[cfg(feature = "postgres")]
             Self::Postgres(postgres) => &postgres.table,
+            #[cfg(feature = "mysql")]
+            Self::Mysql(mysql) => &mysql.table,
         }
     }
 }
@@ -192,6 +219,31 @@ impl PostgresSink {
             statement: self.statement_timeout,
             lock: self.lock_timeout,
             ..Limits::default()
+        }
+    }
+}
+
+/// `sink.mysql`.
+#[cfg(feature = "mysql")]
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct MysqlSink {
+    pub(crate) url: Box<MysqlUrl>,
+    pub(crate) table: TableSink,
+    pub(crate) connections: usize,
+    pub(crate) statement_timeout: Duration,
+    pub(crate) lock_timeout: Duration,
+    pub(crate) idle_timeout: Duration,
+}
+
+#[cfg(feature = "mysql")]
+impl MysqlSink {
+    /// The limits that every session sets for itself.
+    pub(crate) fn limits(&self) -> mysql::Limits {
+        mysql::Limits {
+            idle_in_transaction: self.idle_timeout,
+            statement: self.statement_timeout,
+            lock: self.lock_timeout,
+            ..mysql::Limits::default()
         }
     }
 }

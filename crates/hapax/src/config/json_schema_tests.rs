@@ -36,7 +36,7 @@ fn the_schema_holds_the_facts_of_the_table() {
     assert_eq!(definition("configuration")["additionalProperties"], false);
     assert_eq!(definition("configuration")["properties"]["memory"]["default"], "256MiB");
     assert_eq!(definition("workflow")["required"], json!(["id"]));
-    assert_eq!(definition("workflow")["properties"]["transform"]["not"], json!({}));
+    assert_eq!(definition("workflow")["properties"]["transformTimeout"]["default"], "10s");
     assert_eq!(definition("delivery")["properties"]["guarantee"]["anyOf"][0]["oneOf"][3]["const"], "exactly-once");
     assert_eq!(definition("delivery.retries")["properties"]["backoffMs"]["default"][4], 30_000);
     assert_eq!(definition("sink")["oneOf"][0]["required"], json!(["sqlite"]));

@@ -14,6 +14,7 @@ mod merge;
 mod nearest;
 mod node;
 pub(crate) mod problem;
+mod program;
 #[cfg(test)]
 mod reference;
 mod rules;
@@ -25,6 +26,8 @@ mod yaml;
 
 use std::path::Path;
 
+#[cfg(feature = "mysql")]
+pub(crate) use checked::MysqlSink;
 #[cfg(feature = "postgres")]
 pub(crate) use checked::PostgresSink;
 pub(crate) use checked::{

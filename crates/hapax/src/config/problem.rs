@@ -179,8 +179,14 @@ pub(crate) mod code {
     /// Something that a later version will have.
     pub(crate) const NOT_YET: &str = "HX1040";
     /// A kind of system that this edition was built without.
-    #[cfg_attr(all(feature = "postgres", not(test)), expect(dead_code, reason = "a whole edition never says it"))]
+    #[cfg_attr(
+        all(feature = "mysql", feature = "postgres", feature = "transform", not(test)),
+        expect(dead_code, reason = "a whole edition never says it")
+    )]
     pub(crate) const NOT_IN_EDITION: &str = "HX1300";
+    /// The URL of a MySQL sink without a database, in which our tables would lie.
+    #[cfg_attr(not(any(feature = "mysql", test)), expect(dead_code, reason = "an edition without MySQL"))]
+    pub(crate) const NO_DATABASE: &str = "HX1490";
     /// `http.listen` is an address that other machines can reach, and there is no token.
     pub(crate) const OPEN_TO_ALL: &str = "HX1350";
     /// `alerts` in a build without outgoing HTTP.
@@ -192,7 +198,7 @@ pub(crate) mod code {
 
     /// Every code above, for the tests that compare them with their pages.
     #[cfg(test)]
-    pub(crate) const ALL: [&str; 28] = [
+    pub(crate) const ALL: [&str; 29] = [
         UNREADABLE,
         TOO_LARGE,
         SYNTAX,
@@ -217,6 +223,7 @@ pub(crate) mod code {
         CONTRADICTION,
         NOT_YET,
         NOT_IN_EDITION,
+        NO_DATABASE,
         OPEN_TO_ALL,
         NO_HTTP,
         BAD_PATTERN,

@@ -11,6 +11,7 @@ use hapax_model::delivery::Delivery;
 use super::build::{build_delivery, is_csv};
 use super::node::{Origin, quoted};
 use super::problem::{Place, Problem, Problems, code};
+use super::program;
 use super::value::Value;
 
 /// Checks the whole configuration.
@@ -27,6 +28,7 @@ pub(crate) fn check_rules(effective: &Value, problems: &mut Problems, warnings: 
         check_sinks(workflow, effective, problems, warnings);
         check_source(workflow, effective, problems);
         check_delivery(workflow, problems, warnings);
+        program::check_transform(workflow, problems);
     }
 }
 
@@ -77,14 +79,15 @@ fn check_postgres_url(url: &Value, name: &str, problems: &mut Problems) {
 
 #[cfg(not(feature = "postgres"))]
 fn check_postgres_url(url: &Value, name: &str, problems: &mut Problems) {
-    problems.add(no_postgres(&url.place, name));
+    problems.add(left_out(&url.place, name, "PostgreSQL", "postgres"));
 }
 
 /// Built for one system or another: what is left out is said, not guessed at.
-#[cfg(not(feature = "postgres"))]
-fn no_postgres(place: &Place, name: &str) -> Problem {
-    let message = format!("\"{name}\" names PostgreSQL, and this edition has no PostgreSQL");
-    Problem::new(place, code::NOT_IN_EDITION, message, "build with --features postgres, or write another kind")
+#[cfg(not(all(feature = "mysql", feature = "postgres")))]
+fn left_out(place: &Place, name: &str, system: &str, feature: &str) -> Problem {
+    let message = format!("\"{name}\" names {system}, and this edition has no {system}");
+    let cure = format!("build with --features {feature}, or write another kind");
+    Problem::new(place, code::NOT_IN_EDITION, message, cure)
 }
 
 /// What other machines can reach is not left open to all of them.
@@ -125,7 +128,10 @@ fn check_sinks(workflow: &Value, effective: &Value, problems: &mut Problems, war
         if let Some(postgres) = sink.get("postgres") {
             check_postgres(postgres, problems);
         }
-        for table in ["sqlite", "postgres"].into_iter().filter_map(|kind| sink.get(kind)) {
+        if let Some(mysql) = sink.get("mysql") {
+            check_mysql(mysql, problems);
+        }
+        for table in ["sqlite", "postgres", "mysql"].into_iter().filter_map(|kind| sink.get(kind)) {
             check_modes(table, problems);
             check_progress(table, effective, problems, warnings);
         }
@@ -134,7 +140,38 @@ fn check_sinks(workflow: &Value, effective: &Value, problems: &mut Problems, war
 
 #[cfg(not(feature = "postgres"))]
 fn check_postgres(postgres: &Value, problems: &mut Problems) {
-    problems.add(no_postgres(&postgres.place, "sink"));
+    problems.add(left_out(&postgres.place, "sink", "PostgreSQL", "postgres"));
+}
+
+#[cfg(not(feature = "mysql"))]
+fn check_mysql(mysql: &Value, problems: &mut Problems) {
+    problems.add(left_out(&mysql.place, "sink", "MySQL", "mysql"));
+}
+
+/// The URL, which must name a database because our tables lie in it, and the table's name.
+#[cfg(feature = "mysql")]
+fn check_mysql(mysql: &Value, problems: &mut Problems) {
+    use hapax_sql::mysql::{MysqlUrl, TableName};
+    let cure = "write mysql://user:password@host:port/database?ssl-mode=…, the password best as ${NAME}";
+    if let Some(url) = mysql.get("url") {
+        match url.text().map(MysqlUrl::parse) {
+            Some(Err(error)) => problems.add(Problem::new(&url.place, error.code(), format!("\"url\": {error}"), cure)),
+            Some(Ok(parsed)) if parsed.database().is_none() => {
+                let message = "\"url\" names no database";
+                problems.add(Problem::new(&url.place, code::NO_DATABASE, message, cure));
+            }
+            Some(Ok(_)) | None => {}
+        }
+    }
+    let Some(table) = mysql.get("table") else { return };
+    match table.text().map(str::parse::<TableName>) {
+        Some(Err(error)) => {
+            let cure = "write table or database.table, with a name that holds a point in backticks";
+            problems.add(Problem::new(&table.place, code::MALFORMED, format!("\"table\": {error}"), cure));
+        }
+        Some(Ok(name)) => refuse_ours(table, name.table(), problems),
+        None => {}
+    }
 }
 
 /// The URL, and the table's name, of which our own schema has no part.
@@ -161,7 +198,11 @@ fn check_postgres(postgres: &Value, problems: &mut Problems) {
 /// Our own tables lie beside the user's: nobody delivers into them.
 fn check_table(sqlite: &Value, problems: &mut Problems) {
     let Some(table) = sqlite.get("table") else { return };
-    if table.text().is_some_and(|name| name.to_ascii_lowercase().starts_with("hapax_")) {
+    refuse_ours(table, table.text().unwrap_or_default(), problems);
+}
+
+fn refuse_ours(table: &Value, name: &str, problems: &mut Problems) {
+    if name.to_ascii_lowercase().starts_with("hapax_") {
         let message = "tables whose names begin with hapax_ are Hapax's own";
         problems.add(Problem::new(&table.place, code::CONTRADICTION, message, "name a table of yours"));
     }

@@ -94,6 +94,36 @@ fn a_webhook_is_a_url_and_a_secret() {
     }
 }
 
+/// Goal: an address that MySQL cannot be reached by is told by its place, and its password never; our own tables are
+/// nobody's target. Method: wrong addresses and names; right ones.
+#[cfg(feature = "mysql")]
+#[test]
+fn a_mysql_sink_is_checked_and_its_url_never_quoted() {
+    let sink = |url: &str, table: &str| {
+        format!("workflows:\n  - id: w\n    sink:\n      mysql:\n        url: \"{url}\"\n        table: \"{table}\"\n")
+    };
+    for wrong in [
+        "postgres://me:hunter2@h/d",
+        "mysql://me:hunter2@h:port/d",
+        "mysql://me:hunter2@h/d?ssl-mode=perhaps",
+        "mysql://me@h/d?pasword=hunter2",
+        "mysql://me:hunter2@h",
+    ] {
+        let problems = crate::config::tests::problems_of(&sink(wrong, "orders"));
+        assert_eq!(problems.len(), 1, "{wrong}: {problems:?}");
+        let told = format!("{problems:?}");
+        assert!(told.contains("\\\"url\\\"") && !told.contains("hunter2"), "{told}");
+    }
+    assert_problem(&sink("mysql://me@h", "orders"), 5, "HX1490", &["names no database", "mysql://user"]);
+    for wrong in ["hapax_orders", "shop.hapax_progress", "a.b.c"] {
+        let problems = crate::config::tests::problems_of(&sink("mysql://me@h/d", wrong));
+        assert_eq!(problems.len(), 1, "{wrong}: {problems:?}");
+    }
+    let right = loaded(&sink("mariadb://me:hunter2@h/d", "sales.orders"));
+    assert!(!format!("{:?} {} {}", right.config, right.to_yaml(), right.to_json()).contains("hunter2"));
+    assert_problem("state: mysql://me:hunter2@h/d\n", 1, "HX1016", &["is no state store"]);
+}
+
 /// Goal: an address that PostgreSQL cannot be reached by is told by its place, and its password never.
 /// Method: wrong addresses, as sink and as state store; right ones.
 #[cfg(feature = "postgres")]

@@ -19,6 +19,7 @@ workflows:
         path: in.jsonl
         start: earliest
         maxLine: 16MiB
+    transformTimeout: 10s
     sink:
       sqlite:
         path: out.db

@@ -27,7 +27,7 @@ pub(crate) fn parse(file: &Arc<str>, text: &str, problems: &mut Problems) -> Opt
         problems.add(too_large(&Place::whole(file)));
         return None;
     }
-    let mut builder = Builder::new(file, problems);
+    let mut builder = Builder::new(file, text, problems);
     let mut parser = Parser::new_from_str(text);
     while let Some(next) = parser.next_event() {
         let taken = match next {
@@ -60,6 +60,7 @@ struct Open {
 
 struct Builder<'a> {
     file: Arc<str>,
+    text: &'a str,
     problems: &'a mut Problems,
     open: Vec<Open>,
     anchors: HashMap<usize, Node>,
@@ -69,9 +70,9 @@ struct Builder<'a> {
 }
 
 impl<'a> Builder<'a> {
-    fn new(file: &Arc<str>, problems: &'a mut Problems) -> Self {
+    fn new(file: &Arc<str>, text: &'a str, problems: &'a mut Problems) -> Self {
         let file = Arc::clone(file);
-        Self { file, problems, open: Vec::new(), anchors: HashMap::new(), aliased: 0, documents: 0, root: None }
+        Self { file, text, problems, open: Vec::new(), anchors: HashMap::new(), aliased: 0, documents: 0, root: None }
     }
 
     fn take(&mut self, event: Event<'_>, span: Span) -> Result<(), Problem> {
@@ -86,6 +87,10 @@ impl<'a> Builder<'a> {
                     _ => Data::Text(text.into_owned()),
                 };
                 self.refuse_tag(tag.as_deref(), &place)?;
+                let place = match &data {
+                    Data::Text(text) if style == ScalarStyle::Literal => self.block_place(place, text),
+                    _ => place,
+                };
                 self.finish(Node::new(place, data), anchor)
             }
             Event::SequenceStart(anchor, tag) => self.start(Data::List(Vec::new()), place, anchor, tag.as_deref()),
@@ -95,6 +100,15 @@ impl<'a> Builder<'a> {
                 None => Ok(()),
             },
         }
+    }
+
+    /// Where the text of a `|` block begins, which is what an error in the text counts from. The parser tells where its
+    /// first line that is not empty stands.
+    fn block_place(&self, place: Place, content: &str) -> Place {
+        let empty = content.len() - content.trim_start_matches('\n').len();
+        let indent = |line: &str| line.len() - line.trim_start().len();
+        let column = self.text.lines().nth(place.line - 1).map_or(place.column, |line| indent(line) + 1);
+        Place { line: place.line.saturating_sub(empty).max(1), column, ..place }
     }
 
     fn start_document(&mut self, place: &Place) -> Result<(), Problem> {

@@ -8,4 +8,4 @@ mod lanes;
 mod life;
 mod looking;
 mod workers;
-mod world;
+pub(crate) mod world;

@@ -19,6 +19,7 @@ use self::scripted::{Fault, Lines, MemorySink, MemoryState, Shared};
 use super::*;
 use crate::decode::UnknownFields;
 use crate::memory::MemoryBudget;
+use crate::sink::{Reaction, SinkError};
 use crate::source::{Follow, StartAt};
 use crate::state::TakeOver;
 
@@ -181,6 +182,20 @@ async fn a_fenced_worker_with_its_lease_claims_again_three_times() {
     world.lock().faults = vec![Some(Fault::StolenBefore); 4].into();
     let (end, _) = run(settings(), Lines::new(&THREE), &world, &MemoryState::new("a")).await;
     assert_eq!(exit_code(&end), 4);
+}
+
+/// Goal: an abort that fails stops nobody: the next claim forgets what was staged. Method: fail it after a fenced commit.
+#[tokio::test(start_paused = true)]
+async fn an_abort_that_fails_is_left_to_the_next_claim() {
+    let world = Shared::default();
+    world.lock().faults = vec![Some(Fault::StolenBefore)].into();
+    world.lock().failing_aborts = 1;
+    let (end, reading) = run(settings(), Lines::new(&THREE), &world, &MemoryState::new("a")).await;
+    assert_eq!((end, world.lock().failing_aborts), (DeliveryEnd::Finished, 0));
+    assert_eq!(world.lock().rows, THREE);
+    assert!(reading.ledger.adds_up());
+    let failed = SinkError::TransactionAbortFailed { target: "memory".into(), message: "no network".into() };
+    assert_eq!((failed.code(), failed.reaction()), ("HX4008", Reaction::Retry));
 }
 
 /// Goal: a refused start fences nobody. Method: change the key, the target; look at the generation.

@@ -19,7 +19,7 @@ use crate::sink::{
     Claim, Committed, EpochRecord, SinkError, Target, TargetIdentity, TransactionalSink, Written, causes_of,
 };
 use crate::source::{Follow, Held, Polled, Room, Source, SourceError, StartAt};
-use crate::state::{DeliveryNote, Lease, StateError, StateStore, TakeOver};
+use crate::state::{DeliveryNote, Lease, StateError, StateStore, Suspicion, TakeOver};
 
 /// Lines with positions 0, 1, 2 …; ends after the last if not followed.
 pub(super) struct Lines {
@@ -133,6 +133,8 @@ pub(super) struct World {
     pub(super) faults: VecDeque<Option<Fault>>,
     pub(super) epochs: Vec<EpochRecord>,
     pub(super) identity: String,
+    /// How many aborts fail, as they do without a network.
+    pub(super) failing_aborts: u32,
 }
 
 #[derive(Debug, Clone, Default)]
@@ -279,7 +281,13 @@ impl TransactionalSink for MemorySink {
     }
 
     async fn abort_transaction(&mut self) -> Result<(), SinkError> {
-        self.state = self.state.after(Move::Abort)?.after(Move::Aborted)?;
+        self.state = self.state.after(Move::Abort)?;
+        let failing = self.world.lock().failing_aborts;
+        if failing > 0 {
+            self.world.lock().failing_aborts = failing - 1;
+            return Err(SinkError::TransactionAbortFailed { target: "memory".into(), message: "no network".into() });
+        }
+        self.state = self.state.after(Move::Aborted)?;
         self.staged = None;
         Ok(())
     }
@@ -318,6 +326,7 @@ pub(super) struct StateTable {
     pub(super) witness: Option<Witness>,
     pub(super) notes: Vec<DeliveryNote>,
     pub(super) paused: bool,
+    pub(super) suspicion: Option<Suspicion>,
 }
 
 impl MemoryState {
@@ -369,5 +378,19 @@ impl StateStore for MemoryState {
 
     async fn paused(&mut self, _: &str) -> Result<bool, StateError> {
         Ok(self.lock().paused)
+    }
+
+    async fn suspect(&mut self, _: &DeliveryId, suspicion: &Suspicion) -> Result<(), StateError> {
+        self.lock().suspicion = Some(suspicion.clone());
+        Ok(())
+    }
+
+    async fn suspicion(&mut self, _: &DeliveryId) -> Result<Option<Suspicion>, StateError> {
+        Ok(self.lock().suspicion.clone())
+    }
+
+    async fn clear_suspicion(&mut self, _: &DeliveryId) -> Result<(), StateError> {
+        self.lock().suspicion = None;
+        Ok(())
     }
 }

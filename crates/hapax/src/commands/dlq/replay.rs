@@ -126,7 +126,8 @@ fn batch_of(part: &Part<'_>, live: &Live, fields: &[hapax_model::field::FieldPat
     let origin = Origin { source: source.identity(), lane: source.lane().to_owned() };
     let keyer = plan::keyer(part.workflow, part.table(), live.mode());
     let delete_when = part.table().delete_when.clone();
-    let mut pipeline = Pipeline::new(fields, keyer, delete_when, plan::unknown_fields(part.table()), origin);
+    let pipeline = Pipeline::new(fields, keyer, delete_when, plan::unknown_fields(part.table()), origin);
+    let mut pipeline = part.with_transform(pipeline);
     let mut batch = pipeline.batch();
     for letter in ready {
         let LetterBytes::Whole(bytes) = &letter.bytes else { continue };

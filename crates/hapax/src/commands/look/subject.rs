@@ -117,7 +117,8 @@ impl Subject<'_> {
         let source = self.source();
         let origin = Origin { source: source.identity(), lane: source.lane().to_owned() };
         let fields: &[FieldPath] = shape.map_or(&[], |shape| &shape.fields);
-        Pipeline::new(fields, keyer, sink.delete_when.clone(), plan::unknown_fields(sink), origin)
+        let pipeline = Pipeline::new(fields, keyer, sink.delete_when.clone(), plan::unknown_fields(sink), origin);
+        self.part.with_transform(pipeline)
     }
 
     /// How its keys are made.

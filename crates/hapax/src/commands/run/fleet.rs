@@ -22,6 +22,7 @@ use super::notify;
 use super::reload::Changes;
 use super::signals::Order;
 use super::start::{SharedLook, Start};
+use super::watchdog::Watchdog;
 use crate::assemble::{AnyState, How, Part, lanes, parts};
 use crate::config::checked::FileLane;
 use crate::config::{self, Config};
@@ -51,6 +52,7 @@ pub(super) struct Fleet {
     /// What `--json` says of files that were read.
     done: Vec<serde_json::Value>,
     draining: bool,
+    watchdog: Watchdog,
 }
 
 /// A delivery's task.
@@ -76,6 +78,7 @@ impl Fleet {
         memory: Arc<MemoryBudget>,
         path: PathBuf,
     ) -> Self {
+        let watchdog = Watchdog::new(roster.clone(), state.clone(), Arc::clone(&memory), config.memory.as_usize());
         Self {
             config: watch::Sender::new(config),
             state,
@@ -91,6 +94,7 @@ impl Fleet {
             files: Vec::new(),
             done: Vec::new(),
             draining: false,
+            watchdog,
         }
     }
 
@@ -166,6 +170,11 @@ impl Fleet {
         let (stop, stopped) = watch::channel(false);
         let member = Member { id: id.clone(), meter: Arc::default(), commit_timeout };
         let control = Control { stop: stopped, memory: Arc::clone(&self.memory), meter: Arc::clone(&member.meter) };
+        let transform = config.workflows.iter().find(|workflow| workflow.id == id.workflow);
+        if let Some(transform) = transform.and_then(|workflow| workflow.transform.as_ref()) {
+            member.meter.pulse().limit_to(transform.limit);
+            self.watchdog.watch(&id, &member.meter);
+        }
         self.roster.add(member);
         self.ended.retain(|(ended, _)| *ended != id);
         let start = Start { config, id: id.clone(), file, state: self.state.clone(), how: self.how.clone() };
@@ -200,6 +209,7 @@ impl Fleet {
         tracing::info!("draining: delivering what was read, reading no more");
         notify::tell("STOPPING=1");
         self.draining = true;
+        self.watchdog.ending();
         self.next.clear();
         for running in self.running.values() {
             running.stop.send_replace(true);
@@ -271,7 +281,7 @@ impl Fleet {
             );
         }
         let config = Arc::new(Changes::applied(&old, loaded.config));
-        #[cfg(feature = "postgres")]
+        #[cfg(any(feature = "mysql", feature = "postgres"))]
         crate::assemble::make_pools(&config);
         self.how = How::new(&config, self.how.follow, TakeOver::Never);
         self.config.send_replace(config);

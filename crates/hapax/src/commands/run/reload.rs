@@ -56,7 +56,7 @@ impl Changes {
 }
 
 fn same(a: &Workflow, b: &Workflow) -> bool {
-    a.source == b.source && a.sinks == b.sinks && a.delivery == b.delivery
+    a.source == b.source && a.transform == b.transform && a.sinks == b.sinks && a.delivery == b.delivery
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@ use std::time::Duration;
 use hapax_connect::postgres::snapshots::{OldestSnapshot, TOO_OLD, oldest_snapshot};
 use hapax_sql::postgres::Pool;
 
-use crate::assemble::all_pools;
+use crate::assemble::postgres_pools;
 use crate::roster::Roster;
 
 /// How often a database is asked.
@@ -22,7 +22,7 @@ const QUESTIONS_PER_WARNING: u32 = 20;
 pub(super) fn watch(roster: Roster) -> tokio::task::JoinHandle<()> {
     tokio::spawn(async move {
         for question in 0_u32.. {
-            for pool in all_pools() {
+            for pool in postgres_pools() {
                 let answer = ask(&pool).await;
                 // A figure that is not known is not shown: the last one would be a lie.
                 let age =

@@ -2,7 +2,7 @@
 
 use super::delivery::DELIVERY;
 use super::operations::{ALERTS, HTTP};
-use super::rules_of_text::{ID, STATE};
+use super::rules_of_text::{ID, PROGRAM, STATE};
 use super::sinks::{NAMED_SINK, SINK};
 use super::sources::SOURCE;
 use super::{Field, Kind, Table};
@@ -54,7 +54,20 @@ static WORKFLOW: Table = Table {
         )
         .required(),
         Field::new("source", Kind::Object(&SOURCE), "Where events come from."),
-        Field::planned("transform", "A program that changes or filters events."),
+        Field::new(
+            "transform",
+            Kind::Text(&PROGRAM),
+            "A VRL program that changes, filters or splits events; plain mapping needs none. `.` is the event; `abort` \
+             filters it out; an array of objects as `.` is several events. `${…}` is not replaced in it. See \
+             `docs/concepts/transforms.md`.",
+        ),
+        Field::new(
+            "transformTimeout",
+            Kind::Duration { least: 100, most: 600_000 },
+            "How long the program may take for one event. One that takes longer is set aside as a dead letter; the \
+             process starts itself again for that.",
+        )
+        .or("10s"),
         Field::new("sink", Kind::Object(&SINK), "Where events go, if there is one target. It is named after its kind."),
         Field::new(
             "sinks",

@@ -65,6 +65,10 @@ pub(super) static COLUMN_NAME: TextRule =
 pub(super) static ANY_TEXT: TextRule =
     TextRule { what: "a text", example: "\"https://example.org\"", check: some_text, pattern: "" };
 
+/// Its own compiler says what is wrong with it, with line and column.
+pub(super) static PROGRAM: TextRule =
+    TextRule { what: "a VRL program", example: "'.amount = to_int!(.cents) / 100'", check: |_| Ok(()), pattern: "" };
+
 pub(super) static FIELD_PATH: TextRule = TextRule {
     what: "a path into the event",
     example: ".order.id",
@@ -120,6 +124,21 @@ pub(super) static POSTGRES_URL: TextRule = TextRule {
 
 pub(super) static POSTGRES_TABLE: TextRule = TextRule {
     what: "the name of a table, with or without its schema",
+    example: "orders",
+    check: some_text,
+    pattern: "",
+};
+
+/// Only the scheme: the rules read the rest with the connector's own words, and never quote it.
+pub(super) static MYSQL_URL: TextRule = TextRule {
+    what: "the URL of a MySQL or MariaDB database",
+    example: "\"mysql://user@localhost/shop\"",
+    check: some_text,
+    pattern: "^(mysql|mariadb)://.+",
+};
+
+pub(super) static MYSQL_TABLE: TextRule = TextRule {
+    what: "the name of a table, with or without its database",
     example: "orders",
     check: some_text,
     pattern: "",

@@ -1,11 +1,13 @@
 //! Where events go.
 
-use super::rules_of_text::{COLUMN_NAME, CONDITION, FIELD_PATH, ID, PATH, POSTGRES_TABLE, POSTGRES_URL, TABLE_NAME};
+use super::rules_of_text::{
+    COLUMN_NAME, CONDITION, FIELD_PATH, ID, MYSQL_TABLE, MYSQL_URL, PATH, POSTGRES_TABLE, POSTGRES_URL, TABLE_NAME,
+};
 use super::{Choice, Field, Kind, Table};
 
 const SQLITE_FIELD: Field = Field::new("sqlite", Kind::Object(&SQLITE), "A table of a SQLite database.");
 const POSTGRES_FIELD: Field = Field::new("postgres", Kind::Object(&POSTGRES), "A table of a PostgreSQL database.");
-const MYSQL_FIELD: Field = Field::planned("mysql", "A table of a MySQL or MariaDB database.");
+const MYSQL_FIELD: Field = Field::new("mysql", Kind::Object(&MYSQL), "A table of a MySQL or MariaDB database.");
 const KAFKA_FIELD: Field = Field::planned("kafka", "A topic of a Kafka cluster.");
 const HTTP_FIELD: Field = Field::planned("http", "An HTTP endpoint.");
 const OUTBOX_FIELD: Field = Field::planned("outbox", "An outbox table.");
@@ -83,6 +85,13 @@ const DELETE_WHEN_FIELD: Field = Field::new(
 );
 const PROGRESS_FIELD: Field =
     Field::new("progress", Kind::Choice(&PROGRESS), "Where the delivery's progress is kept.").or("sink");
+const CONNECTIONS_FIELD: Field = Field::new(
+    "connections",
+    Kind::Integer { least: 1, most: 1000 },
+    "How many sessions all lanes and workflows of this process share with this database. Where several workflows name \
+     one `url`, the largest number counts.",
+)
+.or("8");
 const PROGRESS_INTERVAL_FIELD: Field = Field::new(
     "progressInterval",
     Kind::Duration { least: 1, most: 3_600_000 },
@@ -142,13 +151,7 @@ static POSTGRES: Table = Table {
         DELETE_WHEN_FIELD,
         PROGRESS_FIELD,
         PROGRESS_INTERVAL_FIELD,
-        Field::new(
-            "connections",
-            Kind::Integer { least: 1, most: 1000 },
-            "How many sessions all lanes and workflows of this process share with this database. Where several \
-             workflows name one `url`, the largest number counts.",
-        )
-        .or("8"),
+        CONNECTIONS_FIELD,
         Field::new(
             "statementTimeout",
             Kind::Duration { least: 100, most: 3_600_000 },
@@ -166,6 +169,54 @@ static POSTGRES: Table = Table {
             Kind::Duration { least: 1_000, most: 3_600_000 },
             "How long an open transaction may wait for its worker before the server ends the session: what frees the \
              locks of a worker that hangs.",
+        )
+        .or("10s"),
+    ],
+    exactly_one_of: &[],
+};
+
+static MYSQL: Table = Table {
+    name: "sink.mysql",
+    doc: "A table of a MySQL or MariaDB database. Columns are filled by name, with the types of the live table.",
+    fields: &[
+        Field::new(
+            "url",
+            Kind::Text(&MYSQL_URL),
+            "The database: `mysql://user:password@host:port/database`, with `ssl-mode`, `ssl-ca`, `ssl-cert`, `ssl-key` \
+             as options. The password is best kept in a variable.",
+        )
+        .required(),
+        Field::new(
+            "table",
+            Kind::Text(&MYSQL_TABLE),
+            "The table, with its database if it is not the one of `url`; always quoted.",
+        )
+        .required(),
+        ON_CONFLICT_FIELD,
+        KEY_COLUMN_FIELD,
+        VERSION_COLUMN_FIELD,
+        COLUMNS_FIELD,
+        DELETE_WHEN_FIELD,
+        PROGRESS_FIELD,
+        PROGRESS_INTERVAL_FIELD,
+        CONNECTIONS_FIELD,
+        Field::new(
+            "statementTimeout",
+            Kind::Duration { least: 1_000, most: 3_600_000 },
+            "How long one statement may run before it is ended.",
+        )
+        .or("60s"),
+        Field::new(
+            "lockTimeout",
+            Kind::Duration { least: 1_000, most: 3_600_000 },
+            "How long one statement may wait for a lock; the server counts whole seconds.",
+        )
+        .or("5s"),
+        Field::new(
+            "idleTimeout",
+            Kind::Duration { least: 1_000, most: 3_600_000 },
+            "How long an open transaction may wait for its worker before the server ends the session: what frees the \
+             locks of a worker that hangs. MySQL has this limit only for the whole session.",
         )
         .or("10s"),
     ],

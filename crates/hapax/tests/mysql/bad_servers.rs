@@ -1,0 +1,276 @@
+//! A server that is away, full, read-only, restarted, or does not know us: the message has place, code and cure, and
+//! nothing is lost.
+
+use std::net::{TcpListener, TcpStream};
+
+use hapax_services::{Mariadb, Stop};
+
+use super::world::Shop;
+use crate::world::{orders, until};
+
+const KEYED: &str = "guarantee: exactly-once, deduplication: { keyFields: [id] }";
+const PATIENT: (&str, &str) = ("giveUpAfter: 500ms", "giveUpAfter: 60s");
+const TABLE: &str = "CREATE TABLE orders (id bigint PRIMARY KEY, customer varchar(200), amount integer)";
+
+/// Goal: an unreachable database is told with its address and never with a password. Method: a port that nobody listens
+/// on, and a database that does not exist.
+#[test]
+fn an_unreachable_database_is_told_without_its_password() {
+    let shop = Shop::ready("", KEYED);
+    shop.world.write("orders.jsonl", orders(1..=3));
+    shop.configure_as("mysql://me:hunter2@127.0.0.1:1/shop", "", KEYED);
+    let answer = shop.hapax(&["run", "--once"]);
+    answer.exits(1).says(&["HX4001", "cannot start yet", "127.0.0.1:1"]).keeps_silent_about(&["hunter2"]);
+    shop.hapax(&["check", "--live"]).exits(1).says(&["HX4001", "127.0.0.1:1"]);
+    shop.hapax(&["setup", "--yes"]).exits(1).says(&["HX4001"]);
+    let gone = shop.url().replace(shop.database(), "no_such_database");
+    shop.configure_as(&gone, "", KEYED);
+    shop.hapax(&["run", "--once"]).exits(1).says(&["no_such_database"]);
+    shop.configure("", KEYED);
+    shop.hapax(&["run", "--once"]).exits(0);
+    shop.accounts_for(3, 0);
+}
+
+/// Goal: a URL without a database is refused before anything is tried. Method: check.
+#[test]
+fn a_url_without_a_database_is_refused() {
+    let shop = Shop::new("", KEYED);
+    shop.configure_as("mysql://root@127.0.0.1:1", "", KEYED);
+    shop.hapax(&["check"]).exits(2).says(&["HX1490", "names no database"]);
+}
+
+/// Goal: a target that is away at the start is waited for by who follows. Method: a port behind which the server appears
+/// later.
+#[test]
+fn a_worker_waits_for_a_target_that_comes_later() {
+    let shop = Shop::ready("", KEYED);
+    shop.world.write("orders.jsonl", orders(1..=3));
+    let door = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let port = door.local_addr().expect("an address").port();
+    drop(door);
+    shop.configure_as(&shop.url_at(port), "", KEYED);
+    shop.world.write("hapax.yaml", shop.world.read("hapax.yaml").replace(PATIENT.0, PATIENT.1));
+    let worker = shop.start("worker.log", &["run"]);
+    worker.until_it_says("cannot start yet");
+    let door = TcpListener::bind(("127.0.0.1", port)).expect("the port is still free");
+    let server = shop.server_address();
+    std::thread::spawn(move || door.incoming().flatten().for_each(|client| lead(client, &server)));
+    until("the rows are there", || shop.rows() == 3);
+    worker.terminate();
+    worker.ends().exits(0);
+    shop.accounts_for(3, 0);
+}
+
+/// Leads a client's bytes to the server, and back, until both are done.
+fn lead(client: TcpStream, server: &str) {
+    let Ok(server) = TcpStream::connect(server) else { return };
+    let ways = [(client.try_clone(), server.try_clone()), (Ok(server), Ok(client))];
+    for (from, to) in ways {
+        let (Ok(mut from), Ok(mut to)) = (from, to) else { return };
+        std::thread::spawn(move || {
+            std::io::copy(&mut from, &mut to).ok();
+            to.shutdown(std::net::Shutdown::Both).ok();
+        });
+    }
+}
+
+/// Goal: missing rights are told at each step with the GRANT that cures them, and once all are given it runs. Method: a
+/// user without any, who gets them one by one as it is told.
+#[test]
+fn missing_rights_are_told_step_by_step() {
+    let shop = Shop::ready("", KEYED);
+    shop.world.write("orders.jsonl", orders(1..=3));
+    let user = format!("worker_of_{}", shop.database());
+    // Without any right the server does not even let it see the database.
+    shop.sql(&format!("CREATE USER {user}; CREATE TABLE anything (id int); GRANT SELECT ON anything TO {user}"));
+    shop.configure_as(&shop.url_of(&user), "", KEYED);
+    let mut told = 0;
+    loop {
+        let answer = shop.hapax(&["run", "--once"]);
+        if answer.code == 0 {
+            break;
+        }
+        answer.exits(1).says(&["HX4016", "GRANT "]);
+        assert_eq!(shop.rows(), 0);
+        let all = format!("{}{}", answer.out, answer.err);
+        let grant = all.lines().find_map(|line| line.split_once("GRANT ")).expect("a GRANT").1;
+        let end = grant.find(['\'', ';', '\n']).unwrap_or(grant.len());
+        shop.sql(&format!("GRANT {}", &grant[..end]));
+        told += 1;
+        assert!(told < 40, "it asks for ever more: {answer}");
+    }
+    assert!(told >= 3, "it was told {told} times");
+    shop.accounts_for(3, 0);
+    shop.sql(&format!("DROP USER {user}"));
+}
+
+/// Goal: a right that is taken away under a running worker stops it, and nothing is lost. Method: REVOKE, then GRANT.
+#[test]
+fn a_right_that_is_taken_away_stops_the_worker() {
+    let shop = Shop::ready("", KEYED);
+    let (user, database) = (format!("revoked_of_{}", shop.database()), shop.database());
+    let ours = ["meta", "progress", "epochs", "dead_letters", "adopted"]
+        .map(|table| format!("GRANT ALL ON {database}.hapax_{table} TO {user}"))
+        .join("; ");
+    shop.sql(&format!("CREATE USER {user}; {ours}; GRANT SELECT, INSERT, UPDATE ON {database}.orders TO {user}"));
+    shop.configure_as(&shop.url_of(&user), "", KEYED);
+    shop.world.write("orders.jsonl", orders(1..=3));
+    let worker = shop.start("worker.log", &["run"]);
+    until("the first rows are there", || shop.rows() == 3);
+    shop.sql(&format!("REVOKE INSERT ON {database}.orders FROM {user}"));
+    shop.world.append("orders.jsonl", orders(4..=5));
+    worker.ends().exits(1).says(&["HX4016", "orders"]);
+    shop.sql(&format!("GRANT INSERT ON {database}.orders TO {user}"));
+    shop.hapax(&["run", "--once"]).exits(0);
+    assert_eq!(shop.rows(), 5);
+    shop.accounts_for(5, 0);
+    shop.sql(&format!("DROP USER {user}"));
+}
+
+/// Goal: a user without a free connection is told, waited for, and nothing is lost. Method: a user who may have one
+/// connection, which is taken.
+#[test]
+fn too_many_connections_are_told() {
+    let shop = Shop::ready("", KEYED);
+    let (user, database) = (format!("crowded_of_{}", shop.database()), shop.database());
+    shop.sql(&format!("CREATE USER {user} WITH MAX_USER_CONNECTIONS 1; GRANT ALL ON {database}.* TO {user}"));
+    let taken = hapax_services::MysqlClient::connect_as(port_of(&shop), &user, database).expect("a connection");
+    shop.configure_as(&shop.url_of(&user), "", KEYED);
+    shop.world.write("orders.jsonl", orders(1..=3));
+    shop.hapax(&["run", "--once"]).exits(1).says(&["max_user_connections"]);
+    assert_eq!(shop.rows(), 0);
+    drop(taken);
+    shop.sql(&format!("ALTER USER {user} WITH MAX_USER_CONNECTIONS 10"));
+    shop.hapax(&["run", "--once"]).exits(0);
+    shop.accounts_for(3, 0);
+    shop.sql(&format!("DROP USER {user}"));
+}
+
+fn port_of(shop: &Shop) -> u16 {
+    shop.server_address().rsplit_once(':').and_then(|(_, port)| port.parse().ok()).expect("a port")
+}
+
+/// Goal: a wrong password and an unknown user are told at once, never with the password. Method: both.
+#[test]
+fn a_wrong_password_is_refused_at_once() {
+    let shop = Shop::ready("", KEYED);
+    shop.world.write("orders.jsonl", orders(1..=3));
+    let user = format!("locked_of_{}", shop.database());
+    shop.sql(&format!("CREATE USER {user} IDENTIFIED BY 'right'; GRANT ALL ON {}.* TO {user}", shop.database()));
+    for login in [format!("{user}:hunter2"), "nobody_at_all:hunter2".to_owned()] {
+        shop.configure_as(&shop.url_of(&login), "", KEYED);
+        let answer = shop.hapax(&["run", "--once"]);
+        answer.exits(1).says(&[login.split(':').next().expect("a name")]);
+        answer.keeps_silent_about(&["hunter2", "trying again"]);
+        assert_eq!(shop.rows(), 0);
+    }
+    shop.configure_as(&shop.url_of(&format!("{user}:right")), "", KEYED);
+    shop.hapax(&["run", "--once"]).exits(0).keeps_silent_about(&["right@"]);
+    shop.sql(&format!("DROP USER {user}"));
+}
+
+/// Goal: a server that is stopped in mid-work and started again loses and doubles nothing. Method: a server of its own,
+/// ended by SIGKILL while rows flow, twice.
+#[test]
+fn a_server_that_is_killed_and_started_again_loses_nothing() {
+    let mut server = Mariadb::builder().start().expect("a server");
+    let shop = Shop::on_server(&server.url(""));
+    shop.sql("CREATE TABLE orders (id bigint, customer varchar(200), amount integer)");
+    shop.configure("onConflict: append", "guarantee: exactly-once");
+    shop.world.write("hapax.yaml", shop.world.read("hapax.yaml").replace(PATIENT.0, PATIENT.1));
+    shop.hapax(&["setup", "--yes"]).exits(0);
+    shop.world.write("orders.jsonl", orders(1..=2_000));
+    let worker = shop.start("worker.log", &["run"]);
+    until("the first rows are there", || shop.rows() > 0);
+    for round in 1..=2 {
+        shop.world.append("orders.jsonl", orders(round * 2_000 + 1..=(round + 1) * 2_000));
+        server.stop(Stop::Immediate);
+        server.start_again().expect("it starts again");
+    }
+    until("all rows are there", || shop.rows() == 6_000);
+    worker.terminate();
+    worker.ends().exits(0);
+    assert_eq!(shop.ask("SELECT count(DISTINCT id) FROM orders"), "6000");
+    shop.accounts_for(6_000, 0);
+}
+
+/// Goal: a server that takes no writes for a while is waited for. Method: `read_only` under a user without the right to
+/// ignore it, switched on and off.
+#[test]
+fn a_read_only_server_is_waited_for() {
+    let server = Mariadb::builder().start().expect("a server");
+    let shop = Shop::on_server(&server.url(""));
+    shop.sql(TABLE);
+    shop.configure("", KEYED);
+    shop.hapax(&["setup", "--yes"]).exits(0);
+    shop.sql(&format!("CREATE USER worker; GRANT ALL ON {}.* TO worker", shop.database()));
+    shop.configure_as(&shop.url_of("worker"), "", KEYED);
+    shop.world.write("hapax.yaml", shop.world.read("hapax.yaml").replace(PATIENT.0, PATIENT.1));
+    shop.world.write("orders.jsonl", orders(1..=3));
+    let worker = shop.start("worker.log", &["run"]);
+    until("the first rows are there", || shop.rows() == 3);
+    shop.sql("SET GLOBAL read_only = 1");
+    shop.world.append("orders.jsonl", orders(4..=6));
+    worker.until_it_says("read-only");
+    assert_eq!(shop.rows(), 3);
+    shop.sql("SET GLOBAL read_only = 0");
+    until("it goes on", || shop.rows() == 6);
+    worker.terminate();
+    worker.ends().exits(0);
+    shop.accounts_for(6, 0);
+}
+
+/// Goal: a table that can take no more rows is waited for, and nothing is lost. Method: a system tablespace of a fixed size,
+/// filled by somebody else.
+#[test]
+fn a_full_disk_is_waited_for() {
+    let server = Mariadb::builder()
+        .setting("innodb_file_per_table", "0")
+        .setting("innodb_data_file_path", "ibdata1:40M")
+        .start()
+        .expect("a server");
+    let shop = Shop::on_server(&server.url(""));
+    shop.sql("CREATE TABLE orders (id bigint PRIMARY KEY, customer longtext, amount integer)");
+    shop.configure("", KEYED);
+    shop.world.write("hapax.yaml", shop.world.read("hapax.yaml").replace(PATIENT.0, PATIENT.1));
+    shop.hapax(&["setup", "--yes"]).exits(0);
+    shop.world.write("orders.jsonl", orders(1..=3));
+    let worker = shop.start("worker.log", &["run"]);
+    until("the first rows are there", || shop.rows() == 3);
+    shop.sql("CREATE TABLE ballast (id int AUTO_INCREMENT PRIMARY KEY, bulk longblob)");
+    let mut client = server.connect(shop.database()).expect("a connection");
+    while client.query("INSERT INTO ballast (bulk) VALUES (REPEAT('x', 500000))").is_ok() {}
+    let large = format!("{{\"id\":4,\"customer\":\"{}\",\"amount\":40}}\n", "y".repeat(3 << 20));
+    shop.world.append("orders.jsonl", large);
+    worker.until_it_says("full");
+    assert_eq!(shop.rows(), 3);
+    shop.sql("DROP TABLE ballast");
+    until("it goes on", || shop.rows() == 4);
+    worker.terminate();
+    worker.ends().exits(0);
+    shop.accounts_for(4, 0);
+}
+
+/// Goal: a certificate that nobody vouches for is refused at once where verification is asked for. Method: a server with a
+/// certificate of its own; `verify-ca` against another authority, then `require` without one.
+#[test]
+fn a_wrong_certificate_is_refused() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let issued = rcgen::generate_simple_self_signed(vec!["localhost".to_owned()]).expect("a certificate");
+    let other = rcgen::generate_simple_self_signed(vec!["localhost".to_owned()]).expect("a certificate");
+    let path = |name: &str| folder.path().join(name);
+    std::fs::write(path("server.pem"), issued.cert.pem()).expect("a file");
+    std::fs::write(path("server.key"), issued.signing_key.serialize_pem()).expect("a file");
+    std::fs::write(path("other.pem"), other.cert.pem()).expect("a file");
+    let server = Mariadb::builder().tls(&path("server.pem"), &path("server.key")).start().expect("a server");
+    let shop = Shop::on_server(&server.url(""));
+    shop.sql(TABLE);
+    shop.world.write("orders.jsonl", orders(1..=3));
+    let with = |options: &str| format!("{}?{options}", shop.url());
+    shop.configure_as(&with(&format!("ssl-mode=VERIFY_CA&ssl-ca={}", path("other.pem").display())), "", KEYED);
+    shop.hapax(&["setup", "--yes"]).exits(1).says(&["certificate"]);
+    shop.configure_as(&with("ssl-mode=REQUIRED"), "", KEYED);
+    shop.hapax(&["setup", "--yes"]).exits(0);
+    shop.hapax(&["run", "--once"]).exits(0);
+    shop.accounts_for(3, 0);
+}

@@ -1,0 +1,9 @@
+//! The real program against a real MariaDB server, each test in a database of its own.
+
+mod bad_rows;
+mod bad_servers;
+mod bad_tables;
+mod life;
+mod looking;
+mod workers;
+mod world;

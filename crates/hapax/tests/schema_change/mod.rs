@@ -1,0 +1,264 @@
+//! The user's table changes while a worker delivers into it, at a thousand events a second and more: what fits goes on,
+//! what does not fit becomes a dead letter or stops the worker with the reason, and nothing is lost on the way.
+//!
+//! One list of cases ([`Case`]), run against each database; the page `docs/operations/schema-changes.md` tells the same.
+
+#[cfg(feature = "postgres")]
+mod postgres;
+mod sqlite;
+
+use std::io::Write as _;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use crate::world::{World, number, until};
+
+/// How many events are written each second: the feeder catches up whenever the machine was busy elsewhere.
+const RATE: u64 = 2_000;
+/// What must be there before the table changes.
+const BEFORE: u64 = 500;
+/// What must be delivered after it.
+const AFTER: u64 = 1_000;
+/// An amount that 32 bits do not hold.
+const LARGE: u64 = 3_000_000_000;
+
+const KEYED: &str = "guarantee: exactly-once, deduplication: { keyFields: [id] }";
+
+/// A database that holds the table `orders (id, customer, amount)`, and a workflow into it.
+trait Place {
+    /// The folder with the configuration and `orders.jsonl`.
+    fn world(&self) -> &World;
+    /// Writes the configuration, with these fields added to the sink.
+    fn configure(&self, sink: &str, delivery: &str);
+    /// Runs statements.
+    fn sql(&self, statements: &str);
+    /// One value, as text; empty for NULL.
+    fn ask(&self, query: &str) -> String;
+    /// How many dead letters there are.
+    fn letters(&self) -> u64;
+
+    fn count(&self, what: &str) -> u64 {
+        self.ask(&format!("SELECT count(*) FROM {what}")).parse().expect("a number")
+    }
+}
+
+/// Which events are written.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Events {
+    /// All of them fit.
+    Plain,
+    /// Of every hundred one has a large amount and one a long name.
+    Large,
+    /// After the change, of every hundred one has no customer.
+    Nameless,
+}
+
+/// A change, and what must become of it.
+struct Case<'a> {
+    change: &'a str,
+    events: Events,
+    /// Holds of the table once the change has had its effect.
+    effect: &'a str,
+}
+
+/// An event: its amount is ten times its id.
+fn line(id: u64, events: Events, changed: bool) -> String {
+    let (amount, customer) = match (events, id % 100) {
+        (Events::Large, 1) => (LARGE + id, "\"ann\""),
+        (Events::Large, 2) => (id * 10, "\"annabella\""),
+        (Events::Nameless, 3) if changed => (id * 10, "null"),
+        _ => (id * 10, "\"ann\""),
+    };
+    format!("{{\"id\":{id},\"customer\":{customer},\"amount\":{amount},\"colour\":\"red\"}}\n")
+}
+
+/// Writes events until it is told to end.
+struct Feeder {
+    changed: Arc<AtomicBool>,
+    ended: Arc<AtomicBool>,
+    written: Arc<AtomicU64>,
+    thread: JoinHandle<()>,
+    begun: Instant,
+}
+
+impl Feeder {
+    fn start(world: &World, events: Events) -> Self {
+        let (changed, ended, written) =
+            (Arc::<AtomicBool>::default(), Arc::<AtomicBool>::default(), Arc::<AtomicU64>::default());
+        let path = world.path("orders.jsonl");
+        let begun = Instant::now();
+        let shared = (Arc::clone(&changed), Arc::clone(&ended), Arc::clone(&written));
+        let thread = std::thread::spawn(move || {
+            let (changed, ended, written) = shared;
+            let mut file = std::fs::File::options().append(true).create(true).open(path).expect("the test can open");
+            while !ended.load(Ordering::Relaxed) {
+                let due = begun.elapsed().as_millis() as u64 * RATE / 1000;
+                let from = written.load(Ordering::Relaxed);
+                let chunk: String =
+                    (from + 1..=due).map(|id| line(id, events, changed.load(Ordering::Relaxed))).collect();
+                file.write_all(chunk.as_bytes()).expect("the test can append");
+                written.store(due, Ordering::Relaxed);
+                std::thread::sleep(Duration::from_millis(10));
+            }
+        });
+        Self { changed, ended, written, thread, begun }
+    }
+
+    fn written(&self) -> u64 {
+        self.written.load(Ordering::Relaxed)
+    }
+
+    /// How many events were written, at the rate that was promised.
+    fn end(self) -> u64 {
+        self.ended.store(true, Ordering::Relaxed);
+        self.thread.join().expect("the feeder ends");
+        let (written, seconds) = (self.written.load(Ordering::Relaxed), self.begun.elapsed().as_secs_f64());
+        assert!(written as f64 / seconds >= 1_000.0, "{written} events in {seconds} s are too few");
+        written
+    }
+}
+
+/// A change that the worker goes on with: afterwards each event is a row or a letter. Answers with how many there were.
+fn goes_on(place: &impl Place, case: &Case<'_>) -> u64 {
+    let feeder = Feeder::start(place.world(), case.events);
+    let worker = place.world().start("worker.log", &["run"]);
+    until("rows are there", || place.count("orders") >= BEFORE);
+    place.sql(case.change);
+    feeder.changed.store(true, Ordering::Relaxed);
+    let at = feeder.written();
+    until("the change has had its effect", || place.count(case.effect) > 0);
+    until("much was delivered after the change", || place.count("orders") + place.letters() >= at + AFTER);
+    let lines = feeder.end();
+    until("all was delivered", || place.count("orders") + place.letters() >= lines);
+    worker.terminate();
+    worker.ends().exits(0);
+    adds_up(place, lines);
+    lines
+}
+
+/// A change that stops the worker with this code and these words; then `cure`, and a run to the end. Answers with how
+/// many events there were.
+fn stops(place: &impl Place, case: &Case<'_>, code: i32, words: &[&str], cure: impl FnOnce()) -> u64 {
+    let feeder = Feeder::start(place.world(), case.events);
+    let worker = place.world().start("worker.log", &["run"]);
+    until("rows are there", || place.count("orders") >= BEFORE);
+    place.sql(case.change);
+    feeder.changed.store(true, Ordering::Relaxed);
+    worker.ends().exits(code).says(words);
+    let lines = feeder.end();
+    let read: u64 = place.world().status().iter().map(|delivery| number(&delivery["progress"]["read"])).sum();
+    assert!((BEFORE..lines).contains(&read), "it stopped in the middle: {read} of {lines}");
+    cure();
+    place.world().hapax(&["run", "--once"]).exits(0);
+    lines
+}
+
+/// The ledger and the table agree: what was read is a row of its own or a letter.
+fn adds_up(place: &impl Place, lines: u64) {
+    let deliveries = place.world().status();
+    let sum = |name: &str| deliveries.iter().map(|delivery| number(&delivery["progress"][name])).sum::<u64>();
+    let (read, delivered, dead) = (sum("read"), sum("delivered"), sum("dead"));
+    assert_eq!((read, delivered + dead), (lines, lines), "{deliveries:#?}");
+    assert_eq!((place.count("orders"), place.letters()), (delivered, dead), "rows and letters");
+}
+
+/// A column is added that events have a value for: it is filled from some event on, without a gap.
+fn a_column_is_added(place: &impl Place, change: &str) {
+    let case = Case { change, events: Events::Plain, effect: "orders WHERE colour = 'red'" };
+    let lines = goes_on(place, &case);
+    assert_eq!((place.count("orders"), place.letters()), (lines, 0));
+    assert_eq!(place.count("orders WHERE amount <> id * 10 OR amount IS NULL OR customer <> 'ann'"), 0);
+    let gap = "orders WHERE colour IS NULL AND id > (SELECT min(id) FROM orders WHERE colour = 'red')";
+    assert_eq!(place.count(gap), 0, "filled without a gap");
+}
+
+/// A column is added that must have a value and has a default, and that no event knows.
+fn a_column_with_a_default_is_added(place: &impl Place, change: &str) {
+    let case = Case { change, events: Events::Plain, effect: "orders WHERE state = 'new'" };
+    let lines = goes_on(place, &case);
+    assert_eq!(place.count("orders WHERE state = 'new' AND amount = id * 10"), lines);
+}
+
+/// A column is added that must have a value, has no default, and that no event knows: nothing could be delivered.
+fn a_column_that_nothing_fills_is_added(place: &impl Place, change: &str, cure: &str) {
+    let case = Case { change, events: Events::Plain, effect: "" };
+    let lines = stops(place, &case, 1, &["HX4011", "\"state\"", "NOT NULL"], || place.sql(cure));
+    adds_up(place, lines);
+    assert_eq!(place.count("orders WHERE amount = id * 10"), lines);
+}
+
+/// Columns become wider: what did not fit before is a dead letter, what comes after it is a row.
+fn columns_are_widened(place: &impl Place, change: &str) {
+    let case = Case { change, events: Events::Large, effect: &format!("orders WHERE amount >= {LARGE}") };
+    let lines = goes_on(place, &case);
+    assert!(place.letters() > 0, "some came before");
+    let wrong = format!("orders WHERE amount <> id * 10 AND amount <> {LARGE} + id");
+    assert_eq!(place.count(&wrong), 0);
+    let (odd, kept) =
+        (lines / 100 * 2, place.count(&format!("orders WHERE amount >= {LARGE} OR customer = 'annabella'")));
+    assert!(kept + place.letters() >= odd, "{kept} and {} of {odd}", place.letters());
+    // One that was refused was refused before the change took hold.
+    place.world().hapax(&["dlq", "replay", "--all", "--overwrite", "--yes"]).exits(0);
+    assert_eq!(place.count("orders"), lines, "replayed into the wider columns");
+}
+
+/// A column that events have values for is renamed: the worker stops, and goes on when the new name is mapped.
+fn a_column_is_renamed(place: &impl Place) {
+    let case = Case { change: "ALTER TABLE orders RENAME COLUMN amount TO total", events: Events::Plain, effect: "" };
+    let words = ["HX4011", "column \"amount\" is gone", ".amount", "columns:"];
+    let cure = || place.configure("columns: { total: .amount }", KEYED);
+    let lines = stops(place, &case, 1, &words, cure);
+    adds_up(place, lines);
+    assert_eq!(place.count("orders WHERE total = id * 10"), lines, "no value was lost");
+}
+
+/// A column that events have values for is dropped: the worker stops; what it delivers once the column is back has it.
+fn a_column_is_dropped(place: &impl Place) {
+    let case = Case { change: "ALTER TABLE orders DROP COLUMN amount", events: Events::Plain, effect: "" };
+    let mut read = 0;
+    let lines = stops(place, &case, 1, &["HX4011", "column \"amount\" is gone"], || {
+        read = place.count("orders");
+        place.sql("ALTER TABLE orders ADD COLUMN amount bigint");
+    });
+    adds_up(place, lines);
+    assert_eq!(place.count("orders WHERE amount = id * 10"), lines - read, "all that came after the drop");
+}
+
+/// A column that no event has a value for is dropped: nobody misses it.
+fn an_unused_column_is_dropped(place: &impl Place) {
+    place.sql("ALTER TABLE orders ADD COLUMN legacy varchar(9)");
+    let change = "ALTER TABLE orders DROP COLUMN legacy";
+    let lines = goes_on(place, &Case { change, events: Events::Plain, effect: "orders" });
+    assert_eq!(place.count("orders WHERE amount = id * 10"), lines);
+}
+
+/// A column gets NOT NULL: events without a value for it are dead letters from then on.
+fn a_column_must_have_a_value(place: &impl Place, change: &str) {
+    let case = Case { change, events: Events::Nameless, effect: "orders" };
+    let lines = goes_on(place, &case);
+    assert!(place.letters() > 0);
+    assert_eq!(place.count("orders WHERE amount = id * 10 AND customer = 'ann'"), lines - place.letters());
+    let answer = place.world().hapax(&["dlq", "list", "--json"]);
+    answer.exits(0).says(&["HX2021", "customer"]);
+}
+
+/// Another table takes the name: code 5; once accepted, the rest goes into the new one, and together they hold all.
+fn the_table_is_swapped(place: &impl Place, change: &str) {
+    let case = Case { change, events: Events::Plain, effect: "" };
+    let lines = stops(place, &case, 5, &["HX4012", "hapax reset orders --accept"], || {
+        place.world().hapax(&["reset", "orders", "--accept", "--yes"]).exits(0);
+    });
+    let (old, new) = (place.count("orders_old WHERE amount = id * 10"), place.count("orders WHERE amount = id * 10"));
+    assert_eq!(old + new, lines, "{old} and {new}");
+    assert_eq!(place.count("orders_old AS o JOIN orders AS n ON o.id = n.id"), 0, "no event is in both");
+}
+
+/// The table is renamed away: the worker stops; it goes on when the table is back.
+fn the_table_is_renamed_away(place: &impl Place) {
+    let case = Case { change: "ALTER TABLE orders RENAME TO orders_old", events: Events::Plain, effect: "" };
+    let lines = stops(place, &case, 1, &["HX4011"], || place.sql("ALTER TABLE orders_old RENAME TO orders"));
+    adds_up(place, lines);
+    assert_eq!(place.count("orders WHERE amount = id * 10"), lines);
+}

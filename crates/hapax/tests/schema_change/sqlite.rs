@@ -1,0 +1,93 @@
+//! SQLite, whose columns hold whatever comes and whose tables change by being made anew.
+
+use super::{Case, Events, KEYED, Place};
+use crate::world::World;
+
+impl Place for World {
+    fn world(&self) -> &World {
+        self
+    }
+
+    fn configure(&self, sink: &str, delivery: &str) {
+        World::configure(self, "orders", sink, delivery);
+    }
+
+    fn sql(&self, statements: &str) {
+        World::sql(self, statements);
+    }
+
+    fn ask(&self, query: &str) -> String {
+        self.ask::<Option<String>>(&format!("SELECT CAST(({query}) AS TEXT)")).unwrap_or_default()
+    }
+
+    fn letters(&self) -> u64 {
+        self.count("hapax_dead_letters WHERE state = 'dead'")
+    }
+}
+
+fn shop() -> World {
+    World::shop("", KEYED)
+}
+
+/// Goal: a new column is filled without a gap. Method: ALTER TABLE under a stream of events.
+#[test]
+fn a_column_is_added() {
+    super::a_column_is_added(&shop(), "ALTER TABLE orders ADD COLUMN colour TEXT");
+}
+
+/// Goal: a new column with a default needs no field. Method: ALTER TABLE under a stream of events.
+#[test]
+fn a_column_with_a_default_is_added() {
+    super::a_column_with_a_default_is_added(&shop(), "ALTER TABLE orders ADD COLUMN state TEXT NOT NULL DEFAULT 'new'");
+}
+
+/// Goal: a renamed column does not lose its values silently. Method: RENAME COLUMN under a stream of events.
+#[test]
+fn a_column_is_renamed() {
+    super::a_column_is_renamed(&shop());
+}
+
+/// Goal: a dropped column whose field still comes stops the worker. Method: DROP COLUMN under a stream of events.
+#[test]
+fn a_column_is_dropped() {
+    super::a_column_is_dropped(&shop());
+}
+
+/// Goal: a dropped column that nobody fills is no reason to stop. Method: DROP COLUMN under a stream of events.
+#[test]
+fn an_unused_column_is_dropped() {
+    super::an_unused_column_is_dropped(&shop());
+}
+
+/// Goal: another table under the name is another target. Method: two renames in one transaction.
+#[test]
+fn the_table_is_swapped() {
+    let shop = shop();
+    shop.sql("CREATE TABLE orders_new (id INTEGER PRIMARY KEY, customer TEXT, amount INTEGER)");
+    super::the_table_is_swapped(
+        &shop,
+        "BEGIN IMMEDIATE; ALTER TABLE orders RENAME TO orders_old; ALTER TABLE orders_new RENAME TO orders; COMMIT",
+    );
+}
+
+/// Goal: a table that is gone stops the worker. Method: a rename, and back.
+#[test]
+fn the_table_is_renamed_away() {
+    super::the_table_is_renamed_away(&shop());
+}
+
+/// Goal: a table that is made anew, as SQLite's own manual changes a type or adds NOT NULL, is another target: code 5, and
+/// nothing is lost. Method: the manual's steps under a stream of events.
+#[test]
+fn the_table_is_made_anew() {
+    let shop = shop();
+    let change = "BEGIN IMMEDIATE; CREATE TABLE made (id INTEGER PRIMARY KEY, customer VARCHAR(50) NOT NULL, amount BIGINT); \
+                  INSERT INTO made SELECT id, customer, amount FROM orders; DROP TABLE orders; \
+                  ALTER TABLE made RENAME TO orders; COMMIT";
+    let case = Case { change, events: Events::Plain, effect: "" };
+    let lines = super::stops(&shop, &case, 5, &["HX4012", "hapax reset orders --accept"], || {
+        shop.hapax(&["reset", "orders", "--accept", "--yes"]).exits(0);
+    });
+    super::adds_up(&shop, lines);
+    assert_eq!(shop.count("orders WHERE amount = id * 10"), lines, "the copied rows and those that came after");
+}

@@ -1,0 +1,218 @@
+//! `transform:`: filter, map, several events, letters with the program's line, replay, what `check` says, the watchdog.
+
+use std::time::{Duration, Instant};
+
+use crate::world::{World, number, order, until};
+
+/// A shop whose workflow has a program, indented as it would be by hand.
+fn shop(program: &str, more: &str, delivery: &str) -> World {
+    let world = World::shop("", "");
+    configure(&world, program, more, delivery);
+    world
+}
+
+fn configure(world: &World, program: &str, more: &str, delivery: &str) {
+    let program: String = program.lines().map(|line| format!("      {line}\n")).collect();
+    world.write(
+        "hapax.yaml",
+        format!(
+            "workflows:
+  - id: orders
+    source: {{ file: {{ path: orders.jsonl }} }}
+    transform: |
+{program}    sink: {{ sqlite: {{ path: shop.db, table: orders }} }}
+    delivery: {{ epoch: {{ interval: 20ms }}, lease: 2s, guarantee: exactly-once, maxRejects: 100%, deduplication: {{ keyFields: [id] }}, {delivery} }}
+{more}"
+        ),
+    );
+}
+
+/// Goal: an input is mapped, left out or dead, and the ledger says which. Method: one of each, with a fixed table.
+#[test]
+fn events_are_mapped_filtered_or_dead() {
+    let world =
+        shop("if .amount == 2 { abort }\n.amount = to_int!(.amount) * 100\n.customer = upcase!(.customer)", "", "");
+    let bad = "{\"id\":3,\"customer\":\"ann\",\"amount\":\"many\"}\n";
+    world.write("orders.jsonl", [order(1, 1), order(2, 2), bad.into(), order(4, 4)].concat());
+    world.hapax(&["run", "--once"]).exits(0);
+    assert_eq!(world.amounts(), "1:100 4:400");
+    assert_eq!(world.ask::<String>("SELECT customer FROM orders WHERE id = 1"), "ANN");
+    let progress = world.status()[0]["progress"].clone();
+    let count = |name: &str| number(&progress[name]);
+    assert_eq!((count("read"), count("delivered"), count("filtered"), count("dead")), (4, 2, 1, 1));
+    let letters = world.letters();
+    assert!(letters.starts_with("HX2100 the transform failed at line 2, to_int!(.amount): "), "{letters}");
+    let listed = world.hapax(&["dlq", "list", "--json"]).exits(0).json();
+    assert_eq!(listed["causes"][0]["cause"], "transform line 2: to_int!(.amount)", "{listed:#}");
+}
+
+/// Goal: a replay runs the program as it is now. Method: a letter, a mended program, a replay; then none is left.
+#[test]
+fn a_replay_runs_the_present_program() {
+    let world = shop(".amount = to_int!(.amount)", "", "");
+    world.write("orders.jsonl", "{\"id\":1,\"customer\":\"ann\",\"amount\":\"many\"}\n");
+    world.hapax(&["run", "--once"]).exits(0);
+    world.hapax(&["dlq", "replay", "--yes", "--overwrite"]).exits(1).says(&["HX2100", "line 1"]);
+    configure(&world, ".amount = to_int(.amount) ?? 7", "", "");
+    world.hapax(&["dlq", "replay", "--yes", "--overwrite"]).exits(0).says(&["1 replayed"]);
+    assert_eq!(world.amounts(), "1:7");
+    world.append("orders.jsonl", order(2, 20));
+    world.hapax(&["run", "--once"]).exits(0);
+    assert_eq!(world.amounts(), "1:7 2:20", "a changed program is no changed contract");
+}
+
+/// Goal: one input becomes several rows, in one epoch, each with a key of its own; after a kill in the middle of them
+/// they are all there once. Method: an array; the number of epochs and rows; a second start.
+#[test]
+fn an_input_becomes_several_rows() {
+    let program = ". = [\n  { \"id\": .id, \"amount\": .amount },\n  { \"id\": int!(.id) + 100, \"amount\": 0 },\n]";
+    let world = shop(program, "", "onReject: deadLetter");
+    world.write("orders.jsonl", [order(1, 1), order(2, 2)].concat());
+    let answer = world.hapax(&["run", "--once"]);
+    // The second element overwrites the key field: that input dies whole.
+    answer.exits(0);
+    assert_eq!((world.rows(), world.letters().matches("HX2105").count()), (0, 2));
+    let keyed = ". = [{ \"id\": .id, \"amount\": 1 }, { \"id\": .id, \"amount\": 2 }]";
+    let world = World::empty();
+    world.sql("CREATE TABLE orders (id INTEGER, amount INTEGER, hapax_key TEXT NOT NULL PRIMARY KEY)");
+    configure(&world, keyed, "", "");
+    let text =
+        world.read("hapax.yaml").replace("table: orders", "table: orders, onConflict: ignore, keyColumn: hapax_key");
+    world.write("hapax.yaml", text);
+    world.write("orders.jsonl", [order(1, 1), order(2, 2)].concat());
+    world.hapax(&["run", "--once"]).exits(0);
+    let rows: String =
+        world.ask("SELECT group_concat(id || ':' || amount, ' ') FROM (SELECT * FROM orders ORDER BY id, amount)");
+    assert_eq!(rows, "1:1 1:2 2:1 2:2");
+    assert_eq!(number(&world.status()[0]["progress"]["rows"]), 4);
+}
+
+/// Goal: `check` and `run` refuse a program with file, line and column, its line and a cure. Method: one of each kind.
+#[test]
+fn a_program_is_refused_with_its_place() {
+    let world = shop(".a = 1\n.b = now()\ndel(.id)\n.c = to_int(.d)", "", "");
+    for command in [&["check"][..], &["run", "--once"]] {
+        let answer = world.hapax(command);
+        answer.exits(2).says(&[
+            "hapax.yaml:6:12: HX1402 the function now reads the clock; a transform must give the same result after a crash",
+            "      .b = now()\n           ^^^",
+            "hapax.yaml:7:7: HX1405 the transform drops the key field .id",
+            "hapax.yaml:8:12: HX1401 the transform does not compile: unhandled fallible assignment",
+        ]);
+    }
+    assert!(!world.path("hapax-data").exists(), "nothing was made");
+}
+
+/// Goal: what people see of a workflow is what its program makes of it. Method: tap and trace over a filter and a map.
+#[test]
+fn looking_shows_what_the_program_makes() {
+    let world = shop("if .amount == 2 { abort }\n.amount = int!(.amount) * 100", "", "");
+    world.write("orders.jsonl", [order(1, 1), order(2, 2)].concat());
+    world.hapax(&["run", "--once"]).exits(0);
+    world.hapax(&["tap", "orders"]).exits(0);
+    world.hapax(&["reconcile"]).exits(0);
+}
+
+/// A program that works for a long time on events that say so: `slow` rounds.
+const SLOW: &str = "n = 0
+rounds = int(.slow) ?? 0
+outer = range!(0, rounds)
+for_each(outer) -> |_i, _v| {
+  for_each(outer) -> |_j, _w| { n = n + 1 }
+}
+.amount = int!(.amount) * 2";
+
+fn slow(id: i64, rounds: u64) -> String {
+    format!("{{\"id\":{id},\"customer\":\"ann\",\"amount\":{id},\"slow\":{rounds}}}\n")
+}
+
+/// Goal: an event that takes too long is a letter, without being run again, and everything else is delivered, by this
+/// workflow and by others. Method: a real process whose watchdog has a second; the state store; without one.
+#[test]
+fn an_event_that_takes_too_long_is_set_aside() {
+    for state in ["", "state: none\n"] {
+        let other = "  - id: others
+    source: { file: { path: others.jsonl } }
+    sink: { sqlite: { path: others.db, table: orders } }
+    delivery: { epoch: { interval: 20ms }, lease: 2s }
+";
+        let world = shop(SLOW, other, "");
+        let text = world.read("hapax.yaml").replace(
+            "    sink: { sqlite: { path: shop.db",
+            "    transformTimeout: 1s\n    sink: { sqlite: { path: shop.db",
+        );
+        world.write("hapax.yaml", format!("{state}{text}"));
+        world.database("others.db").execute_batch(crate::world::ORDERS).expect("a table");
+        world.write("orders.jsonl", [slow(1, 0), slow(2, 100_000), slow(3, 0)].concat());
+        world.write("others.jsonl", order(1, 1));
+        let worker = world.start("log", &["run"]);
+        worker.until_it_says("HX5070");
+        until("the rest is delivered", || world.ask::<i64>("SELECT count(*) FROM orders") == 2);
+        world.append("others.jsonl", order(2, 2));
+        until("the others go on", || world.ask_of::<i64>("others.db", "SELECT count(*) FROM orders") == 2);
+        assert_eq!(world.amounts(), "1:2 3:6");
+        let letters = world.letters();
+        assert_eq!(letters, "HX2110 the transform took longer than transformTimeout allows for one input\n");
+        if state.is_empty() {
+            until("the note is gone", || {
+                world.ask_of::<i64>("hapax-data/state.db", "SELECT count(*) FROM hapax_suspects") == 0
+            });
+        }
+        worker.terminate();
+        let said = worker.ends();
+        assert_eq!(said.err.matches("HX5070").count(), 1, "{said}");
+    }
+}
+
+/// Goal: an event that is slow and gets done is delivered, also if the process was killed over it. Method: kill -9 once
+/// the state store holds a suspicion; the next worker delivers it.
+#[test]
+fn a_suspicion_left_by_a_crash_kills_no_event() {
+    let world = shop(SLOW, "", "");
+    let text = world.read("hapax.yaml").replace("    sink:", "    transformTimeout: 60s\n    sink:");
+    world.write("hapax.yaml", text);
+    world.write("orders.jsonl", slow(1, 700));
+    let suspects = "SELECT count(*) FROM hapax_suspects WHERE verdict IS NULL";
+    let started = Instant::now();
+    let worker = world.start("log", &["run"]);
+    let state = world.path("hapax-data/state.db");
+    let mut suspected = false;
+    while !suspected && world.rows() == 0 && started.elapsed() < Duration::from_secs(40) {
+        std::thread::sleep(Duration::from_millis(20));
+        suspected = state.exists()
+            && world.database("hapax-data/state.db").query_row(suspects, [], |row| row.get::<_, i64>(0)).unwrap_or(0)
+                == 1;
+    }
+    drop(worker);
+    world.hapax(&["run", "--once"]).exits(0);
+    assert_eq!(world.amounts(), "1:2");
+    assert_eq!(world.letters(), "");
+    if suspected {
+        assert_eq!(world.ask_of::<i64>("hapax-data/state.db", "SELECT count(*) FROM hapax_suspects"), 0);
+    }
+}
+
+/// Goal: a verdict and the third life count although the process died before it could act; an older life does not.
+/// Method: what a worker would have left in the state store, written by hand.
+#[test]
+fn what_earlier_lives_wrote_down_counts() {
+    for (lives, verdict, letter) in [(3, "NULL", "HX2112"), (1, "'too-long'", "HX2110"), (2, "NULL", "")] {
+        let world = shop(SLOW, "", "");
+        world.write("orders.jsonl", slow(1, 0));
+        world.hapax(&["run", "--once"]).exits(0);
+        let begins = world.read("orders.jsonl").len();
+        world.append("orders.jsonl", slow(2, 0));
+        let incarnation: String = world.ask("SELECT incarnation FROM hapax_progress");
+        let (sink, lane): (String, String) =
+            (world.ask("SELECT sink FROM hapax_progress"), world.ask("SELECT lane FROM hapax_progress"));
+        let values = format!("'orders', '{sink}', '{lane}', '{begins}', '{incarnation}', {lives}, {verdict}, 0");
+        world
+            .database("hapax-data/state.db")
+            .execute_batch(&format!("INSERT INTO hapax_suspects VALUES ({values})"))
+            .expect("a row");
+        world.hapax(&["run", "--once"]).exits(0);
+        let letters = world.letters();
+        assert!(letters.starts_with(letter) && letters.is_empty() == letter.is_empty(), "{lives} {verdict}: {letters}");
+        assert_eq!(world.ask_of::<i64>("hapax-data/state.db", "SELECT count(*) FROM hapax_suspects"), 0);
+    }
+}
