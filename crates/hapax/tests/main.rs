@@ -12,6 +12,7 @@ mod files;
 mod follow;
 mod gone_back;
 mod guarantees;
+mod init;
 mod looking;
 mod many_files;
 #[cfg(feature = "mysql")]

@@ -165,6 +165,8 @@ impl FileSource {
                 }
             },
         };
+        // A header that cannot serve is refused before anybody is fenced for it.
+        self.naming(&opened).map_err(|error| self.unavailable(error))?;
         let description = opened.describe(offset).map_err(|error| self.unavailable(error))?;
         Ok(Bookmark::at(&description.text, offset))
     }
@@ -371,7 +373,10 @@ impl Source for FileSource {
 
     async fn hold(&mut self, bookmark: &Bookmark) -> Result<Held, SourceError> {
         Ok(match self.place(bookmark).map_err(|error| self.unavailable(error))? {
-            Place::Found(..) => Held::Yes,
+            Place::Found(opened, _) => {
+                self.naming(&opened).map_err(|error| self.unavailable(error))?;
+                Held::Yes
+            }
             Place::Gone(missing) => Held::Gone { missing },
             Place::Other(now) => Held::OtherIncarnation { now },
         })

@@ -3,8 +3,10 @@
 use hapax_engine::sink::SinkError;
 use hapax_sql::mysql::{Limits, MysqlUrl, Session, TableName};
 
+use super::column::MysqlColumn;
 use super::error::{During, connect_error, sink_error};
 use super::schema::{self, Found};
+use crate::table::LiveColumn as _;
 use crate::table::described::{Described, DescribedTable, Sort};
 
 /// Reads what is under `table`.
@@ -33,9 +35,7 @@ pub const fn column_type(sort: Sort, key: InKey) -> &'static str {
         (Sort::Boolean, _) => "BOOLEAN",
         (Sort::Date, _) => "DATE",
         (Sort::Timestamp, _) => "DATETIME(6)",
-        (Sort::Uuid | Sort::Text | Sort::Unknown | Sort::Json, InKey::Yes) => {
-            "VARCHAR(190) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin"
-        }
+        (Sort::Uuid | Sort::Text | Sort::Unknown | Sort::Json, InKey::Yes) => MysqlColumn::KEY_TYPE,
         (Sort::Uuid, InKey::No) => "CHAR(36)",
         (Sort::Json, InKey::No) => "JSON",
         (Sort::Text | Sort::Unknown, InKey::No) => "LONGTEXT",

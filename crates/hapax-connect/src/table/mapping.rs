@@ -105,7 +105,16 @@ impl<C: LiveColumn> Mapping<C> {
         check_named(config, live)?;
         let mut fields = Vec::new();
         let columns = feed_columns(config, live, mode, &mut fields)?;
-        let mut mapping = Self { table: live.name.clone(), mode, why, fields, columns, key: Vec::new(), version: None, gone: Vec::new() };
+        let mut mapping = Self {
+            table: live.name.clone(),
+            mode,
+            why,
+            fields,
+            columns,
+            key: Vec::new(),
+            version: None,
+            gone: Vec::new(),
+        };
         if mode != ConflictMode::Append {
             mapping.key = mapping.key_columns(config, live)?;
             mapping.check_key(live)?;

@@ -75,7 +75,8 @@ impl<'a, C: LiveColumn> Rows<'a, C> {
     pub fn refuse_gone(&self, target: &str) -> Result<(), SinkError> {
         for (column, field) in &self.mapping.gone {
             let Some(slot) = self.batch.layout().slot_of(field) else { continue };
-            let has = |event: &OutputEvent<'_>| !matches!(event.field_bytes(slot), FieldBytes::Absent | FieldBytes::Null);
+            let has =
+                |event: &OutputEvent<'_>| !matches!(event.field_bytes(slot), FieldBytes::Absent | FieldBytes::Null);
             if self.batch.events().any(|event| has(&event)) {
                 let message = format!(
                     "column \"{column}\" is gone, and events still have a value for it in {field}, which no column takes now; \

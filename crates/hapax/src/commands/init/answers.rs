@@ -27,12 +27,18 @@ impl<'a> Answers<'a> {
         if !asks && !missing.is_empty() {
             let message = format!(
                 "there is no terminal to ask on, and {} missing: hapax init --from orders.csv --to sqlite:shop.db --table orders",
-                if missing.len() == 1 { format!("{} is", missing[0]) } else { format!("{} are", missing.join(" and ")) }
+                if missing.len() == 1 {
+                    format!("{} is", missing[0])
+                } else {
+                    format!("{} are", missing.join(" and "))
+                }
             );
             return Err(Failure::new(MISSING, message).with_exit(USAGE));
         }
         if asks && !missing.is_empty() {
-            println!("Two questions, and a file that `hapax run` can use. Ctrl-C ends it; nothing is written before the end.\n");
+            println!(
+                "Two questions, and a file that `hapax run` can use. Ctrl-C ends it; nothing is written before the end.\n"
+            );
         }
         Ok(Self { args, asks })
     }
@@ -76,7 +82,11 @@ impl<'a> Answers<'a> {
         } else if self.asks {
             let shown = if proposed.is_empty() { "none".to_owned() } else { proposed.join(", ") };
             let answer = ask("Which fields name a row? A later event with the same ones replaces it", Some(&shown))?;
-            answer.split(',').map(|name| name.trim().to_owned()).filter(|name| !name.is_empty() && name != "none").collect()
+            answer
+                .split(',')
+                .map(|name| name.trim().to_owned())
+                .filter(|name| !name.is_empty() && name != "none")
+                .collect()
         } else {
             return Ok(proposed);
         };
@@ -100,7 +110,9 @@ fn ask(question: &str, default: Option<&str>) -> Result<String, Failure> {
     let mut answer = String::new();
     let read = std::io::stdin().read_line(&mut answer).map_err(|error| Failure::new(MISSING, error.to_string()))?;
     if read == 0 {
-        return Err(Failure::new(MISSING, "the terminal was closed before the end; nothing was written").with_exit(USAGE));
+        return Err(
+            Failure::new(MISSING, "the terminal was closed before the end; nothing was written").with_exit(USAGE)
+        );
     }
     let answer = answer.trim();
     Ok(if answer.is_empty() { default.unwrap_or_default().to_owned() } else { answer.to_owned() })

@@ -48,7 +48,11 @@ impl Draft {
             }
             From::File(path) => {
                 line(text, 6, "file:");
-                let holds = if self.sample.is_csv { "CSV; its first record names the fields" } else { "a JSON object per line" };
+                let holds = if self.sample.is_csv {
+                    "CSV; its first record names the fields"
+                } else {
+                    "a JSON object per line"
+                };
                 line(text, 8, &format!("path: {}   # {holds}", scalar(path)));
                 if let Some(delimiter) = self.sample.delimiter {
                     let shown = if delimiter == b'\t' { "tab".to_owned() } else { char::from(delimiter).to_string() };
@@ -77,7 +81,9 @@ impl Draft {
         self.columns(text);
         let why = match (self.keys.is_empty(), self.fit.table()) {
             (true, _) => "append               # every event is a new row: no fields name one",
-            (false, _) => "update               # a later event with the same key replaces the row; also: ignore, newer, append",
+            (false, _) => {
+                "update               # a later event with the same key replaces the row; also: ignore, newer, append"
+            }
         };
         line(text, 8, &format!("onConflict: {why}"));
     }
@@ -89,7 +95,13 @@ impl Draft {
             self.create_table().lines().for_each(|words| comment(text, &format!("  {words}")));
             return;
         };
-        let named: Vec<String> = self.fit.fed.iter().filter(|(column, path)| by_name(&column.name, path)).map(|(column, _)| column.name.clone()).collect();
+        let named: Vec<String> = self
+            .fit
+            .fed
+            .iter()
+            .filter(|(column, path)| by_name(&column.name, path))
+            .map(|(column, _)| column.name.clone())
+            .collect();
         let mapped: Vec<_> = self.fit.fed.iter().filter(|(column, path)| !by_name(&column.name, path)).collect();
         if !named.is_empty() {
             comment(text, &format!("Filled from the fields of the same name: {}", named.join(", ")));
@@ -104,7 +116,9 @@ impl Draft {
             let what = match (column.fills_itself, column.required) {
                 (true, _) => "left to the database",
                 (false, false) => "stays NULL",
-                (false, true) => "MUST have a value, and no field gives it one: map a field to it, or give it a default",
+                (false, true) => {
+                    "MUST have a value, and no field gives it one: map a field to it, or give it a default"
+                }
             };
             comment(text, &format!("Column {} has no field: {what}", column.name));
         }
@@ -117,7 +131,13 @@ impl Draft {
     fn delivery(&self, text: &mut String) {
         line(text, 4, "delivery:");
         let guarantee = self.guarantee.as_deref().unwrap_or("exactly-once");
-        line(text, 6, &format!("guarantee: {guarantee}   # rows and position are one transaction; `hapax check --explain` says why it holds"));
+        line(
+            text,
+            6,
+            &format!(
+                "guarantee: {guarantee}   # rows and position are one transaction; `hapax check --explain` says why it holds"
+            ),
+        );
         if !self.keys.is_empty() {
             let why = match self.fit.table() {
                 Some(table) if !table.primary_key.is_empty() => "the table's key",
@@ -132,15 +152,21 @@ impl Draft {
 
     /// A table for the events that were seen.
     fn create_table(&self) -> String {
-        let is_key = |path: &FieldPath| self.keys.iter().any(|key| key.parse().is_ok_and(|key: FieldPath| key == *path));
+        let is_key =
+            |path: &FieldPath| self.keys.iter().any(|key| key.parse().is_ok_and(|key: FieldPath| key == *path));
         let column = |path: &FieldPath| path.names().join("_");
         let mut lines: Vec<String> = Vec::new();
         for field in self.fit.fields() {
             let key = if is_key(&field.path) { InKey::Yes } else { InKey::No };
             lines.push(format!("  {}", self.to.new_column(&column(&field.path), field.sort, key)));
         }
-        let keys: Vec<String> =
-            self.fit.fields().iter().filter(|field| is_key(&field.path)).map(|field| self.to.quoted(&column(&field.path))).collect();
+        let keys: Vec<String> = self
+            .fit
+            .fields()
+            .iter()
+            .filter(|field| is_key(&field.path))
+            .map(|field| self.to.quoted(&column(&field.path)))
+            .collect();
         if !keys.is_empty() {
             lines.push(format!("  PRIMARY KEY ({})", keys.join(", ")));
         }
@@ -152,7 +178,11 @@ impl Draft {
 
     /// What to type next.
     pub(super) fn next_steps(&self, output: &Path) -> Vec<String> {
-        let config = if output == Path::new(crate::config::DEFAULT_FILE) { String::new() } else { format!(" --config {}", output.display()) };
+        let config = if output == Path::new(crate::config::DEFAULT_FILE) {
+            String::new()
+        } else {
+            format!(" --config {}", output.display())
+        };
         let mut steps = Vec::new();
         if self.to.variable().is_some() {
             steps.push(format!("export {VARIABLE}=…            the URL with its password, as you gave it"));
@@ -185,7 +215,8 @@ fn line(text: &mut String, indent: usize, words: &str) {
 fn scalar(text: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '.' | '/' | '-');
     let begins = text.chars().next().is_some_and(|c| c.is_ascii_alphabetic() || matches!(c, '_' | '.' | '/'));
-    let word = ["true", "false", "null", "yes", "no", "on", "off", "y", "n"].contains(&text.to_ascii_lowercase().as_str());
+    let word =
+        ["true", "false", "null", "yes", "no", "on", "off", "y", "n"].contains(&text.to_ascii_lowercase().as_str());
     if begins && text.chars().all(plain) && !word && !text.starts_with("..") {
         return text.to_owned();
     }

@@ -75,14 +75,19 @@ impl Fit {
     pub(super) fn proposed_keys(&self) -> Vec<String> {
         let feed = |column: &String| self.fed.iter().find(|(fed, _)| fed.name == *column).map(|(_, path)| shown(path));
         if let Some(table) = self.table() {
-            let indexes = std::iter::once(&table.primary_key).chain(&table.unique).filter(|columns| !columns.is_empty());
-            return indexes.map(|columns| columns.iter().map(feed).collect::<Option<Vec<_>>>()).find_map(|all| all).unwrap_or_default();
+            let indexes =
+                std::iter::once(&table.primary_key).chain(&table.unique).filter(|columns| !columns.is_empty());
+            return indexes
+                .map(|columns| columns.iter().map(feed).collect::<Option<Vec<_>>>())
+                .find_map(|all| all)
+                .unwrap_or_default();
         }
         let is_id = |field: &&Field| {
             let name = plain(&field.path.names().join("_"));
             field.unique && (name.ends_with("id") || name.ends_with("key") || name.ends_with("number"))
         };
-        let shortest = self.fields.iter().filter(is_id).min_by_key(|field| (field.path.names().len(), shown(&field.path).len()));
+        let shortest =
+            self.fields.iter().filter(is_id).min_by_key(|field| (field.path.names().len(), shown(&field.path).len()));
         shortest.map(|field| shown(&field.path)).into_iter().collect()
     }
 
@@ -92,9 +97,16 @@ impl Fit {
             Described::Nothing => vec![format!("There is no table {table} yet; the file will say how to make it.")],
             Described::Other(what) => vec![format!("{table} is {what}: rows cannot be delivered into it.")],
             Described::Table(live) => {
-                let columns: Vec<String> =
-                    live.columns.iter().map(|column| format!("{} {}", column.name, column.declared).trim().to_owned()).collect();
-                let key = if live.primary_key.is_empty() { "no primary key".into() } else { format!("primary key {}", live.primary_key.join(", ")) };
+                let columns: Vec<String> = live
+                    .columns
+                    .iter()
+                    .map(|column| format!("{} {}", column.name, column.declared).trim().to_owned())
+                    .collect();
+                let key = if live.primary_key.is_empty() {
+                    "no primary key".into()
+                } else {
+                    format!("primary key {}", live.primary_key.join(", "))
+                };
                 vec![format!("Table {table} has {}; {key}", columns.join(", "))]
             }
         }

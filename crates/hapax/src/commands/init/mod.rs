@@ -18,7 +18,7 @@ use self::compose::Draft;
 use self::fit::Fit;
 use crate::assemble::parts;
 use crate::cli::{InitArgs, Shared};
-use crate::config::{self, Surroundings as _};
+use crate::config;
 use crate::exit::{Failure, USAGE};
 
 /// Arguments are missing, and there is nobody to ask.
@@ -107,5 +107,8 @@ fn write(output: &Path, text: &str) -> Result<(), Failure> {
 }
 
 fn unwritable(error: io::Error) -> Failure {
-    Failure::new(UNCLEAR, format!("the file cannot be written: {error}; check the folder and your right to write there"))
+    Failure::new(
+        UNCLEAR,
+        format!("the file cannot be written: {error}; check the folder and your right to write there"),
+    )
 }

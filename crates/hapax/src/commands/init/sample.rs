@@ -43,7 +43,8 @@ impl From {
         let stem = stem.split('.').next().unwrap_or_default().to_owned();
         let folder = || path.parent().and_then(Path::file_name).map(|name| name.to_string_lossy().into_owned());
         let stem = if stem.contains(['*', '?', '[']) { folder().unwrap_or_default() } else { stem };
-        let plain: String = stem.chars().map(|c| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '_' }).collect();
+        let plain: String =
+            stem.chars().map(|c| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '_' }).collect();
         let plain = plain.trim_matches('_').to_owned();
         if plain.is_empty() { "events".to_owned() } else { plain }
     }
@@ -108,7 +109,8 @@ fn first_file(written: &str, folder: &Path) -> Result<PathBuf, Failure> {
     if many::is_pattern(written) {
         many::check_pattern(written).map_err(|why| unclear(format!("\"{written}\" is no pattern: {why}")))?;
         let found = many::list(written, &place);
-        let none = || unclear(format!("no file fits \"{written}\" yet: one is needed to see what its events look like"));
+        let none =
+            || unclear(format!("no file fits \"{written}\" yet: one is needed to see what its events look like"));
         return found.into_iter().next().map(|file| file.path).ok_or_else(none);
     }
     let path = place.join(written);
@@ -196,7 +198,10 @@ impl Sample {
             self.fields.iter().map(|field| format!("{} ({})", shown(&field.path), word(field.sort))).collect();
         let mut lines = vec![format!("Looked at {} event(s): {}", self.count, fields.join(", "))];
         if self.bad > 0 {
-            lines.push(format!("  {} input(s) are no events and would be dead letters; `hapax tap` shows them later", self.bad));
+            lines.push(format!(
+                "  {} input(s) are no events and would be dead letters; `hapax tap` shows them later",
+                self.bad
+            ));
         }
         lines
     }
@@ -252,7 +257,8 @@ fn sort_of(value: &Value) -> Sort {
 
 /// A text that has a form of its own.
 fn sort_of_text(text: &str) -> Sort {
-    let digits = |range: std::ops::Range<usize>| text.get(range).is_some_and(|part| part.bytes().all(|b| b.is_ascii_digit()));
+    let digits =
+        |range: std::ops::Range<usize>| text.get(range).is_some_and(|part| part.bytes().all(|b| b.is_ascii_digit()));
     let dashes = text.as_bytes().get(4) == Some(&b'-') && text.as_bytes().get(7) == Some(&b'-');
     let is_date = text.len() >= 10 && dashes && digits(0..4) && digits(5..7) && digits(8..10);
     let is_uuid = text.len() == 36

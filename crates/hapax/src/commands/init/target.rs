@@ -70,7 +70,8 @@ impl To {
             Self::Postgres(url) => {
                 let unclear = |error: String| Failure::new(UNCLEAR, error).with_exit(USAGE);
                 let url = url.parse().map_err(|error: hapax_sql::postgres::UrlError| unclear(error.to_string()))?;
-                let table = table.parse::<hapax_sql::postgres::TableName>().map_err(|error| unclear(error.to_string()))?;
+                let table =
+                    table.parse::<hapax_sql::postgres::TableName>().map_err(|error| unclear(error.to_string()))?;
                 Ok(postgres::describe::describe(&url, &table).await?)
             }
             #[cfg(feature = "mysql")]
