@@ -11,6 +11,7 @@ mod commit;
 pub mod config;
 pub mod convert;
 pub mod ddl;
+pub mod describe;
 pub mod error;
 mod holder;
 pub mod idempotent;
