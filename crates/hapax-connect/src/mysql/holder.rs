@@ -68,7 +68,8 @@ async fn end_seen_by(watcher: &mut Session, id: &DeliveryId, waiting: u64) -> Re
     let dirty = written(watcher, "READ UNCOMMITTED", id).await?;
     let clean = written(watcher, "READ COMMITTED", id).await?;
     let Some(holder) = dirty.filter(|dirty| clean.as_ref() != Some(dirty)) else {
-        let blockers = end_blockers(watcher, waiting).await.map_err(|fault| ask::own(watcher, During::Claim, &fault))?;
+        let blockers =
+            end_blockers(watcher, waiting).await.map_err(|fault| ask::own(watcher, During::Claim, &fault))?;
         return Ok(if blockers.is_empty() { Holder::Nobody } else { Holder::Blockers(blockers) });
     };
     let (connection, name) = (holder.connection, holder.session);

@@ -66,7 +66,10 @@ async fn a_strangers_lock_is_named_and_left_alone() {
     let (id, wanted) = (id("w"), take(0));
     let claiming = claim_past_blockers(&pool, &mut session, &id, &wanted, Duration::from_millis(500));
     let error = claiming.await.unwrap_err();
-    assert!(matches!(error, SinkError::Locked { .. }) && error.to_string().contains("not ours: end its transaction"), "{error}");
+    assert!(
+        matches!(error, SinkError::Locked { .. }) && error.to_string().contains("not ours: end its transaction"),
+        "{error}"
+    );
     person.query("SELECT 1").unwrap();
     assert!(look(&mut worker, &id).await.unwrap().is_some());
 }

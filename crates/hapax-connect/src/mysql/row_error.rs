@@ -135,7 +135,7 @@ mod tests {
         SqlFault {
             class: hapax_sql::mysql::class_of(number, state),
             number: Some(number),
-            sqlstate: Some(state.to_owned()),
+            sqlstate: Some(state.into()),
             ..SqlFault { message: message.to_owned(), ..SqlFault::lost("") }
         }
     }
