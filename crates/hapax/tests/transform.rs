@@ -109,7 +109,9 @@ fn looking_shows_what_the_program_makes() {
     let world = shop("if .amount == 2 { abort }\n.amount = int!(.amount) * 100", "", "");
     world.write("orders.jsonl", [order(1, 1), order(2, 2)].concat());
     world.hapax(&["run", "--once"]).exits(0);
-    world.hapax(&["tap", "orders"]).exits(0);
+    world.hapax(&["tap", "orders"]).exits(0).says(&["event", "filtered"]);
+    let second = order(1, 1).len().to_string();
+    world.hapax(&["trace", &second]).exits(0).says(&["filtered out: the workflow's transform"]);
     world.hapax(&["reconcile"]).exits(0);
 }
 

@@ -136,7 +136,7 @@ mod tests {
             class: hapax_sql::mysql::class_of(number, state),
             number: Some(number),
             sqlstate: Some(state.into()),
-            ..SqlFault { message: message.to_owned(), ..SqlFault::lost("") }
+            ..SqlFault::lost(message)
         }
     }
 

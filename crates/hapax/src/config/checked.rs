@@ -16,6 +16,7 @@ use hapax_sql::mysql::{self, MysqlUrl};
 #[cfg(feature = "postgres")]
 use hapax_sql::postgres::{Limits, PostgresUrl};
 
+use super::fixture::Fixture;
 use super::problem::Place;
 
 /// All of it.
@@ -31,6 +32,8 @@ pub(crate) struct Config {
     pub(crate) webhook: Option<Secret>,
     /// `workflows`, in the order of the files; ids are unique.
     pub(crate) workflows: Vec<Workflow>,
+    /// `tests`, in the order of the files.
+    pub(crate) tests: Vec<Fixture>,
 }
 
 /// `http`.
