@@ -15,6 +15,7 @@ mod services;
 mod suite;
 mod tidy;
 mod tree;
+mod trouble;
 
 use std::process::ExitCode;
 
@@ -34,6 +35,8 @@ usage: cargo xtask COMMAND
                               size lists to what the tree has now; it never raises them
   bench [NAME]                all benchmarks, or the one of that name; `bench --list` names them
   prove [ARGS]                the whole crash proof; writes docs/PROOF.md. ARGS go to hapax-prove
+  trouble [--letters N]       trouble in mass, on an optimised build: a million dead letters written, listed, replayed at a
+                              rate, killed in the middle, resumed and counted, on SQLite and PostgreSQL
   services -- COMMAND…        runs COMMAND with PostgreSQL and MariaDB at hand: HAPAX_TEST_POSTGRES and HAPAX_TEST_MYSQL
                               name them to tests
   coverage                    how much of the specification is shown, departed from, or still to come
@@ -68,6 +71,7 @@ fn dispatch(words: &[&str]) -> Result<ExitCode> {
         "tidy" => tidy::command(rest),
         "bench" => bench::run(rest),
         "prove" => prove::run(rest),
+        "trouble" => trouble::run(rest),
         "services" => services::run(rest),
         "coverage" => no_more(rest).and_then(|()| coverage::run()),
         other => bail!(Usage(format!("there is no chore \"{other}\"; `cargo xtask` lists them"))),
@@ -107,6 +111,8 @@ mod tests {
             &["test", "--seed", "x"],
             &["bench", "a", "b"],
             &["services", "--"],
+            &["trouble", "--letters"],
+            &["trouble", "now"],
         ] {
             assert!(dispatch(words).is_err_and(|error| error.is::<Usage>()), "{words:?}");
         }
@@ -118,7 +124,7 @@ mod tests {
     /// Goal: the help names every chore. Method: the words that `dispatch` knows.
     #[test]
     fn the_help_names_every_chore() {
-        for chore in ["test", "check", "tidy", "bench", "prove", "services", "coverage"] {
+        for chore in ["test", "check", "tidy", "bench", "prove", "trouble", "services", "coverage"] {
             assert!(HELP.contains(&format!("\n  {chore} ")), "{chore}");
         }
     }

@@ -359,7 +359,7 @@ fn reject_text(stop: RejectStop, position: &Position, message: &str) -> String {
                  written: mend the table or the input, or write onReject: deadLetter"
             )
         }
-        RejectStop::TooMany { dead, of } => {
+        RejectStop::TooMany { dead, of, .. } => {
             format!(
                 "{dead} of the last {of} inputs were rejected, more than maxRejects allows; the last, at position {position}: \
                  {message}. Nothing of this epoch was written: mend the table or the input, or raise maxRejects"

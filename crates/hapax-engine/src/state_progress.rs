@@ -125,7 +125,7 @@ impl<K: IdempotentSink, P: ProgressStore> StateProgress<K, P> {
         self.written = Some(upserted.clone());
         let dead = dead_inputs(&batch, &upserted);
         if let Err(stop) = record.rejects.judge(batch.inputs.len(), &dead) {
-            return Err(rejected(&batch, &upserted, &dead, stop));
+            return Err(rejected(&batch, &upserted, stop));
         }
         fault::point("state.rows_written");
         let counts = counts_after(record.counts, &batch, &dead, &upserted);
@@ -306,11 +306,8 @@ fn letters_of(batch: &Batch, upserted: &Upserted) -> Vec<Letter> {
 }
 
 /// Names the input that broke the rule, with its own cause.
-fn rejected(batch: &Batch, upserted: &Upserted, dead: &[usize], stop: RejectStop) -> SinkError {
-    let guilty = match stop {
-        RejectStop::First { input } => input,
-        RejectStop::TooMany { .. } => dead.last().copied().unwrap_or_default(),
-    };
+fn rejected(batch: &Batch, upserted: &Upserted, stop: RejectStop) -> SinkError {
+    let guilty = stop.input();
     let in_fill = batch.letters().iter().find(|(input, _)| *input == guilty).map(|(_, letter)| &letter.cause);
     let refused = upserted.rejected.iter().find(|(event, _)| batch.event(*event).input() == guilty);
     let cause = in_fill.or(refused.map(|(_, cause)| cause));

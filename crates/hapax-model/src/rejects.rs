@@ -43,11 +43,23 @@ pub enum RejectStop {
     },
     /// More than `maxRejects` of the last inputs died.
     TooMany {
+        /// Index in the epoch of the input with which it was too many.
+        input: usize,
         /// How many died.
         dead: u32,
         /// Of how many.
         of: u32,
     },
+}
+
+impl RejectStop {
+    /// The index in the epoch of the input that broke the rule.
+    #[must_use]
+    pub const fn input(self) -> usize {
+        match self {
+            Self::First { input } | Self::TooMany { input, .. } => input,
+        }
+    }
 }
 
 impl RejectRule {
@@ -79,7 +91,7 @@ impl RejectRule {
             let dead = rejected.next_if_eq(&input).is_some();
             after.window.note(dead);
             if dead && after.window.exceeds(self.max_per_mille) {
-                return Err(RejectStop::TooMany { dead: after.window.count, of: after.window.seen.min(WINDOW) });
+                return Err(RejectStop::TooMany { input, dead: after.window.count, of: after.window.seen.min(WINDOW) });
             }
         }
         Ok(after)
@@ -122,7 +134,7 @@ mod tests {
         assert!(rule(100).judge(99, &all).is_ok());
         assert_eq!(
             rule(100).judge(100, &(0..100).collect::<Vec<_>>()),
-            Err(RejectStop::TooMany { dead: 100, of: 100 })
+            Err(RejectStop::TooMany { input: 99, dead: 100, of: 100 })
         );
     }
 
@@ -134,7 +146,7 @@ mod tests {
         rule = rule.judge(9, &[]).expect("no reject");
         assert_eq!(rule.judge(1, &[0]).map(drop), Ok(()), "the oldest of the hundred has left the window");
         let rule = rule.judge(1, &[0]).expect("as before");
-        assert_eq!(rule.judge(1, &[0]), Err(RejectStop::TooMany { dead: 101, of: 1000 }));
+        assert_eq!(rule.judge(1, &[0]), Err(RejectStop::TooMany { input: 0, dead: 101, of: 1000 }));
     }
 
     /// Goal: `stop` names the first guilty input.

@@ -55,6 +55,8 @@ pub(crate) enum Command {
     Init(InitArgs),
     /// Say whether each workflow's guarantee holds, and why, without running anything.
     Check(CheckArgs),
+    /// Run the tests of the configuration: the real workflow over memory, in several batch sizes and with restarts.
+    Test(TestArgs),
     /// Deliver.
     Run(RunArgs),
     /// Make, print or drop the tables that Hapax keeps beside the data.
@@ -155,6 +157,17 @@ pub(crate) struct CheckArgs {
     pub(crate) live: bool,
 }
 
+/// `hapax test`.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct TestArgs {
+    /// Only tests of this workflow, or of this name; may be given several times.
+    #[arg(long, value_name = "ID|NAME")]
+    pub(crate) only: Vec<String>,
+    /// Also print what came out, as it would stand in the test.
+    #[arg(long)]
+    pub(crate) print: bool,
+}
+
 /// `hapax run`.
 #[derive(Debug, Args)]
 pub(crate) struct RunArgs {
@@ -212,6 +225,9 @@ pub(crate) enum DlqCommand {
         /// Replay although an older value may overwrite a newer one.
         #[arg(long)]
         overwrite: bool,
+        /// At most so many letters, such as 500/s or 30/m: a target that others use is not flooded.
+        #[arg(long, value_name = "RATE")]
+        rate: Option<String>,
     },
     /// Mark letters as not to be delivered. They stay readable.
     Discard {

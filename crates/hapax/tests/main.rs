@@ -25,6 +25,7 @@ mod reconcile;
 mod reload;
 mod reset;
 mod run;
+mod same_table;
 mod schema_change;
 mod setup;
 mod show;
@@ -32,6 +33,8 @@ mod status;
 mod trace;
 #[cfg(feature = "transform")]
 mod transform;
+mod trial;
+mod trouble;
 mod two_workers;
 mod web;
 mod world;

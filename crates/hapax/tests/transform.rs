@@ -109,7 +109,9 @@ fn looking_shows_what_the_program_makes() {
     let world = shop("if .amount == 2 { abort }\n.amount = int!(.amount) * 100", "", "");
     world.write("orders.jsonl", [order(1, 1), order(2, 2)].concat());
     world.hapax(&["run", "--once"]).exits(0);
-    world.hapax(&["tap", "orders"]).exits(0);
+    world.hapax(&["tap", "orders"]).exits(0).says(&["event", "filtered"]);
+    let second = order(1, 1).len().to_string();
+    world.hapax(&["trace", &second]).exits(0).says(&["filtered out: the workflow's transform"]);
     world.hapax(&["reconcile"]).exits(0);
 }
 
@@ -214,5 +216,19 @@ fn what_earlier_lives_wrote_down_counts() {
         let letters = world.letters();
         assert!(letters.starts_with(letter) && letters.is_empty() == letter.is_empty(), "{lives} {verdict}: {letters}");
         assert_eq!(world.ask_of::<i64>("hapax-data/state.db", "SELECT count(*) FROM hapax_suspects"), 0);
+    }
+}
+
+/// Goal: a record of a CSV file is an object of strings to a program. Method: fields by name, and the whole record.
+#[test]
+fn a_csv_record_is_an_object_of_strings() {
+    for program in [".amount = to_int!(.amount) * 2", ". = merge(., { \"amount\": to_int!(.amount) * 2 })"] {
+        let world = shop(program, "", "");
+        let text = world.read("hapax.yaml").replace("path: orders.jsonl", "path: orders.csv, format: csv");
+        world.write("hapax.yaml", text);
+        world.write("orders.csv", "id,customer,amount\n1,ann,5\n2,\"bo, b\",x\n3,eve,7\n");
+        world.hapax(&["run", "--once"]).exits(0);
+        assert_eq!(world.amounts(), "1:10 3:14");
+        assert!(world.letters().starts_with("HX2100 "), "{}", world.letters());
     }
 }

@@ -177,6 +177,16 @@ impl World {
         Worker { child, log }
     }
 
+    /// Starts the program by a shell, which finds it as `$0`; its log goes to the file `name`.
+    pub(crate) fn start_by_shell(&self, name: &str, script: &str) -> Worker {
+        let log = self.path(name);
+        let file = fs::File::create(&log).expect("a log");
+        let mut command = Command::new("sh");
+        command.args(["-c", script, env!("CARGO_BIN_EXE_hapax")]).current_dir(self.folder.path());
+        command.stdin(Stdio::null()).stdout(file.try_clone().expect("a log")).stderr(file).env_remove("HAPAX_LOG");
+        Worker { child: command.spawn().expect("the shell starts"), log }
+    }
+
     fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_hapax"));
         command.args(arguments).current_dir(self.folder.path()).stdin(Stdio::null()).env_remove("HAPAX_LOG");
@@ -282,6 +292,31 @@ impl Worker {
             assert!(Instant::now() < deadline, "it never said {words:?}: {}", self.said());
             std::thread::sleep(Duration::from_millis(20));
         }
+    }
+
+    /// Whether it still runs.
+    pub(crate) fn is_alive(&mut self) -> bool {
+        self.child.try_wait().expect("it can be waited for").is_none()
+    }
+
+    /// The most memory that it had so far, in MiB; 0 once it has ended.
+    pub(crate) fn peak_mib(&self) -> u64 {
+        let status = fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap_or_default();
+        let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap_or("0");
+        line.trim().trim_end_matches(" kB").parse::<u64>().unwrap_or(0) / 1024
+    }
+
+    /// How many threads and open files it has.
+    pub(crate) fn threads_and_files(&self) -> (usize, usize) {
+        let count = |what: &str| fs::read_dir(format!("/proc/{}/{what}", self.child.id())).map_or(0, Iterator::count);
+        (count("task"), count("fd"))
+    }
+
+    /// Its files may grow as far as the disk lets them.
+    pub(crate) fn lift_file_size_limit(&self) {
+        use rustix::process::{Pid, Resource, Rlimit, prlimit};
+        let none = Rlimit { current: None, maximum: None };
+        prlimit(Some(Pid::from_child(&self.child)), Resource::Fsize, none).expect("the limit can be lifted");
     }
 
     /// Asks it to end.

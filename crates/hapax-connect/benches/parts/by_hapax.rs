@@ -6,25 +6,39 @@ use std::time::Duration;
 
 use futures_util::future::join_all;
 use hapax_connect::generate::{GenerateConfig, GenerateLane, GenerateSource};
-use hapax_connect::postgres::{PostgresIdempotentSink, PostgresSink, PostgresSinkConfig};
 use hapax_connect::sqlite::state::SqliteState;
+use hapax_connect::table::config::TableConfig;
 use hapax_engine::runtime::{Delivery, DeliveryEnd, Meter, Settings, deliver};
-use hapax_engine::sink::TransactionalSink;
+use hapax_engine::sink::{IdempotentSink, TransactionalSink};
 use hapax_engine::state_progress::{Order, StateProgress, WatchKeys};
 use hapax_model::field::FieldPath;
 use hapax_model::key::{DedupStrategy, KeyNeed, Keyer, Uniqueness};
 use hapax_model::mode::ConflictMode;
-use hapax_sql::postgres::{Pool, PostgresUrl};
+use hapax_model::position::DeliveryId;
 
+use super::contest::{By, Mode, per_commit};
 use super::settings;
-use super::{By, Mode, per_commit};
 
 static RUNS: AtomicU64 = AtomicU64::new(0);
 
+/// A database's sinks, as deliveries use them.
+pub(crate) trait Sinks {
+    type Config: Clone;
+    type Pool: Clone;
+    type Transactional: TransactionalSink;
+    type Idempotent: IdempotentSink;
+
+    fn config(url: &str, table: &str) -> Self::Config;
+    fn table(config: &mut Self::Config) -> &mut TableConfig;
+    fn pool(config: &Self::Config) -> Self::Pool;
+    fn transactional(config: Self::Config, pool: Self::Pool, id: DeliveryId) -> Self::Transactional;
+    fn idempotent(config: Self::Config, pool: Self::Pool, strategy: DedupStrategy) -> Self::Idempotent;
+}
+
 /// Deliveries into one table, one per lane, ready to run.
-pub(crate) struct Deliveries {
-    config: PostgresSinkConfig,
-    pool: Pool,
+pub(crate) struct Deliveries<S: Sinks> {
+    config: S::Config,
+    pool: S::Pool,
     state: SqliteState,
     settings: Vec<Settings>,
     events: u64,
@@ -35,14 +49,14 @@ pub(crate) struct Deliveries {
 }
 
 /// What a delivery into this table is told.
-pub(crate) fn config(url: &str, table: &str, mode: Mode) -> PostgresSinkConfig {
-    let mut config = PostgresSinkConfig::new(PostgresUrl::parse(url).expect("a URL"), table);
-    config.table.mode = Some(match mode {
+pub(crate) fn config<S: Sinks>(url: &str, table: &str, mode: Mode) -> S::Config {
+    let mut config = S::config(url, table);
+    S::table(&mut config).mode = Some(match mode {
         Mode::Upsert => ConflictMode::Update,
         Mode::Append => ConflictMode::Append,
     });
     if mode == Mode::Upsert {
-        config.table.key_fields = vec![FieldPath::of_name("order_id")];
+        S::table(&mut config).key_fields = vec![FieldPath::of_name("order_id")];
     }
     config
 }
@@ -52,12 +66,12 @@ pub(crate) fn keyer(mode: Mode) -> Keyer {
     Keyer::new(DedupStrategy::content_fields(vec![FieldPath::of_name("order_id")]), Uniqueness::WithVersion, need)
 }
 
-impl Deliveries {
+impl<S: Sinks> Deliveries<S> {
     /// `lanes` deliveries of `events` events together.
     pub(crate) async fn new(url: &str, table: &str, mode: Mode, by: By, events: u64, lanes: u64) -> Self {
         // Every run is a delivery of its own: what another left behind is not its progress.
         let run = RUNS.fetch_add(1, Ordering::Relaxed);
-        let config = config(url, table, mode);
+        let config = config::<S>(url, table, mode);
         let folder = tempfile::tempdir().expect("a folder");
         let state =
             SqliteState::open(&folder.path().join("state.db"), Duration::from_secs(5)).await.expect("a state store");
@@ -71,7 +85,7 @@ impl Deliveries {
         };
         let meters = (0..lanes).map(|_| Arc::new(Meter::default())).collect();
         Self {
-            pool: config.pool(),
+            pool: S::pool(&config),
             config,
             state,
             settings: (0..lanes).map(of_lane).collect(),
@@ -100,11 +114,11 @@ impl Deliveries {
         match self.by {
             By::Bare => unreachable!("the bare loop is no delivery"),
             By::ExactlyOnce => {
-                let sink = PostgresSink::new(config, pool, settings.id.clone());
+                let sink = S::transactional(config, pool, settings.id.clone());
                 self.deliver(settings, sink, lane).await
             }
             By::AtLeastOnce => {
-                let sink = PostgresIdempotentSink::new(config, pool, settings.keyer.strategy().clone());
+                let sink = S::idempotent(config, pool, settings.keyer.strategy().clone());
                 let (order, interval) = (Order::RowsFirst, Duration::from_secs(1));
                 let (id, store) = (settings.id.clone(), self.state.clone());
                 let sink = StateProgress::new(id, sink, store, order, WatchKeys::No, interval);

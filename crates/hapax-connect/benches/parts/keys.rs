@@ -6,8 +6,9 @@ use std::ops::Range;
 use sha2::{Digest as _, Sha256};
 use tokio_postgres::types::ToSql;
 
+use super::contest::{Mode, ROWS, measure, per_commit, rows};
 use super::rounds::{Ratio, Run, median};
-use super::{Bench, Mode, ROWS, bare, per_commit, tables};
+use super::{Bench, bare, tables};
 
 /// The keys of all rows, sorted within each transaction as Hapax sorts them.
 struct Keys {
@@ -47,7 +48,7 @@ fn all_keys(rows: usize) -> [Keys; 4] {
 }
 
 pub(super) async fn contest(bench: &Bench<'_>) {
-    let all = all_keys(bench.rows(Mode::Upsert) as usize);
+    let all = all_keys(rows(bench, Mode::Upsert) as usize);
     let mut runs = vec![(Vec::new(), Vec::new()); all.len()];
     for round in 0..bench.rounds {
         for (keys, (inserts, upserts)) in all.iter().zip(&mut runs) {
@@ -85,7 +86,7 @@ async fn run(bench: &Bench<'_>, keys: &Keys, conflict: &str) -> Run {
         "INSERT INTO keyed SELECT unnest($1::{wire}[]), unnest($2::text[]), unnest($3::int8[]), unnest($4::text[]) {conflict}"
     );
     let statement = &client.prepare(&sql).await.expect("prepares");
-    let columns = &bare::Columns::share(&bench.orders, bench.rows(Mode::Upsert), 0, 1);
+    let columns = &bare::Columns::share(&bench.orders, rows(bench, Mode::Upsert), 0, 1);
     let arrays: Vec<_> = bare::pieces(0..columns.len(), ROWS).map(|piece| (keys.array)(piece)).collect();
     let work = async {
         for epoch in bare::pieces(0..columns.len(), per_commit()) {
@@ -101,7 +102,7 @@ async fn run(bench: &Bench<'_>, keys: &Keys, conflict: &str) -> Run {
             bare::transaction(client, bare::pieces(epoch, ROWS).map(one)).await;
         }
     };
-    let run = bench.measure(bench.rows(Mode::Upsert), work).await;
+    let run = measure(bench, rows(bench, Mode::Upsert), work).await;
     tables::remove(&bench.admin, "keyed").await;
     run
 }

@@ -2,16 +2,7 @@
 
 use tokio_postgres::Client;
 
-/// What a run finds.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Table {
-    /// Empty, with a primary key.
-    Keyed,
-    /// With a primary key, and every key already there with other values.
-    Filled,
-    /// Empty, without any index.
-    Plain,
-}
+use super::contest::Table;
 
 const REST: &str = "customer text NOT NULL, amount_cents bigint NOT NULL, status text NOT NULL";
 

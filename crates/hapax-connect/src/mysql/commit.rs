@@ -87,6 +87,7 @@ async fn attempt(
     let during = During::Epoch(job.record.epoch);
     let incarnation = job.record.from.incarnation.number;
     let rows = Rows::new(&inspected.mapping, &job.batch, Incarnations::One(incarnation));
+    rows.refuse_gone(&job.target)?;
     let order = epoch::order(&rows, job.config.table.unique_keys, pass)?;
     if planted(Bug::LettersOutsideTransaction) {
         write_letters(session, job, job.batch.letters().iter().map(|(_, letter)| letter.clone()).collect()).await?;

@@ -238,18 +238,13 @@ async fn an_ended_session_leaves_nothing_and_the_epoch_lands_once() {
     let mut rig = Rig::new(SLEEPY, keyed(ConflictMode::Update)).await;
     let mut other = rig.place.bare().await;
     let sleeping = format!(
-        "SELECT id FROM information_schema.PROCESSLIST WHERE db = '{}' AND id <> CONNECTION_ID() AND info LIKE 'INSERT%'",
+        "SELECT id FROM information_schema.PROCESSLIST WHERE db = '{}' AND id <> CONNECTION_ID() AND command <> 'Sleep'",
         rig.place.name()
     );
     let ending = async {
-        let found = loop {
-            tokio::time::sleep(Duration::from_millis(50)).await;
-            let found = super::super::rig::texts(&mut other, &sleeping).await;
-            if let Some(found) = found.into_iter().next() {
-                break found;
-            }
-        };
-        run(&mut other, &format!("KILL {found}; DELETE FROM slow")).await;
+        tokio::time::sleep(Duration::from_millis(500)).await;
+        let found = super::super::rig::texts(&mut other, &sleeping).await;
+        run(&mut other, &format!("KILL {}; DELETE FROM slow", found[0])).await;
     };
     let batch = rig.batch(&[r#"{"id":1,"b":1}"#]);
     let (done, ()) = tokio::join!(rig.try_deliver(batch), ending);

@@ -12,20 +12,11 @@ use serde_json::value::RawValue;
 use super::column::{Kind, Longest, MysqlColumn, Sign};
 use super::moment;
 pub use super::value::Stored;
-use crate::table::column::{described, misfit, misfit_because, missing};
-use crate::table::number::{Decimal, double, integer, keeps_digits, short_integer};
+use crate::table::column::{Why, missing};
+use crate::table::number::{Decimal, double, integer, short_integer, single, spelled_boolean, spelled_number};
 
-/// Why a value is refused.
-enum Why {
-    /// Its kind does not fit.
-    Kind,
-    /// Its kind fits, but this holds of it.
-    Because(&'static str),
-}
-
-const TOO_LARGE: Why = Why::Because("cannot hold a number of this size");
-const TOO_FINE: Why = Why::Because("cannot hold so many digits behind the point");
-const NOT_EXACTLY: Why = Why::Because("cannot hold this number exactly");
+/// How many digits of a `float` the server shows.
+const SHOWN_DIGITS: usize = 6;
 
 /// A field as its column stores it.
 ///
@@ -40,10 +31,7 @@ pub fn field<'a>(column: &MysqlColumn, value: FieldBytes<'a>) -> Result<Stored<'
         FieldBytes::Text(text) => string(column, text),
         FieldBytes::Json(text) => json(column, text),
     };
-    stored.map_err(|why| match why {
-        Why::Kind => misfit(column, value),
-        Why::Because(why) => misfit_because(column, why, &described(value).1),
-    })
+    stored.map_err(|why| why.cause(column, value))
 }
 
 fn boolean(column: &MysqlColumn, value: bool) -> Result<Stored<'static>, Why> {
@@ -72,25 +60,27 @@ fn number<'a>(column: &MysqlColumn, bytes: &'a [u8]) -> Result<Stored<'a>, Why> 
     match column.kind {
         Kind::Int { bits, sign } => whole(bytes, bits, sign),
         Kind::Bit { bits } => whole(bytes, bits, Sign::Unsigned),
-        Kind::Float { scale, sign } => single(spelled(bytes)?, scale, sign),
+        Kind::Float { scale, sign } => {
+            let text = spelled(bytes)?;
+            rounded(text, scale, sign)?;
+            // The server shows a float in six digits, whatever it holds.
+            let shown = Decimal::parse(text).is_some_and(|number| number.digits.len() <= SHOWN_DIGITS);
+            single(text).filter(|_| shown).map(Stored::Single).ok_or(Why::NOT_EXACT)
+        }
         Kind::Double { scale, sign } => {
             let text = spelled(bytes)?;
             rounded(text, scale, sign)?;
-            double(text).map(Stored::Double).ok_or(NOT_EXACTLY)
+            double(text).map(Stored::Double).ok_or(Why::NOT_EXACT)
         }
         Kind::Decimal { precision, scale, sign } => decimal(spelled(bytes)?, precision, scale, sign),
         Kind::Year => year(bytes),
         Kind::Text { .. } | Kind::Char { .. } => text(column.kind, Cow::Borrowed(bytes)),
         Kind::Enum => member(column, Cow::Borrowed(bytes)),
         Kind::Json | Kind::Other => Ok(Stored::Text(Cow::Borrowed(bytes))),
-        Kind::Binary { .. }
-        | Kind::Bytes { .. }
-        | Kind::Date
-        | Kind::Time { .. }
-        | Kind::Datetime { .. }
-        | Kind::Timestamp { .. }
-        | Kind::Set
-        | Kind::Uuid => Err(Why::Kind),
+        Kind::Binary { .. } | Kind::Bytes { .. } => Err(Why::NO_BYTES),
+        Kind::Date | Kind::Time { .. } | Kind::Datetime { .. } | Kind::Timestamp { .. } | Kind::Set | Kind::Uuid => {
+            Err(Why::Kind)
+        }
     }
 }
 
@@ -102,19 +92,23 @@ fn spelled(bytes: &[u8]) -> Result<&str, Why> {
 fn whole(bytes: &[u8], bits: u8, sign: Sign) -> Result<Stored<'static>, Why> {
     let value = match short_integer(bytes) {
         Some(value) => i128::from(value),
-        None => wide(spelled(bytes)?).ok_or(Why::Because("cannot hold this number"))?,
+        None => {
+            let text = spelled(bytes)?;
+            let fraction = Decimal::parse(text).is_some_and(|number| number.exponent < 0);
+            wide(text).ok_or(if fraction { Why::NOT_WHOLE } else { Why::TOO_LARGE })?
+        }
     };
     let (least, most) = match sign {
         Sign::Signed => (-(1_i128 << (bits - 1)), (1_i128 << (bits - 1)) - 1),
         Sign::Unsigned => (0, (1_i128 << bits) - 1),
     };
     if !(least..=most).contains(&value) {
-        return Err(TOO_LARGE);
+        return Err(Why::TOO_LARGE);
     }
     match (i64::try_from(value), u64::try_from(value)) {
         (Ok(value), _) => Ok(Stored::Integer(value)),
         (_, Ok(value)) => Ok(Stored::Unsigned(value)),
-        (Err(_), Err(_)) => Err(TOO_LARGE),
+        (Err(_), Err(_)) => Err(Why::TOO_LARGE),
     }
 }
 
@@ -133,37 +127,25 @@ fn rounded(text: &str, scale: Option<u8>, sign: Sign) -> Result<(), Why> {
     if scale.is_none() && sign == Sign::Signed {
         return Ok(());
     }
-    let number = Decimal::parse(text).ok_or(TOO_LARGE)?;
+    let number = Decimal::parse(text).ok_or(Why::TOO_LARGE)?;
     if sign == Sign::Unsigned && !number.sign.is_empty() {
-        return Err(TOO_LARGE);
+        return Err(Why::TOO_LARGE);
     }
     match scale {
-        Some(scale) if number.exponent.saturating_neg() > scale.into() => Err(TOO_FINE),
+        Some(scale) if number.exponent.saturating_neg() > scale.into() => Err(Why::TOO_FINE),
         Some(_) | None => Ok(()),
     }
 }
 
-fn single(text: &str, scale: Option<u8>, sign: Sign) -> Result<Stored<'_>, Why> {
-    rounded(text, scale, sign)?;
-    let value: f32 = text.parse().map_err(|_| Why::Kind)?;
-    let whole_as_written = !text.contains(['.', 'e', 'E']);
-    // A whole number must be that number, in a double and in half of one.
-    let exact = || text.parse() == Ok(f64::from(value)) && keeps_digits(text, value.into());
-    if value.is_finite() && (!whole_as_written || exact()) {
-        return Ok(Stored::Single(value));
-    }
-    Err(NOT_EXACTLY)
-}
-
 fn decimal(text: &str, precision: u8, scale: u8, sign: Sign) -> Result<Stored<'_>, Why> {
-    let number = Decimal::parse(text).ok_or(TOO_LARGE)?;
+    let number = Decimal::parse(text).ok_or(Why::TOO_LARGE)?;
     let digits = i64::try_from(number.digits.len()).unwrap_or(i64::MAX);
     let (before, behind) = (digits.saturating_add(number.exponent), number.exponent.saturating_neg());
     let below = sign == Sign::Unsigned && !number.sign.is_empty();
     match number.digits.is_empty() {
         true => Ok(Stored::Decimal(Cow::Borrowed("0"))),
-        false if below || before > i64::from(precision) - i64::from(scale) => Err(TOO_LARGE),
-        false if behind > i64::from(scale) => Err(TOO_FINE),
+        false if below || before > i64::from(precision) - i64::from(scale) => Err(Why::TOO_LARGE),
+        false if behind > i64::from(scale) => Err(Why::TOO_FINE),
         false if text.contains(['e', 'E']) => Ok(Stored::Decimal(Cow::Owned(plain_digits(&number)))),
         false => Ok(Stored::Decimal(Cow::Borrowed(text))),
     }
@@ -189,32 +171,36 @@ fn year(bytes: &[u8]) -> Result<Stored<'static>, Why> {
 }
 
 fn string<'a>(column: &MysqlColumn, bytes: &'a [u8]) -> Result<Stored<'a>, Why> {
-    const NO_DATE: Why = Why::Because("takes dates like 2026-11-16, from the year 1 on");
-    const NO_TIME: Why = Why::Because("takes times like 03:25:42, with no more digits of a second than it keeps");
-    const NO_MOMENT: Why =
-        Why::Because("takes times like 2026-11-16T03:25:42Z, with no more digits of a second than it keeps");
     match column.kind {
         Kind::Text { .. } | Kind::Char { .. } => text(column.kind, Cow::Borrowed(bytes)),
         Kind::Other => Ok(Stored::Text(Cow::Borrowed(bytes))),
         Kind::Binary { .. } | Kind::Bytes { .. } => binary(column.kind, bytes),
-        Kind::Date => moment::date(bytes).map(Stored::Days).ok_or(NO_DATE),
-        Kind::Time { digits } => moment::time(bytes, digits).map(Stored::Span).ok_or(NO_TIME),
+        Kind::Date => moment::date(bytes).map(Stored::Days).map_err(Why::Because),
+        Kind::Time { digits } => moment::time(bytes, digits).map(Stored::Span).map_err(Why::Because),
         Kind::Datetime { digits } | Kind::Timestamp { digits } => {
-            moment::timestamp(bytes, digits).map(Stored::Moment).ok_or(NO_MOMENT)
+            moment::timestamp(bytes, digits).map(Stored::Moment).map_err(Why::Because)
         }
         Kind::Uuid => uuid(bytes).map(Stored::Uuid).ok_or(Why::Because("takes 32 hexadecimal digits")),
-        Kind::Decimal { precision, scale, sign } => {
-            // Decimals often travel as strings, because JSON's numbers are doubles to many.
-            let text = spelled(bytes)?;
-            if is_number(text) { decimal(text, precision, scale, sign) } else { Err(Why::Kind) }
-        }
         Kind::Enum => member(column, Cow::Borrowed(bytes)),
         Kind::Set => some_members(column, Cow::Borrowed(bytes)),
         Kind::Json => {
             let quoted = serde_json::to_vec(spelled(bytes)?).map_err(|_| Why::Kind)?;
             Ok(Stored::Text(Cow::Owned(quoted)))
         }
-        Kind::Int { .. } | Kind::Float { .. } | Kind::Double { .. } | Kind::Bit { .. } | Kind::Year => Err(Why::Kind),
+        Kind::Int { .. } if column.declared == "tinyint(1)" && spelled_number(bytes).is_none() => {
+            // What MySQL calls a boolean.
+            spelled_boolean(bytes).map(|value| Stored::Integer(value.into())).ok_or(Why::NO_BOOLEAN)
+        }
+        Kind::Int { .. }
+        | Kind::Decimal { .. }
+        | Kind::Float { .. }
+        | Kind::Double { .. }
+        | Kind::Bit { .. }
+        | Kind::Year => {
+            // Decimals often travel as text, because JSON's numbers are doubles to many; and all that CSV has is text.
+            let text = spelled_number(bytes).ok_or(Why::NO_NUMBER)?;
+            number(column, text.as_bytes())
+        }
     }
 }
 
@@ -296,20 +282,12 @@ fn text(kind: Kind, value: Cow<'_, [u8]>) -> Result<Stored<'_>, Why> {
         Longest::Bytes(most) => value.len() as u64 <= most,
         Longest::ServerJudges => true,
     };
-    if fits { Ok(Stored::Text(value)) } else { Err(Why::Because("cannot hold so many characters")) }
+    if fits { Ok(Stored::Text(value)) } else { Err(Why::TOO_LONG) }
 }
 
 fn without_spaces(bytes: &[u8]) -> &[u8] {
     let end = bytes.iter().rposition(|byte| *byte != b' ').map_or(0, |last| last + 1);
     &bytes[..end]
-}
-
-/// Whether a text is spelled as a JSON number.
-fn is_number(text: &str) -> bool {
-    let digits = text.strip_prefix('-').unwrap_or(text);
-    digits.starts_with(|first: char| first.is_ascii_digit())
-        && text.ends_with(|last: char| last.is_ascii_digit())
-        && serde_json::from_str::<serde_json::Number>(text).is_ok()
 }
 
 fn uuid(text: &[u8]) -> Option<[u8; 16]> {

@@ -113,7 +113,7 @@ async fn upsert(
             Before::Nothing => {}
             Before::Pause => pause().await,
             Before::ReadSchema => {
-                inspected = Arc::new(inspect_foreign_again(session, job.config).await?);
+                inspected = Arc::new(inspect_foreign_again(session, job.config, &inspected).await?);
             }
         }
     }
@@ -123,6 +123,7 @@ async fn attempt(session: &mut Session, job: &Job<'_>, inspected: &Inspected, pa
     let during = During::Look;
     // No version is made from positions here: the mapping refuses that where progress is elsewhere.
     let rows = Rows::new(&inspected.mapping, job.batch, Incarnations::One(0));
+    rows.refuse_gone(job.target)?;
     let order = epoch::order(&rows, job.config.table.unique_keys, pass)?;
     begin(session, job.target, during).await?;
     point("sql.begun");
@@ -157,8 +158,20 @@ impl IdempotentSink for MysqlIdempotentSink {
     }
 
     async fn inspect(&mut self) -> Result<TargetIdentity, SinkError> {
-        self.inspected = None;
-        Ok(self.inspected().await?.identity.clone())
+        let was = self.inspected.take();
+        let mut inspected = match self.inspected().await {
+            Ok(inspected) => inspected,
+            Err(error) => {
+                self.inspected = was;
+                return Err(error);
+            }
+        };
+        // A worker that looks again, after an outage, still knows which columns it has filled.
+        if let Some(was) = was.filter(|was| was.identity == inspected.identity) {
+            Arc::make_mut(&mut inspected).mapping.remember(&was.mapping);
+            self.inspected = Some(Arc::clone(&inspected));
+        }
+        Ok(inspected.identity.clone())
     }
 
     fn derive_dedup_key(&self, event: &OutputEvent<'_>) -> Option<KeyHash> {

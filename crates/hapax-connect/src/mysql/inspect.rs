@@ -117,7 +117,7 @@ pub(super) async fn inspect_again(
     proof: &[Value],
 ) -> Result<Inspected, SinkError> {
     session.forget_statements();
-    let now = match inspect_foreign(session, config).await {
+    let mut now = match inspect_foreign(session, config).await {
         Ok(now) => now,
         Err(SinkError::Unfit { code: NO_TABLE, target, message }) => {
             let name = renamed(session, &was.identity).await;
@@ -127,6 +127,7 @@ pub(super) async fn inspect_again(
         }
         Err(error) => return Err(evolved(error)),
     };
+    now.mapping.remember(&was.mapping);
     if now.identity == was.identity {
         return Ok(Inspected { renumbered: was.renumbered, ..now });
     }
@@ -160,9 +161,12 @@ const fn numbers(flavour: Flavour) -> &'static str {
 pub(super) async fn inspect_foreign_again(
     session: &mut Session,
     config: &MysqlSinkConfig,
+    was: &Inspected,
 ) -> Result<Inspected, SinkError> {
     session.forget_statements();
-    inspect_foreign(session, config).await.map_err(evolved)
+    let mut now = inspect_foreign(session, config).await.map_err(evolved)?;
+    now.mapping.remember(&was.mapping);
+    Ok(now)
 }
 
 /// A table that was fit and is not any more has evolved.

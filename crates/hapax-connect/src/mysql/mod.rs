@@ -18,7 +18,10 @@ pub mod idempotent;
 pub mod inspect;
 pub mod layout;
 pub mod letters;
+#[cfg(test)]
+mod matrix_tests;
 mod moment;
+mod plan;
 pub mod progress;
 mod proof;
 pub mod read;
@@ -35,6 +38,8 @@ mod slow;
 pub mod statement;
 pub mod tables;
 mod value;
+#[cfg(test)]
+mod values_tests;
 mod write;
 
 pub use books::MysqlBooks;

@@ -135,8 +135,8 @@ mod tests {
         SqlFault {
             class: hapax_sql::mysql::class_of(number, state),
             number: Some(number),
-            sqlstate: Some(state.to_owned()),
-            ..SqlFault { message: message.to_owned(), ..SqlFault::lost("") }
+            sqlstate: Some(state.into()),
+            ..SqlFault::lost(message)
         }
     }
 

@@ -80,14 +80,22 @@ pub(super) fn version_of(rows: &[Row]) -> String {
     format!("{made} {}", without_counter(&definition))
 }
 
-/// A definition without the next number of its counter, which changes with every row. It is one of the options behind
-/// the list of columns; a comment, which may say anything, comes after it.
+/// A definition without the next number of its counter, which changes with every row. It is the option right behind the
+/// engine; a comment, which may say anything, comes later.
 fn without_counter(definition: &str) -> String {
     const COUNTER: &str = " AUTO_INCREMENT=";
-    let options = definition.rfind("\n) ENGINE=").unwrap_or(definition.len());
-    let Some(at) = definition[options..].find(COUNTER).map(|at| options + at) else { return definition.to_owned() };
-    let (before, rest) = (&definition[..at], &definition[at + COUNTER.len()..]);
-    format!("{before}{}", rest.trim_start_matches(|character: char| character.is_ascii_digit()))
+    const ENGINE: &str = " ENGINE=";
+    let counter = || {
+        let options = definition.rfind("\n) ")?;
+        let engine = options + definition[options..].find(ENGINE)? + ENGINE.len();
+        let at = engine + definition[engine..].find(' ')?;
+        let number = definition[at..].strip_prefix(COUNTER)?;
+        Some((at, number.trim_start_matches(|character: char| character.is_ascii_digit())))
+    };
+    match counter() {
+        Some((at, rest)) => format!("{}{rest}", &definition[..at]),
+        None => definition.to_owned(),
+    }
 }
 
 /// Reads what is there under `name`.

@@ -141,8 +141,20 @@ impl Target for MysqlSink {
     }
 
     async fn inspect(&mut self) -> Result<TargetIdentity, SinkError> {
-        self.inspected = None;
-        Ok(self.inspected().await?.identity.clone())
+        let was = self.inspected.take();
+        let mut inspected = match self.inspected().await {
+            Ok(inspected) => inspected,
+            Err(error) => {
+                self.inspected = was;
+                return Err(error);
+            }
+        };
+        // A worker that looks again, after an outage, still knows which columns it has filled.
+        if let Some(was) = was.filter(|was| was.identity == inspected.identity) {
+            Arc::make_mut(&mut inspected).mapping.remember(&was.mapping);
+            self.inspected = Some(Arc::clone(&inspected));
+        }
+        Ok(inspected.identity.clone())
     }
 
     async fn look(&mut self) -> Result<Option<Progress>, SinkError> {

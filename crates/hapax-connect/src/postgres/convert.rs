@@ -15,6 +15,7 @@ use super::array;
 use super::column::{Kind, PostgresColumn};
 use super::interval::{self, Interval};
 use super::moment;
+use super::range;
 use crate::table::column::{StoredValue, VersionBytes, Why, append_counted, append_integer, missing};
 use crate::table::number::{Decimal, double, integer, short_integer, single, spelled_boolean, spelled_number};
 
@@ -214,7 +215,15 @@ pub fn field<'a>(column: &PostgresColumn, value: FieldBytes<'a>) -> Result<Store
         FieldBytes::Text(bytes) if column.kind == Kind::Array => {
             spelled(bytes).and_then(|text| array::of_text(text, column.element)).and_then(literal)
         }
-        _ => scalar(column.kind, value),
+        FieldBytes::Text(bytes) if column.kind == Kind::Range => {
+            spelled(bytes).and_then(|text| range::of_text(text, column.element)).and_then(literal)
+        }
+        FieldBytes::Absent
+        | FieldBytes::Null
+        | FieldBytes::Bool(_)
+        | FieldBytes::Number(_)
+        | FieldBytes::Text(_)
+        | FieldBytes::Json(_) => scalar(column.kind, value),
     };
     stored.map_err(|why| why.cause(column, value))
 }
@@ -261,6 +270,7 @@ fn boolean(kind: Kind, value: bool) -> Result<Stored<'static>, Why> {
         | Kind::Bits { .. }
         | Kind::VarBits { .. }
         | Kind::Array
+        | Kind::Range
         | Kind::Refused { .. } => Err(Why::Kind),
     }
 }
@@ -290,6 +300,7 @@ fn number(kind: Kind, bytes: &[u8]) -> Result<Stored<'_>, Why> {
         | Kind::TimestampTz { .. }
         | Kind::Uuid
         | Kind::Array
+        | Kind::Range
         | Kind::Refused { .. } => Err(Why::Kind),
     }
 }
@@ -358,20 +369,21 @@ fn string(kind: Kind, bytes: &[u8]) -> Result<Stored<'_>, Why> {
                 None => not_finite(kind, bytes).ok_or(Why::NO_NUMBER),
             }
         }
-        Kind::Array | Kind::Refused { .. } => Err(Why::Kind),
+        Kind::Array | Kind::Range | Kind::Refused { .. } => Err(Why::Kind),
     }
 }
 
 /// `NaN`, `Infinity` and `-Infinity`, which JSON can only spell as text, where the column has them.
 fn not_finite(kind: Kind, bytes: &[u8]) -> Option<Stored<'_>> {
     let text = std::str::from_utf8(bytes).ok().filter(|text| special(text).is_some())?;
-    match kind {
-        Kind::Float4 => text.parse().ok().map(Stored::Single),
-        Kind::Float8 => text.parse().ok().map(Stored::Double),
+    if let Kind::Numeric { limits } = kind {
         // A limit on the digits leaves no room for infinity.
-        Kind::Numeric { limits } if limits.is_none() || text == "NaN" => Some(Stored::Numeric(text)),
-        _ => None,
+        return (limits.is_none() || text == "NaN").then_some(Stored::Numeric(text));
     }
+    if kind == Kind::Float4 {
+        return text.parse().ok().map(Stored::Single);
+    }
+    (kind == Kind::Float8).then(|| text.parse().ok()).flatten().map(Stored::Double)
 }
 
 fn bits(bytes: &[u8], fits: impl Fn(usize) -> bool) -> Result<Stored<'_>, Why> {
@@ -404,6 +416,7 @@ fn json(kind: Kind, bytes: &[u8]) -> Result<Stored<'_>, Why> {
         | Kind::Bits { .. }
         | Kind::VarBits { .. }
         | Kind::Array
+        | Kind::Range
         | Kind::Refused { .. } => Err(Why::Kind),
     }
 }

@@ -3,7 +3,7 @@
 //! Pure. `P1Y2M3DT4H5M6.7S`, `1 year 2 mons 3 days 04:05:06.7`, `04:05:06`. No word such as `ago`, and a fraction only
 //! of seconds: half a month has no length. What the column would cut off is refused.
 
-use super::moment::{Flaw, fraction};
+use crate::table::moment::{Flaw, fraction};
 
 const NO_DURATION: Flaw = "takes durations like P1DT2H30M, 1 day 02:30:00 or 02:30:00";
 const TOO_LONG: Flaw = "cannot hold a duration so long";
@@ -232,8 +232,8 @@ const TOO_FINE_UNIT: Flaw = "takes fractions of seconds only: half a month has n
 mod tests {
     use proptest::prelude::*;
 
-    use super::super::moment::TOO_FINE;
     use super::*;
+    use crate::table::moment::TOO_FINE;
 
     fn read(text: &str) -> Result<Interval, Flaw> {
         interval(text.as_bytes(), 6, Least::Second)

@@ -240,11 +240,14 @@ pub async fn causes(session: &Session, choice: &LetterChoice, after: i64) -> Res
     if !has_table(session, "dead_letters").await? {
         return Ok(Vec::new());
     }
+    // Counted first, then one look at the first of each group: there may be millions of few causes.
     let sql = concat!(
-        "SELECT fingerprint, code, stage, count(*), min(id), max(id), (array_agg(message ORDER BY id))[1], \
-         (array_agg(written_at_ms ORDER BY id))[1], max(written_at_ms) FROM hapax.dead_letters WHERE ",
+        "WITH grouped AS (SELECT fingerprint, code, stage, count(*) AS letters, min(id) AS first, max(id) AS last, \
+         max(written_at_ms) AS latest FROM hapax.dead_letters WHERE ",
         chosen!(),
-        " GROUP BY fingerprint, code, stage ORDER BY 4 DESC, 5"
+        " GROUP BY fingerprint, code, stage) \
+         SELECT g.fingerprint, g.code, g.stage, g.letters, g.first, g.last, d.message, d.written_at_ms, g.latest \
+         FROM grouped AS g JOIN hapax.dead_letters AS d ON d.id = g.first ORDER BY 4 DESC, 5"
     );
     let rows = ask::rows(session, During::Look, sql, &Chosen::new(choice, after).values()).await?;
     rows.iter()

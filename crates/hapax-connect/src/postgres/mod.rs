@@ -28,6 +28,7 @@ mod matrix_tests;
 mod memory;
 mod moment;
 pub mod progress;
+mod range;
 pub mod read;
 mod replay;
 #[cfg(test)]

@@ -1,6 +1,7 @@
 use proptest::prelude::*;
 
 use super::*;
+use crate::table::moment::{LEAP, NO_DATE, NO_MOMENT, NO_SUCH_DAY, NO_SUCH_TIME, TOO_FINE};
 
 /// Goal: dates are counted as PostgreSQL counts them. Method: around its epoch, leap years and the ends.
 #[test]

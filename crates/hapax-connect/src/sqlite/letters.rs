@@ -16,46 +16,44 @@ use super::progress::{delivery, unsigned};
 use super::tables::{damaged, has_table, look_error};
 use super::{now_ms, stored};
 
-/// Which letters a [`LetterChoice`] means, above the number `:after`.
-const CHOSEN: &str = "\
-    id > :after AND (:workflow IS NULL OR workflow = :workflow) AND (:sink IS NULL OR sink = :sink) \
-    AND (:lane IS NULL OR lane = :lane) AND (:cause IS NULL OR substr(fingerprint, 1, length(:cause)) = :cause) \
-    AND (:position IS NULL OR position = :position) AND (:event_key IS NULL OR event_key = :event_key) \
-    AND (:ids IS NULL OR id IN (SELECT value FROM json_each(:ids))) AND (:any_state OR state = 'dead')";
-
-/// The values that [`CHOSEN`] names.
+/// What a [`LetterChoice`] means, above the number `:after`: a condition, and the values that it names. Only what narrows
+/// the choice is written, so that the index over the dead letters of a sink serves where it can.
 struct Chosen<'a> {
     choice: &'a LetterChoice,
     after: i64,
     position: Option<String>,
     ids: Option<String>,
-    any_state: bool,
 }
 
 impl<'a> Chosen<'a> {
     fn new(choice: &'a LetterChoice, after: i64) -> Self {
-        Self {
-            choice,
-            after,
-            position: choice.position.map(|position| position.to_string()),
-            ids: (!choice.ids.is_empty()).then(|| json(&choice.ids)),
-            any_state: choice.names_letters(),
-        }
+        let position = choice.position.map(|position| position.to_string());
+        Self { choice, after, position, ids: (!choice.ids.is_empty()).then(|| json(&choice.ids)) }
     }
 
-    fn values(&self) -> [(&'static str, &dyn ToSql); 9] {
+    fn parts(&self) -> [(&'static str, &'static str, &Option<String>); 7] {
         let choice = self.choice;
         [
-            (":after", &self.after),
-            (":workflow", &choice.workflow),
-            (":sink", &choice.sink),
-            (":lane", &choice.lane),
-            (":cause", &choice.cause),
-            (":position", &self.position),
-            (":event_key", &choice.event_key),
-            (":ids", &self.ids),
-            (":any_state", &self.any_state),
+            (" AND workflow = :workflow", ":workflow", &choice.workflow),
+            (" AND sink = :sink", ":sink", &choice.sink),
+            (" AND lane = :lane", ":lane", &choice.lane),
+            (" AND substr(fingerprint, 1, length(:cause)) = :cause", ":cause", &choice.cause),
+            (" AND position = :position", ":position", &self.position),
+            (" AND event_key = :event_key", ":event_key", &choice.event_key),
+            (" AND id IN (SELECT value FROM json_each(:ids))", ":ids", &self.ids),
         ]
+    }
+
+    fn condition(&self) -> String {
+        let state = if self.choice.names_letters() { "" } else { " AND state = 'dead'" };
+        let narrowed = self.parts().into_iter().filter(|(_, _, value)| value.is_some()).map(|(text, _, _)| text);
+        format!("id > :after{state}{}", narrowed.collect::<String>())
+    }
+
+    fn values(&self) -> Vec<(&'static str, &dyn ToSql)> {
+        let named = self.parts().into_iter().filter(|(_, _, value)| value.is_some());
+        let named = named.map(|(_, name, value)| (name, value as &dyn ToSql));
+        std::iter::once((":after", &self.after as &dyn ToSql)).chain(named).collect()
     }
 }
 
@@ -76,15 +74,16 @@ pub fn list(
     if !has_table(connection, "hapax_dead_letters")? {
         return Ok(Vec::new());
     }
+    let chosen = Chosen::new(choice, after);
     let sql = format!(
         "SELECT workflow, sink, lane, id, epoch, position, incarnation, stage, code, message, fingerprint, bytes, \
          length, sha256, event_key, written_at_ms, state FROM hapax_dead_letters \
-         WHERE {CHOSEN} ORDER BY id LIMIT {}",
+         WHERE {} ORDER BY id LIMIT {}",
+        chosen.condition(),
         i64::try_from(limit).unwrap_or(i64::MAX)
     );
-    let chosen = Chosen::new(choice, after);
     let read = || -> rusqlite::Result<Vec<(StoredLetter, String)>> {
-        connection.prepare_cached(&sql)?.query_map(&chosen.values()[..], read_letter)?.collect()
+        connection.prepare_cached(&sql)?.query_map(chosen.values().as_slice(), read_letter)?.collect()
     };
     let rows = read().map_err(|error| look_error(connection, &error))?;
     rows.into_iter()
@@ -129,20 +128,19 @@ pub fn causes(connection: &Connection, choice: &LetterChoice, after: i64) -> Res
     if !has_table(connection, "hapax_dead_letters")? {
         return Ok(Vec::new());
     }
-    // With one min(), SQLite takes the plain columns of a group from that very row: the first letter's message.
-    let sql = format!(
-        "WITH chosen AS (SELECT * FROM hapax_dead_letters WHERE {CHOSEN}) \
-         SELECT fingerprint, code, stage, count(*), min(id), message, written_at_ms, \
-         (SELECT max(written_at_ms) FROM chosen AS same \
-          WHERE same.fingerprint = c.fingerprint AND same.code = c.code AND same.stage = c.stage), \
-         (SELECT max(id) FROM chosen AS same \
-          WHERE same.fingerprint = c.fingerprint AND same.code = c.code AND same.stage = c.stage) \
-         FROM chosen AS c GROUP BY fingerprint, code, stage ORDER BY 4 DESC, 5"
-    );
+    // One pass over the letters, then one look at the first of each group: there may be millions of few causes.
     let chosen = Chosen::new(choice, after);
+    let sql = format!(
+        "WITH grouped AS (SELECT fingerprint, code, stage, count(*) AS letters, min(id) AS first, \
+         max(written_at_ms) AS latest, max(id) AS last FROM hapax_dead_letters WHERE {} \
+         GROUP BY fingerprint, code, stage) \
+         SELECT g.fingerprint, g.code, g.stage, g.letters, g.first, d.message, d.written_at_ms, g.latest, g.last \
+         FROM grouped AS g JOIN hapax_dead_letters AS d ON d.id = g.first ORDER BY 4 DESC, 5",
+        chosen.condition()
+    );
     let read = || -> rusqlite::Result<Vec<LetterGroup>> {
         let mut statement = connection.prepare_cached(&sql)?;
-        let rows = statement.query_map(&chosen.values()[..], |row| {
+        let rows = statement.query_map(chosen.values().as_slice(), |row| {
             Ok(LetterGroup {
                 fingerprint: row.get(0)?,
                 code: row.get(1)?,

@@ -7,7 +7,6 @@ use hapax_model::fault::{Bug, planted, point};
 use hapax_model::ledger::Totals;
 use hapax_model::letter::Letter;
 use hapax_model::progress::Progress;
-use hapax_model::rejects::RejectStop;
 
 use super::column::LiveColumn;
 use super::config::UniqueKeys;
@@ -53,10 +52,7 @@ pub fn dead_inputs(batch: &Batch, outcome: &Outcome) -> Vec<usize> {
 /// [`SinkError::Rejected`] if not.
 pub fn judge(record: &EpochRecord, batch: &Batch, outcome: &Outcome, dead: &[usize]) -> Result<(), SinkError> {
     let Err(stop) = record.rejects.judge(batch.inputs.len(), dead) else { return Ok(()) };
-    let guilty = match stop {
-        RejectStop::First { input } => input,
-        RejectStop::TooMany { .. } => dead.last().copied().unwrap_or_default(),
-    };
+    let guilty = stop.input();
     let in_fill = batch.letters().iter().find(|(input, _)| *input == guilty).map(|(_, letter)| &letter.cause);
     let refused = outcome.refused.iter().find(|(event, _)| batch.event(*event).input() == guilty);
     let cause = in_fill.or(refused.map(|(_, cause)| cause));

@@ -17,6 +17,7 @@ pub mod live;
 pub mod mapping;
 #[cfg(test)]
 pub(crate) mod matrix;
+pub mod moment;
 pub mod number;
 pub mod read;
 pub mod replay;

@@ -5,6 +5,7 @@ use std::time::Duration;
 use crate::check::rows;
 use crate::child::Exit;
 use crate::database::Engine;
+use crate::ddl;
 use crate::feed::Pace;
 use crate::launch::last_words;
 use crate::points::Point;
@@ -88,6 +89,25 @@ pub fn column_added(world: &mut World) -> anyhow::Result<()> {
     world.conclude()
 }
 
+/// Puts new tables in the place of the old ones, so that nobody ever sees none.
+fn make_anew_at_once(world: &World) -> anyhow::Result<()> {
+    let engine = world.target().engine();
+    let again = ddl::tables(world.setting.shape, engine);
+    if engine != Engine::Mysql {
+        return world.target().execute(&format!("BEGIN; DROP TABLE orders; DROP TABLE balance; {again} COMMIT"));
+    }
+    // There every change of a table is a transaction of its own, but several may be renamed in one.
+    let mut again = again.replace("orders", "new_orders").replace("CREATE TRIGGER ", "CREATE TRIGGER new_");
+    for words in ["CREATE TABLE balance", "INSERT INTO balance"] {
+        again = again.replace(words, &words.replace("balance", "new_balance"));
+    }
+    world.target().execute(&again)?;
+    world.target().execute(
+        "RENAME TABLE orders TO old_orders, new_orders TO orders, balance TO old_balance, new_balance TO balance; \
+         DROP TABLE old_orders, old_balance",
+    )
+}
+
 /// Dropped and made again while a worker writes to it: it stops, and nothing goes into the new table until a person
 /// accepts that.
 ///
@@ -101,8 +121,7 @@ pub fn recreated_alive(world: &mut World) -> anyhow::Result<()> {
     let works = reader.wait_for(SOON, |sample| sample.progress.read >= 400);
     world.must(works.into(), "400 inputs were never read");
     reader.finish()?;
-    let again = crate::ddl::tables(world.setting.shape, world.target().engine());
-    world.target().execute(&format!("BEGIN; DROP TABLE orders; DROP TABLE balance; {again} COMMIT"))?;
+    make_anew_at_once(world)?;
     let exit = world.wait(&mut worker)?;
     world.must((exit == Exit::Code(5)).into(), format!("the worker ended with {exit}: {}", last_words(&worker)));
     feeder.finish()?;

@@ -218,12 +218,8 @@ impl<'a> Part<'a> {
 
     /// The verdict; with what the live table said, if it was read.
     pub(crate) fn audit(&self, live: Option<&Live>) -> Audit {
-        let unread = plan::TableFacts {
-            kind: self.table_kind(),
-            mode: plan::mode_without_table(self.table(), &self.workflow.delivery),
-            index: KeyIndex::Unread,
-        };
-        plan::audit_sink(self.workflow, self.source, self.table(), live.map_or(unread, |live| live.facts))
+        let facts = live.map_or_else(|| self.unread(), |live| live.facts);
+        plan::audit_sink(self.workflow, self.source, self.table(), facts)
     }
 
     /// Whether only the live table can tell the conflict mode: it may have a primary key.
@@ -244,6 +240,21 @@ impl<'a> Part<'a> {
         let settings = self.settings(live, &source, how);
         let sink = self.open_sink(&settings, state)?;
         Ok(Delivery { settings, source, sink, state: state.cloned() })
+    }
+
+    /// What a delivery of this part would be told, as far as it can be known without its table.
+    pub(crate) fn settings_unread(&self, how: &How) -> Settings {
+        let live = Live { facts: self.unread(), why: String::new(), columns: Vec::new(), notes: Vec::new() };
+        self.settings(&live, &self.open_source(), how)
+    }
+
+    /// What the configuration alone says of the table.
+    fn unread(&self) -> plan::TableFacts {
+        plan::TableFacts {
+            kind: self.table_kind(),
+            mode: plan::mode_without_table(self.table(), &self.workflow.delivery),
+            index: KeyIndex::Unread,
+        }
     }
 
     fn settings(&self, live: &Live, source: &AnySource, how: &How) -> Settings {

@@ -1,11 +1,13 @@
 //! `hapax dlq`: dead letters, with no worker needed.
 
+mod pace;
 mod replay;
 mod verdict;
 
 use hapax_engine::books::{Books as _, LetterGroup};
 use hapax_engine::letters::{LetterChoice, LetterStore as _, StoredLetter};
 use hapax_model::letter::LetterBytes;
+use hapax_model::units::Rate;
 use serde_json::json;
 
 use super::table::Table;
@@ -27,12 +29,24 @@ pub(crate) async fn dlq(command: DlqCommand, shared: &Shared) -> Result<u8, Fail
     match command {
         DlqCommand::List(choice) => list(&chosen(&choice), &loaded.config, shared).await,
         DlqCommand::Show { id, choice } => show(id, &choice, &loaded.config, shared).await,
-        DlqCommand::Replay { choice, doing, overwrite } => {
+        DlqCommand::Replay { choice, doing, overwrite, rate } => {
             let overwrite = if overwrite { verdict::Overwrite::Allowed } else { verdict::Overwrite::Refused };
-            replay::replay(&chosen(&choice), doing, overwrite, &loaded.config, shared).await
+            let rate = rate.as_deref().map(read_rate).transpose()?;
+            let wanted = replay::Wanted { doing, overwrite, rate };
+            replay::replay(&chosen(&choice), &wanted, &loaded.config, shared).await
         }
         DlqCommand::Discard { choice, doing } => discard(&chosen(&choice), doing, &loaded.config).await,
     }
+}
+
+/// `500/s`, `30/m`, or a number per second.
+fn read_rate(text: &str) -> Result<Rate, Failure> {
+    let bare = !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
+    let written = if bare { format!("{text}/s") } else { text.to_owned() };
+    written.parse().map_err(|error: hapax_model::units::NoQuantity| {
+        let message = format!("--rate {text}: {}; write a rate such as 500/s or 30/m", error.why);
+        Failure::new("HX5001", message).with_exit(USAGE)
+    })
 }
 
 fn chosen(choice: &DlqChoice) -> LetterChoice {
@@ -157,13 +171,15 @@ async fn discard(choice: &LetterChoice, doing: Doing, config: &Config) -> Result
     }
     let mut discarded = 0;
     for (_, mut books) in all_books(config).await? {
+        let mut after = 0;
         loop {
-            let page = books.list(choice, 0, replay::PAGE).await?;
+            let page = books.list(choice, after, pace::PAGE).await?;
+            let Some(last) = page.last() else { break };
+            after = last.id;
             let ids: Vec<i64> = page.iter().filter(|letter| letter.state == "dead").map(|letter| letter.id).collect();
-            if ids.is_empty() {
-                break;
+            if !ids.is_empty() {
+                discarded += books.discard(&ids).await?;
             }
-            discarded += books.discard(&ids).await?;
         }
     }
     println!("{discarded} letter(s) discarded.");

@@ -12,6 +12,7 @@ mod setup;
 mod show;
 mod status;
 mod table;
+mod test;
 
 use std::io::{IsTerminal as _, Write as _};
 
@@ -26,6 +27,7 @@ pub(crate) async fn dispatch(cli: Cli) -> Result<u8, Failure> {
         Command::Demo(args) => demo::demo(&args, shared).await,
         Command::Init(args) => Box::pin(init::init(&args, shared)).await,
         Command::Check(args) => check::check(&args, shared).await,
+        Command::Test(args) => test::test(&args, shared).await,
         Command::Run(args) => run::run(&args, shared).await,
         Command::Setup(args) => setup::setup(&args, shared).await,
         Command::Status(args) => status::status(&args, shared).await,

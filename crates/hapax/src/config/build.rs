@@ -25,6 +25,7 @@ use super::checked::{
     Columns, Config, FileSource, GenerateSource, Http, ManyFiles, Secret, Sink, Source, SqliteSink, StateUrl,
     TableSink, Target, Workflow,
 };
+use super::fixture;
 use super::program;
 use super::value::{Held, Value};
 
@@ -40,6 +41,12 @@ pub(crate) fn build(effective: &Value, folder: &Path) -> Option<Config> {
         },
         webhook: effective.at("alerts.webhook").and_then(secret),
         workflows: workflows.collect::<Option<_>>()?,
+        tests: effective
+            .get("tests")
+            .map_or(&[][..], Value::items)
+            .iter()
+            .map(fixture::build)
+            .collect::<Option<_>>()?,
     })
 }
 

@@ -12,7 +12,7 @@ use hapax_model::units::{ByteSize, Rate, Share, parse_duration, print_duration};
 use super::nearest::nearest;
 use super::node::{Data, Entry, Node, Origin, quoted};
 use super::problem::{Problem, Problems, code};
-use super::schema::{Choice, Field, Kind, Preset, Table, TextRule, names};
+use super::schema::{Choice, EventForm, Field, Kind, Preset, Table, TextRule, names};
 use super::show::is_secret_name;
 use super::value::{Held, Value};
 
@@ -35,6 +35,9 @@ fn checked(node: &Node, kind: &Kind, name: &str, problems: &mut Problems) -> Res
     let subject = Subject { node, kind, name };
     match (kind, &node.data) {
         (Kind::Planned, _) => Err(planned(node, name)),
+        (Kind::Event(_), Data::Map(_)) | (Kind::Event(EventForm::FieldsOrText), Data::Text(_)) => {
+            Ok(Some(Held::Event(Box::new(node.clone()))))
+        }
         (_, Data::Null) => Err(subject.no_value()),
         (Kind::Text(rule), Data::Text(text)) => subject.text(rule, text).map(Some),
         (Kind::Text(_), Data::Number(_) | Data::Bool(_)) => Err(subject.unquoted_text()),

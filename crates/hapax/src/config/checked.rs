@@ -17,6 +17,7 @@ use hapax_sql::mysql::{self, MysqlUrl};
 #[cfg(feature = "postgres")]
 use hapax_sql::postgres::{Limits, PostgresUrl};
 
+use super::fixture::Fixture;
 use super::problem::Place;
 
 /// All of it.
@@ -32,6 +33,8 @@ pub(crate) struct Config {
     pub(crate) webhook: Option<Secret>,
     /// `workflows`, in the order of the files; ids are unique.
     pub(crate) workflows: Vec<Workflow>,
+    /// `tests`, in the order of the files.
+    pub(crate) tests: Vec<Fixture>,
 }
 
 /// `http`.
@@ -79,6 +82,7 @@ pub(crate) struct Workflow {
 
 /// A program that compiled.
 #[derive(Debug, Clone)]
+#[cfg_attr(not(feature = "transform"), allow(dead_code, reason = "an edition without programs makes none"))]
 pub(crate) struct Transform {
     pub(crate) text: String,
     /// How long it may take for one event.

@@ -139,7 +139,11 @@ fn not_utf8(name: &Arc<str>, error: &std::string::FromUtf8Error) -> Problem {
     Problem::new(&place, code::NOT_UTF8, "this is not UTF-8", "save the file as UTF-8")
 }
 
-/// Adds the fields of one file to those of the files before it: workflows are put together, the rest must be new.
+/// Fields that each file of a folder may have.
+const JOINED: [&str; 2] = ["workflows", "tests"];
+
+/// Adds the fields of one file to those of the files before it: workflows and tests are put together, the rest must be
+/// new.
 fn join(entries: &mut Vec<Entry>, node: Node, problems: &mut Problems) {
     let fields = match node.data {
         Data::Map(fields) => fields,
@@ -159,15 +163,15 @@ fn join(entries: &mut Vec<Entry>, node: Node, problems: &mut Problems) {
             continue;
         };
         match (&mut first.node.data, field.node.data) {
-            (Data::List(all), Data::List(more)) if field.key == "workflows" => all.extend(more),
-            (_, data) if field.key == "workflows" => {
+            (Data::List(all), Data::List(more)) if JOINED.contains(&field.key.as_str()) => all.extend(more),
+            (_, data) if JOINED.contains(&field.key.as_str()) => {
                 // One of the two is no list: the schema says what it should be.
-                let kind = ROOT.field("workflows").map(|it| it.kind);
-                kind.and_then(|kind| check(&Node { data, ..field.node }, &kind, "workflows", problems));
+                let kind = ROOT.field(&field.key).map(|it| it.kind);
+                kind.and_then(|kind| check(&Node { data, ..field.node }, &kind, &field.key, problems));
             }
             (_, _) => {
                 let message = format!("\"{}\" is already set at {}", field.key, first.place);
-                let cure = "only workflows may stand in several files of a folder; keep one of the two";
+                let cure = "only workflows and tests may stand in several files of a folder; keep one of the two";
                 problems.add(Problem::new(&field.place, code::SET_TWICE, message, cure));
             }
         }

@@ -4,7 +4,7 @@ use serde_json::{Map, Value, json};
 
 use super::merge::default_of;
 use super::problem::Place;
-use super::schema::{Choice, Field, Kind, Preset, ROOT, Table, tables};
+use super::schema::{Choice, EventForm, Field, Kind, Preset, ROOT, Table, tables};
 use super::show;
 
 /// The schema, draft 2020-12.
@@ -83,6 +83,8 @@ fn of_kind(kind: &Kind) -> Value {
             json!({ "anyOf": [{ "type": "object", "additionalProperties": of_kind(of) }, one_of(or)] })
         }
         Kind::Object(table) => json!({ "$ref": reference(table) }),
+        Kind::Event(EventForm::Fields) => json!({ "type": "object" }),
+        Kind::Event(EventForm::FieldsOrText) => json!({ "type": ["object", "string"] }),
         Kind::Planned => json!({ "not": {} }),
     }
 }

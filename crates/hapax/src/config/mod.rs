@@ -9,10 +9,11 @@ mod build;
 mod check;
 pub(crate) mod checked;
 mod files;
+mod fixture;
 mod json_schema;
 mod merge;
 mod nearest;
-mod node;
+pub(crate) mod node;
 pub(crate) mod problem;
 mod program;
 #[cfg(test)]
@@ -34,7 +35,9 @@ pub(crate) use checked::{
     Columns, Config, Http, Secret, Sink, Source, SqliteSink, StateUrl, TableSink, Target, Workflow,
 };
 pub(crate) use files::System;
+pub(crate) use fixture::{Fixture, Reject};
 pub(crate) use json_schema::json_schema;
+pub(crate) use node::{Data, Node};
 use problem::Problems;
 pub(crate) use substitute::Surroundings;
 
@@ -42,6 +45,8 @@ pub(crate) use substitute::Surroundings;
 pub(crate) const DEFAULT_FILE: &str = "hapax.yaml";
 /// The most workflows of a configuration.
 const MOST_WORKFLOWS: usize = 10_000;
+/// The most tests of a configuration.
+const MOST_TESTS: usize = 10_000;
 
 /// A configuration in which nothing is wrong.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -191,6 +191,8 @@ pub(crate) mod code {
     pub(crate) const OPEN_TO_ALL: &str = "HX1350";
     /// `alerts` in a build without outgoing HTTP.
     pub(crate) const NO_HTTP: &str = "HX1351";
+    /// A test names a workflow or a sink that is not there.
+    pub(crate) const UNKNOWN_IN_TEST: &str = "HX1450";
     /// A path that is no pattern for files.
     pub(crate) const BAD_PATTERN: &str = "HX1470";
     /// A warning: a field that changes nothing.
@@ -226,6 +228,7 @@ pub(crate) mod code {
         NO_DATABASE,
         OPEN_TO_ALL,
         NO_HTTP,
+        UNKNOWN_IN_TEST,
         BAD_PATTERN,
         NO_EFFECT,
     ];

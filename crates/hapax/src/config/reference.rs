@@ -5,7 +5,7 @@ use std::fmt::Write;
 use std::time::Duration;
 
 use super::problem::code;
-use super::schema::{Choice, Field, Kind, Preset, ROOT, Table, tables};
+use super::schema::{Choice, EventForm, Field, Kind, Preset, ROOT, Table, tables};
 
 const HEAD: &str = include_str!("reference_head.md");
 
@@ -67,6 +67,8 @@ fn holds(kind: &Kind) -> String {
             format!("names, each with {}{words}", holds(of))
         }
         Kind::Object(table) => format!("block, see `{}`", table.name),
+        Kind::Event(EventForm::Fields) => format!("fields of an event: `{}`", kind.example()),
+        Kind::Event(EventForm::FieldsOrText) => format!("fields of an event: `{}`, or a text", kind.example()),
         Kind::Planned => "refused by this version".into(),
     }
 }
@@ -83,6 +85,7 @@ fn choices(kind: &Kind) -> String {
         | Kind::Rate
         | Kind::Boolean
         | Kind::Object(_)
+        | Kind::Event(_)
         | Kind::Planned => &[],
     };
     listed.iter().map(|choice| format!("<br>`{}`: {}", choice.name, choice.doc)).collect()

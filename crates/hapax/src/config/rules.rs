@@ -9,16 +9,18 @@ use hapax_connect::file::many;
 use hapax_model::delivery::Delivery;
 
 use super::build::{build_delivery, is_csv};
+use super::nearest::nearest;
 use super::node::{Origin, quoted};
 use super::problem::{Place, Problem, Problems, code};
 use super::program;
-use super::value::Value;
+use super::value::{Held, Value};
 
 /// Checks the whole configuration.
 pub(crate) fn check_rules(effective: &Value, problems: &mut Problems, warnings: &mut Problems) {
     check_state(effective, problems);
     check_http(effective, problems);
     check_alerts(effective, problems);
+    check_tests(effective, problems);
     let workflows = effective.get("workflows").map_or(&[][..], Value::items);
     let mut ids: HashMap<&str, &Place> = HashMap::new();
     for workflow in workflows {
@@ -30,6 +32,45 @@ pub(crate) fn check_rules(effective: &Value, problems: &mut Problems, warnings: 
         check_delivery(workflow, problems, warnings);
         program::check_transform(workflow, problems);
     }
+}
+
+/// A test runs one workflow that is there, and a sink that it has.
+fn check_tests(effective: &Value, problems: &mut Problems) {
+    let workflows = effective.get("workflows").map_or(&[][..], Value::items);
+    for test in effective.get("tests").map_or(&[][..], Value::items) {
+        let Some(named) = test.get("workflow") else { continue };
+        let known = workflows.iter().filter_map(|workflow| workflow.get("id").and_then(Value::text));
+        let Some(workflow) = workflows.iter().find(|workflow| workflow.get("id").and_then(Value::text) == named.text())
+        else {
+            problems.add(unknown_in_test(named, "workflow", known));
+            continue;
+        };
+        let Some(sink) = test.get("sink") else { continue };
+        let single = workflow.get("sink").and_then(kind_of);
+        let several = workflow.get("sinks").map_or(&[][..], Value::items).iter();
+        let names: Vec<&str> =
+            single.into_iter().chain(several.filter_map(|it| it.get("name").and_then(Value::text))).collect();
+        if sink.text().is_some_and(|name| !names.contains(&name)) {
+            problems.add(unknown_in_test(sink, "sink of this workflow", names.into_iter()));
+        }
+    }
+}
+
+/// What a single `sink:` is called: the kind that is written in it.
+fn kind_of(sink: &Value) -> Option<&'static str> {
+    match &sink.held {
+        Held::Object(fields) => fields.first().map(|(name, _)| *name),
+        _ => None,
+    }
+}
+
+fn unknown_in_test<'a>(named: &Value, what: &str, known: impl Iterator<Item = &'a str> + Clone) -> Problem {
+    let name = named.text().unwrap_or_default();
+    let cure = match nearest(name, known.clone()) {
+        Some(near) => format!("did you mean {near}?"),
+        None => format!("there are {}", known.collect::<Vec<_>>().join(", ")),
+    };
+    Problem::new(&named.place, code::UNKNOWN_IN_TEST, format!("{} is no {what}", quoted(name)), cure)
 }
 
 /// Whether a person wrote this value.

@@ -5,6 +5,7 @@
 use hapax_model::units::print_duration;
 use serde_json::json;
 
+use super::fixture::json_text;
 use super::node::{Data, Origin, resolve_plain, without_password};
 use super::value::{Held, Value};
 
@@ -32,6 +33,7 @@ pub(crate) fn to_json(value: &Value) -> serde_json::Value {
         Held::Boolean(value) => json!(value),
         Held::Duration(_) | Held::Size(_) | Held::Share(_) | Held::Rate(_) | Held::Choice(_) => json!(word(value)),
         Held::List(items) => items.iter().map(to_json).collect(),
+        Held::Event(event) => serde_json::from_str(&json_text(event)).unwrap_or_default(),
         Held::Map(_) | Held::Object(_) => {
             let fields = named(value).into_iter().flatten();
             let shown = |(name, value): (&str, &Value)| {
@@ -56,6 +58,7 @@ fn named(value: &Value) -> Option<Box<dyn Iterator<Item = (&str, &Value)> + '_>>
         | Held::Rate(_)
         | Held::Boolean(_)
         | Held::Choice(_)
+        | Held::Event(_)
         | Held::List(_) => None,
     }
 }
@@ -106,6 +109,8 @@ fn inline(value: &Value) -> String {
     match &value.held {
         Held::List(items) => format!("[{}]", items.iter().map(inline).collect::<Vec<_>>().join(", ")),
         Held::Map(_) | Held::Object(_) => "{}".into(),
+        // JSON is YAML too, and keeps every digit.
+        Held::Event(event) => json_text(event).replace("${", "$${"),
         Held::Text(text) => quoted_if_needed(&without_password(text)),
         Held::Integer(_)
         | Held::Duration(_)
@@ -127,7 +132,7 @@ fn word(value: &Value) -> String {
         Held::Rate(rate) => rate.to_string(),
         Held::Boolean(value) => value.to_string(),
         Held::Choice(name) => (*name).to_owned(),
-        Held::Text(_) | Held::List(_) | Held::Map(_) | Held::Object(_) => String::new(),
+        Held::Text(_) | Held::List(_) | Held::Map(_) | Held::Event(_) | Held::Object(_) => String::new(),
     }
 }
 

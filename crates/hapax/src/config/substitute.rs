@@ -1,7 +1,7 @@
 //! `${NAME}`, `${NAME:-default}`, `${NAME:?why}`, `${file:path}` and the escape `$${`, in texts, after parsing.
 //!
 //! Reads: variables and small files, through [`Surroundings`]. Writes: the tree, in place.
-//! Invariant: what was replaced is marked as a secret, and is not looked at again; keys and `transform` are never touched.
+//! Invariant: what was replaced is marked as a secret, and is not looked at again; keys, `transform` and `tests` are never touched.
 
 use std::ffi::OsString;
 use std::io;
@@ -32,8 +32,9 @@ pub(crate) fn substitute(node: &mut Node, folder: &Path, surroundings: &dyn Surr
             None
         }
         Data::Map(entries) => {
-            // A transform is a program: ${…} in it is its own.
-            for entry in entries.iter_mut().filter(|entry| entry.key != "transform") {
+            // A transform is a program, and an event of a test is what it is: ${…} in them is their own.
+            let own = ["transform", "tests"];
+            for entry in entries.iter_mut().filter(|entry| !own.contains(&entry.key.as_str())) {
                 substitute(&mut entry.node, folder, surroundings, problems);
             }
             None

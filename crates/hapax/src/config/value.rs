@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use hapax_model::units::{ByteSize, Rate, Share};
 
-use super::node::Origin;
+use super::node::{Node, Origin};
 use super::problem::Place;
 
 /// A checked value.
@@ -30,6 +30,8 @@ pub(crate) enum Held {
     List(Vec<Value>),
     /// Free names, in the order of the file.
     Map(Vec<(String, Value)>),
+    /// An event of a test, as written.
+    Event(Box<Node>),
     /// Fields of a table; those that are not written and have no default are missing.
     Object(Vec<(&'static str, Value)>),
 }
@@ -48,7 +50,8 @@ impl Value {
             | Held::Boolean(_)
             | Held::Choice(_)
             | Held::List(_)
-            | Held::Map(_) => None,
+            | Held::Map(_)
+            | Held::Event(_) => None,
         }
     }
 

@@ -7,4 +7,4 @@ mod init;
 mod life;
 mod looking;
 mod workers;
-mod world;
+pub(crate) mod world;

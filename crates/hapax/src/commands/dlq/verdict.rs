@@ -71,6 +71,11 @@ pub(super) fn judge(letter: &StoredLetter, mode: ConflictMode, progress: Progres
     if matches!(letter.bytes, LetterBytes::Cut { .. }) {
         return Verdict::Impossible;
     }
+    judge_whole(mode, progress)
+}
+
+/// The same for any letter whose input is kept whole.
+pub(super) const fn judge_whole(mode: ConflictMode, progress: ProgressPlace) -> Verdict {
     match (mode, progress) {
         (ConflictMode::Update, _) => Verdict::OutOfOrder,
         (ConflictMode::Append, ProgressPlace::State) => Verdict::MayRepeat,

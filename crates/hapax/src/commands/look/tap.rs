@@ -108,7 +108,8 @@ struct Lens {
 /// One input as the workflow sees it.
 struct Seen {
     at: Bookmark,
-    operation: Operation,
+    /// Nothing, if the workflow's program leaves it out.
+    operation: Option<Operation>,
     keys: (Option<String>, Option<String>),
     letter: Option<Cause>,
     event: Value,
@@ -142,6 +143,7 @@ impl Lens {
         let misfit = || self.rows.as_ref().and_then(|rows| rows.misfits(&batch).into_iter().next()).map(|(_, c)| c);
         let letter = died.or_else(misfit);
         let operation = if batch.is_empty() { Operation::Upsert } else { batch.event(0).operation() };
+        let operation = (batch.filtered() == 0).then_some(operation);
         let event = event_of(batch.inputs.format(), &bytes);
         Seen { at: at.clone(), operation, keys: self.keys(&keyed), letter, event, bytes, length }
     }
@@ -176,8 +178,9 @@ impl Seen {
     fn word(&self) -> &'static str {
         match (&self.letter, self.operation) {
             (Some(_), _) => "dead",
-            (None, Operation::Upsert) => "event",
-            (None, Operation::Delete) => "delete",
+            (None, Some(Operation::Upsert)) => "event",
+            (None, Some(Operation::Delete)) => "delete",
+            (None, None) => "filtered",
         }
     }
 

@@ -10,6 +10,7 @@ mod root;
 mod rules_of_text;
 mod sinks;
 mod sources;
+mod tests_block;
 
 #[cfg(test)]
 pub(crate) use delivery::DELIVERY;
@@ -114,8 +115,19 @@ pub(crate) enum Kind {
         or: &'static [Choice],
     },
     Object(&'static Table),
+    /// An event of a test: any fields.
+    Event(EventForm),
     /// Known by name, refused by this version.
     Planned,
+}
+
+/// How an event of a test may be written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum EventForm {
+    /// As a block of fields.
+    Fields,
+    /// As a block of fields, or as the text that the source would read.
+    FieldsOrText,
 }
 
 /// A name that a field may have as its value, and what it means.
@@ -156,6 +168,10 @@ impl Kind {
                 let names: Vec<_> = table.fields.iter().map(|field| field.name).collect();
                 format!("a block of fields ({})", names.join(", "))
             }
+            Self::Event(EventForm::Fields) => format!("the fields of an event, such as {}", self.example()),
+            Self::Event(EventForm::FieldsOrText) => {
+                format!("the fields of an event, such as {}, or a text, as the source would read it", self.example())
+            }
             Self::Planned => "nothing in this version".into(),
         }
     }
@@ -173,6 +189,7 @@ impl Kind {
             Self::Choice(choices) => choices.first().map_or("", |choice| choice.name).into(),
             Self::List { of, .. } => format!("[{}]", of.example()),
             Self::Map { of, .. } => format!("{{ name: {} }}", of.example()),
+            Self::Event(_) => "{ id: 7, amount: 12.5 }".into(),
             Self::Object(_) | Self::Planned => "{ … }".into(),
         }
     }
@@ -211,6 +228,7 @@ impl Kind {
             | Self::Rate
             | Self::Boolean
             | Self::Choice(_)
+            | Self::Event(_)
             | Self::Planned => None,
         }
     }

@@ -5,8 +5,9 @@ use super::operations::{ALERTS, HTTP};
 use super::rules_of_text::{ID, PROGRAM, STATE};
 use super::sinks::{NAMED_SINK, SINK};
 use super::sources::SOURCE;
+use super::tests_block::TEST;
 use super::{Field, Kind, Table};
-use crate::config::MOST_WORKFLOWS;
+use crate::config::{MOST_TESTS, MOST_WORKFLOWS};
 
 pub(crate) static ROOT: Table = Table {
     name: "configuration",
@@ -34,7 +35,12 @@ pub(crate) static ROOT: Table = Table {
         Field::new("http", Kind::Object(&HTTP), "Metrics and health over HTTP, while `run` runs. Off if it is absent."),
         Field::new("alerts", Kind::Object(&ALERTS), "Where to call when something needs a person."),
         Field::planned("broker", "The broker."),
-        Field::planned("tests", "Inputs and expected outputs of workflows."),
+        Field::new(
+            "tests",
+            Kind::List { of: &ONE_TEST, fewest: 0, most: MOST_TESTS },
+            "Inputs and what must become of them, run by `hapax test`; see [testing](../concepts/testing.md). Nothing else \
+             looks at them. In a folder each file may have some.",
+        ),
     ],
     exactly_one_of: &[],
 };
@@ -79,4 +85,5 @@ static WORKFLOW: Table = Table {
     exactly_one_of: &[],
 };
 
+static ONE_TEST: Kind = Kind::Object(&TEST);
 static ONE_SINK: Kind = Kind::Object(&NAMED_SINK);

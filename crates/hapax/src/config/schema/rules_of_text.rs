@@ -3,6 +3,7 @@
 use hapax_model::condition::Condition;
 use hapax_model::delivery::{KeyTemplate, StrategyName};
 use hapax_model::field::FieldPath;
+use hapax_model::key::KeyHash;
 
 use super::TextRule;
 
@@ -81,6 +82,26 @@ pub(super) static CONDITION: TextRule = TextRule {
     example: "'.op == \"d\"'",
     check: |text| text.parse::<Condition>().map(drop).map_err(|error| error.why),
     pattern: "==",
+};
+
+/// A key as every command prints it.
+pub(super) static KEY: TextRule = TextRule {
+    what: "a key",
+    example: "h1_aaaaaaaaaaaaaaaaaaaaaaaaaa",
+    check: |text| text.parse::<KeyHash>().map(drop).map_err(|error| error.to_string()),
+    pattern: "^h1_[a-z2-7]{26}$",
+};
+
+/// A code that has a page.
+pub(super) static CODE: TextRule = TextRule {
+    what: "a code",
+    example: "HX2001",
+    check: |text| {
+        let digits = text.strip_prefix("HX").unwrap_or_default();
+        let known = digits.len() == 4 && digits.bytes().all(|b| b.is_ascii_digit());
+        if known { Ok(()) } else { Err("it is not HX and four digits".into()) }
+    },
+    pattern: "^HX[0-9]{4}$",
 };
 
 pub(super) static KEY_FORMAT: TextRule = TextRule {

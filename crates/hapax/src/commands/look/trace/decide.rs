@@ -46,6 +46,7 @@ pub(super) struct Input<'a> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Verdict {
     Delivered,
+    Filtered,
     Replayed,
     DeadLetter,
     Discarded,
@@ -63,6 +64,7 @@ impl Verdict {
     pub(super) const fn name(self) -> &'static str {
         match self {
             Self::Delivered => "delivered",
+            Self::Filtered => "filtered",
             Self::Replayed => "replayed",
             Self::DeadLetter => "deadLetter",
             Self::Discarded => "discarded",
@@ -81,6 +83,7 @@ impl fmt::Display for Verdict {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Delivered => "delivered",
+            Self::Filtered => "filtered out: the workflow's transform, as it is now, makes no event of it",
             Self::Replayed => "delivered by a replay of its dead letter",
             Self::DeadLetter => "dead letter: not delivered",
             Self::Discarded => "dead letter, discarded by a person: not delivered",

@@ -263,11 +263,12 @@ impl<'a> Tracer<'a> {
         }
     }
 
-    /// What an input asks of its row.
-    fn operation_of(&self, input: Option<&[u8]>) -> Operation {
-        let Some(bytes) = input else { return Operation::Upsert };
+    /// What an input asks of its row; nothing, if the workflow's program leaves it out.
+    fn operation_of(&self, input: Option<&[u8]>) -> Option<Operation> {
+        let Some(bytes) = input else { return Some(Operation::Upsert) };
         let batch = self.batch_of(|inputs| inputs.push(Position::default(), bytes), None, KeysWanted::Nothing);
-        batch.events().next().map_or(Operation::Upsert, |event| event.operation())
+        let first = batch.events().next().map_or(Operation::Upsert, |event| event.operation());
+        (batch.filtered() == 0).then_some(first)
     }
 
     fn batch_of(&self, push: impl FnOnce(&mut Inputs), incarnation: Option<&Incarnation>, keys: KeysWanted) -> Batch {

@@ -88,7 +88,7 @@ impl Sighting {
     }
 
     /// Decides what became of it. `row` is what its key holds now, if it is the last event of its key.
-    pub(super) fn decide(&mut self, facts: Facts<'_>, row: Option<&Row>, operation: Operation) {
+    pub(super) fn decide(&mut self, facts: Facts<'_>, row: Option<&Row>, operation: Option<Operation>) {
         let input = Input {
             position: self.position,
             incarnation: self.incarnation.as_ref(),
@@ -96,11 +96,14 @@ impl Sighting {
             letter: self.letters.first().map(|letter| letter.state.as_str()),
             absent: self.absent,
         };
-        self.verdict = decide(facts, input);
+        self.verdict = match (decide(facts, input), operation) {
+            (Verdict::Delivered, None) => Verdict::Filtered,
+            (verdict, _) => verdict,
+        };
         let arrived = matches!(self.verdict, Verdict::Delivered | Verdict::Replayed);
         self.aside = match (arrived, operation, row) {
-            (true, Operation::Delete, Some(Row::Missing)) => Some("and its row is gone, as it asked"),
-            (true, Operation::Upsert, Some(Row::Missing)) => {
+            (true, Some(Operation::Delete), Some(Row::Missing)) => Some("and its row is gone, as it asked"),
+            (true, Some(Operation::Upsert), Some(Row::Missing)) => {
                 Some("but its row is not there now: a later event or somebody else removed it")
             }
             (_, _, _) => None,
