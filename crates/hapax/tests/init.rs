@@ -94,7 +94,7 @@ fn the_table_that_it_proposes_fits() {
     world.hapax(&["run", "--once"]).exits(0);
     assert_eq!(
         world.ask::<String>(
-            "SELECT group_concat(order_id || '|' || sum || '|' || coalesce(\"odd_name\", '-'), ' ') FROM \"order by\""
+            "SELECT group_concat(order_id || '|' || sum || '|' || coalesce(\"odd name\", '-'), ' ') FROM \"order by\""
         ),
         "7|1.5|x 8|2.0|-"
     );

@@ -43,7 +43,7 @@ pub(super) static DELIMITER: TextRule = TextRule {
 
 pub(super) static QUOTE: TextRule = TextRule {
     what: "one character, or the word none",
-    example: "'\"'",
+    example: "none",
     check: |text| match text.as_bytes() {
         [b'\n' | b'\r'] => Err("a line end cannot be a quote".into()),
         [byte] if byte.is_ascii() => Ok(()),

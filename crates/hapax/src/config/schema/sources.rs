@@ -41,9 +41,16 @@ static CSV: Table = Table {
             Kind::Text(&DELIMITER),
             "What stands between two fields; without it a comma, or a tab for a path that ends in .tsv.",
         ),
-        Field::new("quote", Kind::Text(&QUOTE), "What opens and closes a field in quotes; none if nothing does.")
-            .or("'\"'"),
-        Field::new("null", Kind::Text(&NULL_TEXT), "A field without quotes that has this text is NULL.").or("''"),
+        Field::new(
+            "quote",
+            Kind::Text(&QUOTE),
+            "What opens and closes a field that holds delimiters or line ends; without it a double quote.",
+        ),
+        Field::new(
+            "null",
+            Kind::Text(&NULL_TEXT),
+            "A field without quotes that has this text is NULL; without it the empty text.",
+        ),
     ],
     exactly_one_of: &[],
 };
