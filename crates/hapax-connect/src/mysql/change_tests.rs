@@ -1,5 +1,4 @@
 use hapax_engine::sink::{Target as _, TransactionalSink as _};
-use hapax_model::field::FieldPath;
 use hapax_model::mode::ConflictMode;
 
 use super::super::config::Deletes;

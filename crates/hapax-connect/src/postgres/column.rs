@@ -96,6 +96,8 @@ pub enum Kind {
     },
     /// An array: travels as text, because UNNEST would flatten it. [`PostgresColumn::element`] says of what.
     Array,
+    /// A range: travels as text. [`PostgresColumn::element`] says of what.
+    Range,
     /// Whatever else: travels as text, and the server reads it. Enumerations are such.
     Other,
     /// A type of which the server makes something else than was written.
@@ -193,6 +195,7 @@ impl Kind {
             | Self::Bits { .. }
             | Self::VarBits { .. }
             | Self::Array
+            | Self::Range
             | Self::Other
             | Self::Refused { .. } => Type::TEXT,
         }
@@ -207,7 +210,10 @@ impl Kind {
     /// Whether binary COPY can carry it.
     #[must_use]
     pub const fn is_copied(self) -> bool {
-        !matches!(self, Self::Bits { .. } | Self::VarBits { .. } | Self::Array | Self::Other | Self::Refused { .. })
+        !matches!(
+            self,
+            Self::Bits { .. } | Self::VarBits { .. } | Self::Array | Self::Range | Self::Other | Self::Refused { .. }
+        )
     }
 
     /// What a tombstone puts where a value must be and none is known; none if no value is neutral.
@@ -222,6 +228,7 @@ impl Kind {
             Self::Uuid => Some("'00000000-0000-0000-0000-000000000000'"),
             Self::Json | Self::Jsonb => Some("'null'"),
             Self::Array => Some("'{}'"),
+            Self::Range => Some("'empty'"),
             Self::VarBits { .. } => Some("''"),
             Self::Bits { .. } | Self::Other | Self::Refused { .. } => None,
         }
@@ -257,7 +264,7 @@ pub struct PostgresColumn {
     pub declared: String,
     /// What that means.
     pub kind: Kind,
-    /// What an array's elements are; of anything else, what it is itself.
+    /// What an array's elements or a range's bounds are; of anything else, what it is itself.
     pub element: Kind,
     /// Whether NULL is refused.
     pub required: bool,

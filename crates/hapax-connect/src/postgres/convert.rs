@@ -15,6 +15,7 @@ use super::array;
 use super::column::{Kind, PostgresColumn};
 use super::interval::{self, Interval};
 use super::moment;
+use super::range;
 use crate::table::column::{StoredValue, VersionBytes, Why, append_counted, append_integer, missing};
 use crate::table::number::{Decimal, double, integer, short_integer, single, spelled_boolean, spelled_number};
 
@@ -214,6 +215,9 @@ pub fn field<'a>(column: &PostgresColumn, value: FieldBytes<'a>) -> Result<Store
         FieldBytes::Text(bytes) if column.kind == Kind::Array => {
             spelled(bytes).and_then(|text| array::of_text(text, column.element)).and_then(literal)
         }
+        FieldBytes::Text(bytes) if column.kind == Kind::Range => {
+            spelled(bytes).and_then(|text| range::of_text(text, column.element)).and_then(literal)
+        }
         FieldBytes::Absent
         | FieldBytes::Null
         | FieldBytes::Bool(_)
@@ -266,6 +270,7 @@ fn boolean(kind: Kind, value: bool) -> Result<Stored<'static>, Why> {
         | Kind::Bits { .. }
         | Kind::VarBits { .. }
         | Kind::Array
+        | Kind::Range
         | Kind::Refused { .. } => Err(Why::Kind),
     }
 }
@@ -295,6 +300,7 @@ fn number(kind: Kind, bytes: &[u8]) -> Result<Stored<'_>, Why> {
         | Kind::TimestampTz { .. }
         | Kind::Uuid
         | Kind::Array
+        | Kind::Range
         | Kind::Refused { .. } => Err(Why::Kind),
     }
 }
@@ -363,7 +369,7 @@ fn string(kind: Kind, bytes: &[u8]) -> Result<Stored<'_>, Why> {
                 None => not_finite(kind, bytes).ok_or(Why::NO_NUMBER),
             }
         }
-        Kind::Array | Kind::Refused { .. } => Err(Why::Kind),
+        Kind::Array | Kind::Range | Kind::Refused { .. } => Err(Why::Kind),
     }
 }
 
@@ -410,6 +416,7 @@ fn json(kind: Kind, bytes: &[u8]) -> Result<Stored<'_>, Why> {
         | Kind::Bits { .. }
         | Kind::VarBits { .. }
         | Kind::Array
+        | Kind::Range
         | Kind::Refused { .. } => Err(Why::Kind),
     }
 }

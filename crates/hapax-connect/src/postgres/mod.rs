@@ -13,6 +13,7 @@ mod commit;
 pub mod config;
 pub mod convert;
 pub mod ddl;
+pub mod describe;
 mod encode;
 pub mod error;
 mod flight;
@@ -27,6 +28,7 @@ mod matrix_tests;
 mod memory;
 mod moment;
 pub mod progress;
+mod range;
 pub mod read;
 mod replay;
 #[cfg(test)]

@@ -100,7 +100,7 @@ pub(super) const VERSION: &str =
 
 const COLUMNS: &str = "(SELECT json_agg(json_build_object('name', a.attname, \
      'declared', pg_catalog.format_type(a.atttypid, a.atttypmod), 'type', base.oid::int8, 'modifier', base.modifier, \
-     'array', base.is_array, 'element', base.element::int8, 'element_modifier', base.element_modifier, 'not_null', a.attnotnull, 'default', a.atthasdef, 'identity', a.attidentity, \
+     'array', base.is_array, 'range', base.is_range, 'element', base.element::int8, 'element_modifier', base.element_modifier, 'not_null', a.attnotnull, 'default', a.atthasdef, 'identity', a.attidentity, \
      'generated', a.attgenerated) ORDER BY a.attnum) \
      FROM pg_catalog.pg_attribute a CROSS JOIN LATERAL ( \
        WITH RECURSIVE down AS ( \
@@ -110,10 +110,12 @@ const COLUMNS: &str = "(SELECT json_agg(json_build_object('name', a.attname, \
          FROM down JOIN pg_catalog.pg_type t ON t.oid = down.typbasetype WHERE down.typtype = 'd'), \
        within AS ( \
          SELECT t.oid, t.typtype, t.typbasetype, t.typtypmod, down.modifier FROM down \
-         JOIN pg_catalog.pg_type t ON t.oid = down.typelem WHERE down.typtype <> 'd' \
+         LEFT JOIN pg_catalog.pg_range r ON r.rngtypid = down.oid \
+         JOIN pg_catalog.pg_type t ON t.oid = coalesce(r.rngsubtype, down.typelem) WHERE down.typtype <> 'd' \
          UNION ALL SELECT t.oid, t.typtype, t.typbasetype, t.typtypmod, within.typtypmod \
          FROM within JOIN pg_catalog.pg_type t ON t.oid = within.typbasetype WHERE within.typtype = 'd') \
-       SELECT down.oid, down.modifier, down.typcategory = 'A' AS is_array, within.oid AS element, \
+       SELECT down.oid, down.modifier, down.typcategory = 'A' AS is_array, down.typtype = 'r' AS is_range, \
+         within.oid AS element, \
          within.modifier AS element_modifier \
        FROM down LEFT JOIN within ON within.typtype <> 'd' WHERE down.typtype <> 'd') base \
      WHERE a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped)";
@@ -241,13 +243,16 @@ fn live_column(facts: &Value) -> PostgresColumn {
     let number = |name: &str| facts.get(name).and_then(Value::as_i64).unwrap_or_default();
     let oid = |name: &str| u32::try_from(number(name)).unwrap_or_default();
     let modifier = |name: &str| i32::try_from(number(name)).unwrap_or(-1);
-    let kind = Kind::of(oid("type"), modifier("modifier"), flag(facts, "array"));
+    let kind = match flag(facts, "range") {
+        true => Kind::Range,
+        false => Kind::of(oid("type"), modifier("modifier"), flag(facts, "array")),
+    };
     let element = || Kind::of(oid("element"), modifier("element_modifier"), false);
     PostgresColumn {
         name: text(facts, "name").to_owned(),
         declared: text(facts, "declared").to_owned(),
         kind,
-        element: if kind == Kind::Array { element() } else { kind },
+        element: if matches!(kind, Kind::Array | Kind::Range) { element() } else { kind },
         required: flag(facts, "not_null"),
         fills_itself: flag(facts, "default") || text(facts, "identity") == "d",
     }

@@ -22,7 +22,7 @@ async fn types_are_known_by_what_they_are_made_of() {
          CREATE TABLE t (a bool, b smallint, c int, d bigint, e real, f float8, g numeric, h numeric(5,-2), i price,
            j text, k varchar(9), l char(3), m bytea, n date, o time(3), p timestamp(0), q timestamptz, r uuid, s json,
            u jsonb, v varchar(3)[], w mood, x interval(3), y inet, z int2vector, aa interval day to hour, ab bit(3),
-           ac varbit(9), ad timetz(0), ae money, af price[], ag oid)",
+           ac varbit(9), ad timetz(0), ae money, af price[], ag oid, ah tsrange)",
     )
     .await;
     let columns = table(&session, "t").await.live.columns;
@@ -61,6 +61,7 @@ async fn types_are_known_by_what_they_are_made_of() {
     let (refused, known): (Vec<Kind>, Vec<Kind>) = kinds.iter().partition(|kind| matches!(kind, Kind::Refused { .. }));
     assert_eq!((known[..expected.len()].to_vec(), refused.len()), (expected.to_vec(), 2));
     let element = |name: &str| columns.iter().find(|column| column.name == name).map(|column| column.element);
+    assert_eq!(element("ah"), Some(Kind::Timestamp { digits: 6 }));
     assert_eq!(element("v"), Some(Kind::Text { most: Some(3) }));
     assert_eq!(element("af"), Some(Kind::Numeric { limits: Some((10, 2)) }));
 }

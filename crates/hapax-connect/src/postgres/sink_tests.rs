@@ -214,8 +214,13 @@ async fn a_changed_column_is_noticed() {
     let done = rig.deliver(&[r#"{"id":2,"a":2.125}"#, r#"{"id":3,"a":3.5}"#]).await;
     assert_eq!(done.dead_inputs, [0]);
     rig.run("ALTER TABLE t DROP COLUMN a").await;
-    rig.deliver(&[r#"{"id":4,"a":1}"#]).await;
-    assert_eq!(rig.texts("SELECT id FROM t ORDER BY id").await, ["1", "3", "4"]);
+    let batch = rig.batch(&[r#"{"id":4,"a":1}"#]);
+    let error = rig.try_deliver(batch).await.unwrap_err();
+    assert!(error.to_string().contains("column \"a\" is gone"), "{error}");
+    rig.claim().await;
+    rig.sink.abort_transaction().await.unwrap();
+    rig.deliver(&[r#"{"id":5}"#, r#"{"id":6,"a":null}"#]).await;
+    assert_eq!(rig.texts("SELECT id FROM t ORDER BY id").await, ["1", "3", "5", "6"]);
 }
 
 /// Goal: a table that no longer fits stops the workflow with the reason, and nothing of the epoch is there.

@@ -44,25 +44,29 @@ async fn a_number_that_is_accepted_reads_back_equal() {
 /// and without a zone, alone and in arrays.
 #[tokio::test]
 async fn a_moment_reads_back_as_the_same_instant() {
-    let ddl = "CREATE TABLE t (id int PRIMARY KEY, a timestamptz, b timestamp, c timestamptz[], d timestamp[])";
+    let ddl =
+        "CREATE TABLE t (id int PRIMARY KEY, a timestamptz, b timestamp, c timestamptz[], d timestamp[], e tsrange)";
     let mut rig = Rig::new(ddl, keyed(ConflictMode::Update)).await;
     let moments = moments(300);
     let event = |(n, (_, text)): (usize, &(i64, String))| {
-        format!("{{\"id\":{n},\"a\":\"{text}\",\"b\":\"{text}\",\"c\":[\"{text}\"],\"d\":[null,\"{text}\"]}}")
+        format!(
+            "{{\"id\":{n},\"a\":\"{text}\",\"b\":\"{text}\",\"c\":[\"{text}\"],\"d\":[null,\"{text}\"],\"e\":\"[{text},)\"}}"
+        )
     };
     let events: Vec<String> = moments.iter().enumerate().map(event).collect();
     let done = rig.deliver(&events.iter().map(String::as_str).collect::<Vec<_>>()).await;
     assert_eq!(done.dead_inputs, [0; 0]);
     let micros = |moment: &str| format!("(extract(epoch FROM {moment}) * 1000000)::bigint");
     let sql = format!(
-        "SELECT concat_ws(' ', {}, {}, {}, {}) FROM t ORDER BY id",
+        "SELECT concat_ws(' ', {}, {}, {}, {}, {}) FROM t ORDER BY id",
         micros("a"),
         micros("b"),
         micros("c[1]"),
-        micros("d[2]")
+        micros("d[2]"),
+        micros("lower(e)")
     );
     for ((instant, text), read) in moments.iter().zip(rig.texts(&sql).await) {
-        assert_eq!(read, vec![instant.to_string(); 4].join(" "), "{text}");
+        assert_eq!(read, vec![instant.to_string(); 5].join(" "), "{text}");
     }
 }
 

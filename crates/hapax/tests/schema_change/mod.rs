@@ -202,7 +202,7 @@ fn columns_are_widened(place: &impl Place, change: &str) {
         (lines / 100 * 2, place.count(&format!("orders WHERE amount >= {LARGE} OR customer = 'annabella'")));
     assert!(kept + place.letters() >= odd, "{kept} and {} of {odd}", place.letters());
     // One that was refused was refused before the change took hold.
-    place.world().hapax(&["dlq", "replay", "--all", "--overwrite", "--yes"]).exits(0);
+    place.world().hapax(&["dlq", "replay", "--overwrite", "--yes"]).exits(0);
     assert_eq!(place.count("orders"), lines, "replayed into the wider columns");
 }
 
@@ -263,4 +263,14 @@ fn the_table_is_renamed_away(place: &impl Place) {
     let lines = stops(place, &case, 1, &["HX4011"], || place.sql("ALTER TABLE orders_old RENAME TO orders"));
     adds_up(place, lines);
     assert_eq!(place.count("orders WHERE amount = id * 10"), lines);
+}
+
+/// The table is made anew, filled by a copy: code 5; once accepted, the rest joins the copied rows.
+fn the_table_is_made_anew(place: &impl Place, change: &str) {
+    let case = Case { change, events: Events::Plain, effect: "" };
+    let lines = stops(place, &case, 5, &["HX4012", "hapax reset orders --accept"], || {
+        place.world().hapax(&["reset", "orders", "--accept", "--yes"]).exits(0);
+    });
+    adds_up(place, lines);
+    assert_eq!(place.count("orders WHERE amount = id * 10"), lines, "the copied rows and those that came after");
 }

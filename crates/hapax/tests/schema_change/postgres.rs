@@ -101,3 +101,12 @@ fn the_table_is_swapped() {
 fn the_table_is_renamed_away() {
     super::the_table_is_renamed_away(&shop());
 }
+
+/// Goal: a table that is made anew is another target, and nothing is lost. Method: copy, drop and rename in one
+/// transaction.
+#[test]
+fn the_table_is_made_anew() {
+    let change = "BEGIN; LOCK TABLE orders; CREATE TABLE made (LIKE orders INCLUDING ALL); INSERT INTO made SELECT * FROM orders; \
+                  DROP TABLE orders; ALTER TABLE made RENAME TO orders; COMMIT";
+    super::the_table_is_made_anew(&shop(), change);
+}

@@ -1,6 +1,6 @@
 //! SQLite, whose columns hold whatever comes and whose tables change by being made anew.
 
-use super::{Case, Events, KEYED, Place};
+use super::{KEYED, Place};
 use crate::world::World;
 
 impl Place for World {
@@ -84,10 +84,5 @@ fn the_table_is_made_anew() {
     let change = "BEGIN IMMEDIATE; CREATE TABLE made (id INTEGER PRIMARY KEY, customer VARCHAR(50) NOT NULL, amount BIGINT); \
                   INSERT INTO made SELECT id, customer, amount FROM orders; DROP TABLE orders; \
                   ALTER TABLE made RENAME TO orders; COMMIT";
-    let case = Case { change, events: Events::Plain, effect: "" };
-    let lines = super::stops(&shop, &case, 5, &["HX4012", "hapax reset orders --accept"], || {
-        shop.hapax(&["reset", "orders", "--accept", "--yes"]).exits(0);
-    });
-    super::adds_up(&shop, lines);
-    assert_eq!(shop.count("orders WHERE amount = id * 10"), lines, "the copied rows and those that came after");
+    super::the_table_is_made_anew(&shop, change);
 }
