@@ -2,7 +2,7 @@
 //! statements' size, same commits, as many connections. `cargo bench -p hapax-connect --bench mysql`.
 //!
 //! Ratios count, as in the bench of PostgreSQL. `-- --events N --rounds N --only WORD --per-commit N` for less;
-//! `--steps`, `--statements`, `--profile NAME`.
+//! `--steps`, `--metrics`, `--statements`, `--profile NAME`.
 
 #[path = "parts/bare_mysql.rs"]
 mod bare;
@@ -69,6 +69,8 @@ fn main() {
         let bench = Bench { server: &server, url, admin, orders, rounds: number("--rounds", ROUNDS) };
         if words.iter().any(|word| word == "--steps") {
             all_steps(&bench).await;
+        } else if words.iter().any(|word| word == "--metrics") {
+            contest::metrics(&bench).await;
         } else if words.iter().any(|word| word == "--statements") {
             statements(&bench).await;
         } else if let Some(only) = said("--profile") {
@@ -94,25 +96,27 @@ async fn session(url: &str) -> Session {
     Session::connect(&url, &Limits::default()).await.expect("a session")
 }
 
-/// What rows per statement suit the bare upsert.
+/// What rows per statement suit the bare upsert, and what MariaDB's bulk command would take.
 async fn statements(bench: &Bench<'_>) {
     let sizes = [100, 250, 500, 1_000, 2_000, 5_000, 16_000];
-    let mut runs = vec![Vec::new(); 2 * sizes.len()];
+    let ways: Vec<Option<usize>> = sizes.into_iter().map(Some).chain([None]).collect();
+    let mut runs = vec![Vec::new(); 2 * ways.len()];
     for _ in 0..bench.rounds {
-        for (at, size) in sizes.into_iter().enumerate() {
+        for (at, way) in ways.iter().enumerate() {
             for (side, table) in [Table::Keyed, Table::Filled].into_iter().enumerate() {
                 bench.make("orders_0", table, rows(bench, Mode::Upsert)).await;
-                runs[2 * at + side].push(bench.bare_write("orders_0", Mode::Upsert, 1, size).await);
+                runs[2 * at + side].push(match way {
+                    Some(size) => bench.bare_write("orders_0", Mode::Upsert, 1, *size).await,
+                    None => bench.bare_bulk("orders_0").await,
+                });
                 bench.remove("orders_0").await;
             }
         }
     }
-    for (at, size) in sizes.into_iter().enumerate() {
+    for (at, way) in ways.iter().enumerate() {
+        let name = way.map_or("the bulk command".to_owned(), |size| format!("{size} rows per statement"));
         for (side, keys) in ["new", "existing"].into_iter().enumerate() {
-            println!(
-                "median, {keys} keys: {}",
-                median(&runs[2 * at + side]).told(&format!("{size} rows per statement"))
-            );
+            println!("median, {keys} keys: {}", median(&runs[2 * at + side]).told(&name));
         }
     }
 }
@@ -183,6 +187,14 @@ impl Bench<'_> {
             .zip(&shares)
             .map(|(client, share)| bare::write(client, table, mode, share, per_commit(), each));
         measure(self, events, join_all(lanes)).await
+    }
+}
+
+impl Bench<'_> {
+    async fn bare_bulk(&self, table: &str) -> Run {
+        let events = rows(self, Mode::Upsert);
+        let (share, mut client) = (Share::new(&self.orders, events, 0, 1), bare::connect(&self.url).await);
+        measure(self, events, bare::write_bulk(&mut client, table, Mode::Upsert, &share, per_commit())).await
     }
 }
 

@@ -34,18 +34,15 @@ mod steps_postgres;
 #[path = "parts/tables.rs"]
 mod tables;
 
-use std::time::Duration;
-
 use futures_util::future::join_all;
 use hapax_connect::postgres::tables::{Role, ensure};
 use hapax_sql::postgres::{Limits, PostgresUrl, Session};
 use tokio_postgres::Client;
 
 use bare::Columns;
-use by_hapax::Deliveries;
-use contest::{Arena, By, Contestant, EVENTS, Mode, ROUNDS, ROWS, Table, measure, number, per_commit, rows};
+use contest::{Arena, Contestant, EVENTS, Mode, ROUNDS, ROWS, Table, measure, number, per_commit, rows};
 use orders::Orders;
-use rounds::{Ratio, Run, median, ratios};
+use rounds::{Run, median};
 use server::Server;
 use sinks::Postgres;
 
@@ -79,7 +76,7 @@ fn main() {
         } else if words.iter().any(|word| word == "--steps") {
             steps_postgres::all(&bench).await;
         } else if words.iter().any(|word| word == "--metrics") {
-            metrics(&bench).await;
+            contest::metrics(&bench).await;
         } else if words.iter().any(|word| word == "--statements") {
             statements(&bench).await;
         } else if let Some(only) = said("--profile") {
@@ -98,36 +95,6 @@ async fn set_up(url: &str) {
     let url = PostgresUrl::parse(url).expect("a URL");
     let session = Session::connect(&url, &Limits::default()).await.expect("a session");
     ensure(&session, Role::Target).await.expect("our tables");
-}
-
-/// What it costs that somebody reads the meters all the time: a hundred times a second, which is more than anybody asks.
-async fn metrics(bench: &Bench<'_>) {
-    let mut runs = [Vec::new(), Vec::new()];
-    for _ in 0..bench.rounds {
-        for (watched, runs) in runs.iter_mut().enumerate() {
-            tables::make(&bench.admin, "orders_0", Table::Plain, 0).await;
-            let (mode, by) = (Mode::Append, By::ExactlyOnce);
-            let deliveries = Deliveries::<Postgres>::new(&bench.url, "orders_0", mode, by, bench.orders.len(), 1).await;
-            let meters = deliveries.meters();
-            let reader = (watched == 1).then(|| {
-                tokio::spawn(async move {
-                    loop {
-                        meters.iter().for_each(|meter| drop(std::hint::black_box(meter.read())));
-                        tokio::time::sleep(Duration::from_millis(10)).await;
-                    }
-                })
-            });
-            runs.push(measure(bench, bench.orders.len(), deliveries.run()).await);
-            reader.inspect(tokio::task::JoinHandle::abort);
-            tables::remove(&bench.admin, "orders_0").await;
-        }
-    }
-    let [alone, watched] = runs;
-    println!("median: {}", median(&alone).told("nobody reads the meters"));
-    println!("median: {}", median(&watched).told("meters read 100 times a second"));
-    println!("speed of the second against the first: {}", ratios(&alone, &watched));
-    let cost = alone.iter().zip(&watched).map(|(a, b)| b.client as f64 / a.client as f64).collect();
-    println!("processor time of this process, the second against the first: {}", Ratio::of(cost));
 }
 
 /// What rows per statement, and what answers, suit the bare upsert.

@@ -104,6 +104,10 @@ fn fits(point: &Point, action: Action, setting: Setting) -> bool {
     if action.needs_wire() && !setting.stack.has_server() {
         return false;
     }
+    if point.way == Way::Pair && setting.shape == Shape::IgnoreFirst {
+        // Its lines are repeated whole, which says nothing about pairs.
+        return false;
+    }
     match (point.way, setting.place, point.reach) {
         // The claim then goes to the state store, which is not behind the wire.
         (Way::Start, Place::State, _) if action.needs_wire() => false,

@@ -27,6 +27,8 @@ pub struct Config {
     pub commit_timeout: Duration,
     /// Conditions that the workflow states.
     pub conditions: &'static str,
+    /// The program between source and sink, if there is one.
+    pub transform: Option<&'static str>,
     /// Ids of further workflows into the same table, each with an input `ID.jsonl` of its own.
     pub twins: &'static [&'static str],
 }
@@ -45,6 +47,7 @@ impl Config {
             claim_timeout: Duration::from_secs(1),
             commit_timeout: Duration::from_secs(30),
             conditions: "one-worker",
+            transform: None,
             twins: &[],
         }
     }
@@ -83,11 +86,13 @@ impl Config {
         format!(
             "\x20 - id: {id}\n\
              \x20   source: {{ file: {{ path: {input}, start: {start} }} }}\n\
+{transform}\
              \x20   sink: {{ {sink} }}\n\
              \x20   delivery: {{ guarantee: {guarantee}, deduplication: {{ keyFields: [{key_fields}]{unique} }}, \
              epoch: {{ interval: 10ms, maxEvents: {epoch_events}, commitTimeout: {commit}ms }}, lease: {lease}ms, \
              claimTimeout: {claim}ms, maxRejects: 50%, retries: {{ backoffMs: [20, 50, 100] }}, \
              conditions: [{conditions}] }}\n",
+            transform = self.transform.map_or_else(String::new, |program| format!("    transform: \"{program}\"\n")),
             unique = shape.deduplication_extra(),
             guarantee = setting.guarantee.name(),
             lease = lease.as_millis(),

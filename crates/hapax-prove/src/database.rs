@@ -141,11 +141,17 @@ impl Database {
                  WHERE datname = current_database() AND wait_event_type = 'Lock'",
             ),
             // What InnoDB says of single transactions is old for whoever asks often.
-            Engine::Mysql => self.number(&format!(
-                "SELECT count(*) FROM information_schema.processlist WHERE db = database() AND user = '{WORKER}' \
-                 AND command IN ('Query', 'Execute') AND time_ms > 150 AND (SELECT variable_value \
-                 FROM information_schema.global_status WHERE variable_name = 'INNODB_ROW_LOCK_CURRENT_WAITS') > 0"
-            )),
+            Engine::Mysql => {
+                let mut line = self.line()?;
+                let status = line.query("SHOW GLOBAL STATUS LIKE 'Innodb_row_lock_current_waits'")?;
+                let somebody = status.rows.first().and_then(|row| row.get(1)?.as_deref()) != Some("0");
+                let busy = line.query(&format!(
+                    "SELECT count(*) FROM information_schema.processlist WHERE db = database() AND user = '{WORKER}' \
+                     AND command IN ('Query', 'Execute') AND time > 0"
+                ))?;
+                let busy = busy.value().and_then(|count| count.parse().ok()).unwrap_or(0);
+                Ok(if somebody { busy } else { 0 })
+            }
         }
     }
 }

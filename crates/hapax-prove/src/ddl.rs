@@ -50,7 +50,8 @@ IF NEW.amount BETWEEN -999 AND -1 THEN SIGNAL SQLSTATE '45000' SET MESSAGE_TEXT 
 
 const MYSQL_BALANCE: &str = "
 CREATE TABLE balance (account varchar(100) PRIMARY KEY, amount bigint NOT NULL, entries bigint NOT NULL);
-INSERT INTO balance SELECT CONCAT('a', seq), 0, 0 FROM seq_0_to_7;
+INSERT INTO balance VALUES ('a0', 0, 0), ('a1', 0, 0), ('a2', 0, 0), ('a3', 0, 0), ('a4', 0, 0), ('a5', 0, 0), ('a6', 0, 0),
+    ('a7', 0, 0);
 CREATE TRIGGER keep_balance AFTER INSERT ON orders FOR EACH ROW
 UPDATE balance SET amount = amount + NEW.amount, entries = entries + 1 WHERE account = NEW.account;";
 

@@ -9,7 +9,7 @@ use anyhow::Context;
 use hapax_services::{Answer, Mariadb, Postgres, ServiceError, Stop};
 
 use crate::database::{Database, Engine};
-use crate::servers::{Need, Servers, WORKER, start_mariadb};
+use crate::servers::{Need, Servers, WORKER};
 use crate::setting::Stack;
 
 /// A server that a cell has alone or with others.
@@ -59,7 +59,7 @@ impl Server {
                 Self::Postgres(Held::Own(Box::new(wish.postgres().start().context("no PostgreSQL")?)))
             }
             (Engine::Mysql, Need::Databases) => Self::Mariadb(Held::Shared(servers.mariadb()?)),
-            (Engine::Mysql, Need::Own(wish)) => Self::Mariadb(Held::Own(Box::new(start_mariadb(&wish.mariadb())?))),
+            (Engine::Mysql, Need::Own(wish)) => Self::Mariadb(Held::Own(Box::new(servers.own_mariadb(wish)?))),
         })
     }
 

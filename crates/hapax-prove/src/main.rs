@@ -13,6 +13,7 @@ use hapax_prove::cell::Cell;
 use hapax_prove::plants::{self, PLANTS, Planted};
 use hapax_prove::report::{Report, line};
 use hapax_prove::run::{Keep, run_all};
+use hapax_prove::servers::{Family, Servers};
 use hapax_prove::slice::{fitting, order};
 use hapax_prove::world::Environment;
 
@@ -44,6 +45,9 @@ struct Arguments {
     /// Plant this bug in every process of this run.
     #[arg(long, value_name = "BUG")]
     plant: Option<String>,
+    /// Tell the cells of MariaDB on MySQL's own server. Not every machine can have it, and no run needs it.
+    #[arg(long)]
+    mysql: bool,
     /// Print the names of the cells and run none.
     #[arg(long)]
     list: bool,
@@ -164,7 +168,9 @@ fn environment(arguments: &Arguments) -> anyhow::Result<Environment> {
         None => std::env::temp_dir().join(format!("hapax-prove-{}", std::process::id())),
     };
     std::fs::create_dir_all(&base).with_context(|| format!("cannot create {}", base.display()))?;
-    Ok(Environment { hapax, plant: arguments.plant.clone(), base, servers: Arc::default() })
+    let family = if arguments.mysql { Family::Mysql } else { Family::Mariadb };
+    let servers = Arc::new(Servers::with(family));
+    Ok(Environment { hapax, plant: arguments.plant.clone(), base, servers })
 }
 
 /// All of them in a whole run; in a slice four that the seed chooses, as long as there is time.

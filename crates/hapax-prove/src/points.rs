@@ -42,6 +42,8 @@ pub enum Way {
     Start,
     /// It passes there in every epoch, or in most.
     Epoch,
+    /// It passes there in every input of which a transform makes two events.
+    Pair,
     /// It passes there about once a second: the input must last that long.
     Second,
     /// SIGTERM while it works.
@@ -89,12 +91,13 @@ const fn point(name: &'static str, actions: &'static [Action], way: Way, reach: 
 }
 
 /// Every engine, SQL and dead-letter point that exists yet. Drop and lose need a wire, and SQLite has none.
-pub static POINTS: [Point; 24] = [
+pub static POINTS: [Point; 25] = [
     point("look.done", K, Way::Start, Reach::Everywhere, 1),
     point("claim.sent", KDL, Way::Start, Reach::Everywhere, 1),
     point("claim.answered", KS, Way::Start, Reach::Everywhere, 1),
     point("source.assigned", K, Way::Start, Reach::Everywhere, 1),
     point("fill.middle", KS, Way::Epoch, Reach::Everywhere, 8),
+    point("fill.input_half_emitted", K, Way::Pair, Reach::Everywhere, 500),
     point("barrier", K, Way::Epoch, Reach::Everywhere, 8),
     point("commit.answered", KS, Way::Epoch, Reach::Everywhere, 8),
     point("witness.saved", K, Way::Second, Reach::Everywhere, 1),

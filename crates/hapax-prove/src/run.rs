@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use crate::cell::{Cell, Kind};
 use crate::check::Finding;
+use crate::points::Way;
 use crate::scenario::{point, refused};
 use crate::servers::Need;
 use crate::workload::Mix;
@@ -89,6 +90,7 @@ fn tell(
 ) -> anyhow::Result<Verdict> {
     let (mix, need) = match cell.kind {
         Kind::Scenario(scenario) => (scenario.mix(), scenario.need(cell.setting.stack.engine())),
+        Kind::Point(point, _) if point.way == Way::Pair => (Mix::Paired, Need::Databases),
         Kind::Point(..) | Kind::Refused => (Mix::Poisoned, Need::Databases),
     };
     let mut world = World::new(environment, dir, cell.setting, (mix, need), seed)?;

@@ -10,9 +10,20 @@ pub const NARROW: usize = 14;
 /// Whom workers are in MariaDB: `root` could write to a server that is read-only.
 pub const WORKER: &str = "worker";
 
+/// Which server of its family a run's MySQL cells are told on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Family {
+    /// MariaDB.
+    #[default]
+    Mariadb,
+    /// MySQL's own server, which not every machine can have.
+    Mysql,
+}
+
 /// The servers of a run. Those that cells have together are started when the first asks for one.
 #[derive(Debug, Default)]
 pub struct Servers {
+    family: Family,
     postgres: Mutex<Option<Arc<Postgres>>>,
     mariadb: Mutex<Option<Arc<Mariadb>>>,
 }
@@ -29,6 +40,20 @@ fn shared<S>(place: &Mutex<Option<Arc<S>>>, start: impl FnOnce() -> anyhow::Resu
 }
 
 impl Servers {
+    /// Servers whose MySQL cells are told on `family`.
+    #[must_use]
+    pub fn with(family: Family) -> Self {
+        Self { family, ..Self::default() }
+    }
+
+    /// MariaDB, or what stands in for it, as wished; started now.
+    ///
+    /// # Errors
+    /// If there is none here.
+    pub fn own_mariadb(&self, wish: Wish) -> anyhow::Result<Mariadb> {
+        start_mariadb(&wish.mariadb(self.family))
+    }
+
     /// The PostgreSQL server that cells have together.
     ///
     /// # Errors
@@ -42,7 +67,7 @@ impl Servers {
     /// # Errors
     /// If there is no MariaDB here.
     pub fn mariadb(&self) -> anyhow::Result<Arc<Mariadb>> {
-        shared(&self.mariadb, || start_mariadb(&mariadb().setting("max_connections", "300")))
+        shared(&self.mariadb, || start_mariadb(&mariadb(self.family).setting("max_connections", "300")))
     }
 
     /// The versions of the servers that cells have together, where one was started.
@@ -69,15 +94,15 @@ fn postgres() -> Builder {
 }
 
 /// The same of MariaDB.
-fn mariadb() -> MariadbBuilder {
-    Mariadb::builder()
-        .without_sync()
-        .setting("innodb_log_file_size", "24M")
-        .setting("innodb_buffer_pool_size", "48M")
-        .setting("innodb_print_all_deadlocks", "1")
+fn mariadb(family: Family) -> MariadbBuilder {
+    let builder = match family {
+        Family::Mariadb => Mariadb::builder().setting("innodb_log_file_size", "24M"),
+        Family::Mysql => Mariadb::mysql().setting("innodb_redo_log_capacity", "24M"),
+    };
+    builder.without_sync().setting("innodb_buffer_pool_size", "48M").setting("innodb_print_all_deadlocks", "1")
 }
 
-pub(crate) fn start_mariadb(builder: &MariadbBuilder) -> anyhow::Result<Mariadb> {
+fn start_mariadb(builder: &MariadbBuilder) -> anyhow::Result<Mariadb> {
     let server = builder.start().context("no MariaDB")?;
     server.query(&format!("CREATE USER {WORKER}@'127.0.0.1'; GRANT PROCESS ON *.* TO {WORKER}@'127.0.0.1'"))?;
     Ok(server)
@@ -115,11 +140,10 @@ impl Wish {
     }
 
     /// MariaDB as wished.
-    #[must_use]
-    pub fn mariadb(self) -> MariadbBuilder {
+    fn mariadb(self, family: Family) -> MariadbBuilder {
         match self {
-            Self::Plain | Self::Primary | Self::Limited => mariadb(),
-            Self::Narrow => mariadb().setting("max_connections", &NARROW.to_string()),
+            Self::Plain | Self::Primary | Self::Limited => mariadb(family),
+            Self::Narrow => mariadb(family).setting("max_connections", &NARROW.to_string()),
         }
     }
 }

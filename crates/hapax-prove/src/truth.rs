@@ -63,7 +63,7 @@ impl Truth {
         let mut digest = Digest::default();
         let mut digests = vec![digest];
         for input in &inputs {
-            if let Fate::Row(row) = &input.fate {
+            for row in input.rows() {
                 let (left, came) = shape.apply(&mut contents, row);
                 left.iter().for_each(|row| digest.remove(row));
                 came.iter().for_each(|row| digest.add(row));
@@ -83,10 +83,8 @@ impl Truth {
     #[must_use]
     pub fn contents_after(&self, read: usize) -> Contents {
         let mut contents = Contents::new();
-        for input in self.inputs.iter().take(read) {
-            if let Fate::Row(row) = &input.fate {
-                self.shape.apply(&mut contents, row);
-            }
+        for row in self.inputs.iter().take(read).flat_map(Input::rows) {
+            self.shape.apply(&mut contents, row);
         }
         contents.retain(|_, row| self.shape.is_alive(row));
         contents
@@ -96,10 +94,7 @@ impl Truth {
     #[must_use]
     pub fn contents_replayed(&self, read: usize) -> Contents {
         let mut contents = Contents::new();
-        let delivered = self.inputs.iter().take(read).filter_map(|input| match &input.fate {
-            Fate::Row(row) => Some(row),
-            Fate::Dead | Fate::Refused(_) => None,
-        });
+        let delivered = self.inputs.iter().take(read).flat_map(Input::rows);
         for row in delivered.chain(self.refused_after(read)) {
             self.shape.apply(&mut contents, row);
         }
@@ -109,18 +104,14 @@ impl Truth {
 
     /// The lines that must be dead letters after `read` inputs, in lane order.
     pub fn dead_after(&self, read: usize) -> impl Iterator<Item = &str> {
-        self.inputs
-            .iter()
-            .take(read)
-            .filter(|input| !matches!(input.fate, Fate::Row(_)))
-            .map(|input| input.line.as_str())
+        self.inputs.iter().take(read).filter(|input| input.rows().is_empty()).map(|input| input.line.as_str())
     }
 
     /// Rows that a replay brings once the refusing trigger is gone, among the first `read` inputs.
     pub fn refused_after(&self, read: usize) -> impl Iterator<Item = &Row> {
         self.inputs.iter().take(read).filter_map(|input| match &input.fate {
             Fate::Refused(row) => Some(row),
-            Fate::Row(_) | Fate::Dead => None,
+            Fate::Row(_) | Fate::Pair(_) | Fate::Dead => None,
         })
     }
 
@@ -128,8 +119,11 @@ impl Truth {
     #[must_use]
     pub fn event(&self, n: i64) -> Option<&Row> {
         let index = usize::try_from(n).ok()?.checked_sub(1)?;
-        match &self.inputs.get(index)?.fate {
+        // Inputs are alike: all are pairs, or none is.
+        let per_input = self.inputs.first().map_or(1, |first| first.rows().len().max(1));
+        match &self.inputs.get(index / per_input)?.fate {
             Fate::Row(row) | Fate::Refused(row) => Some(row),
+            Fate::Pair(rows) => rows.get(index % per_input),
             Fate::Dead => None,
         }
     }
@@ -151,6 +145,16 @@ mod tests {
             }
             assert_eq!(truth.digest_after(601), None);
         }
+    }
+
+    /// Goal: an event is found by its number in an input of two, and both count at once.
+    #[test]
+    fn an_event_of_a_pair_is_found_by_its_number() {
+        let truth = Truth::new(Shape::Append, inputs(Shape::Append, Mix::Paired, 300, 5));
+        assert!((1..=300).all(|n| truth.event(n).is_some_and(|row| row.n == n)));
+        assert!(truth.event(0).is_none() && truth.event(301).is_none());
+        assert_eq!(truth.digest_after(1).map(|digest| digest.rows), Some(2));
+        assert_eq!((truth.contents_after(75).len(), truth.dead_after(150).count()), (150, 0));
     }
 
     /// Goal: an event is found by its number, and poison is not.

@@ -16,6 +16,8 @@ pub struct Input {
 pub enum Fate {
     /// It takes effect in the target.
     Row(Row),
+    /// A transform makes two events of it, and both take effect, or neither yet.
+    Pair(Box<[Row; 2]>),
     /// It becomes a dead letter, and stays one: it is no event, has no key, or breaks a CHECK.
     Dead,
     /// It becomes a dead letter because of a trigger; replayed once that is dropped, it takes effect as this row.
@@ -29,11 +31,31 @@ pub enum Mix {
     Poisoned,
     /// The same without poison.
     Clean,
+    /// The same without poison, two events in every line, which [`PAIRS`] takes apart.
+    Paired,
+}
+
+/// The transform that makes two events of a line. The line itself has no key: that is each event's own.
+pub const PAIRS: &str = ". = array!(.pair)";
+
+impl Input {
+    /// The rows as which it takes effect.
+    #[must_use]
+    pub fn rows(&self) -> &[Row] {
+        match &self.fate {
+            Fate::Row(row) => std::slice::from_ref(row),
+            Fate::Pair(rows) => &rows[..],
+            Fate::Dead | Fate::Refused(_) => &[],
+        }
+    }
 }
 
 /// Makes `count` inputs for a table of `shape`, numbered from 1.
 #[must_use]
 pub fn inputs(shape: Shape, mix: Mix, count: usize, seed: u64) -> Vec<Input> {
+    if mix == Mix::Paired {
+        return paired(inputs(shape, Mix::Clean, count, seed));
+    }
     match shape {
         Shape::UpdateJoined => joined(count, seed),
         Shape::UpdateSlots => slots(count, seed),
@@ -45,6 +67,18 @@ pub fn inputs(shape: Shape, mix: Mix, count: usize, seed: u64) -> Vec<Input> {
         | Shape::Newer
         | Shape::NewerDeclared => orders(mix, count, seed),
     }
+}
+
+/// Puts two lines into one.
+fn paired(single: Vec<Input>) -> Vec<Input> {
+    let pairs = single.chunks_exact(2).filter_map(|pair| match [&pair[0].fate, &pair[1].fate] {
+        [Fate::Row(first), Fate::Row(second)] => Some(Input {
+            line: format!("{{\"pair\":[{},{}]}}", pair[0].line, pair[1].line),
+            fate: Fate::Pair(Box::new([first.clone(), second.clone()])),
+        }),
+        _ => None,
+    });
+    pairs.collect()
 }
 
 /// More lines than an epoch has: what is so far apart is never reduced together.
@@ -62,7 +96,7 @@ fn orders(mix: Mix, count: usize, seed: u64) -> Vec<Input> {
         let earlier = usize::try_from(n - 1 - APART).ok().and_then(|at| made.get(at));
         let order_id = match earlier.map(|input| &input.fate) {
             Some(Fate::Refused(row)) if row.n % 2 == 0 => row.order_id,
-            Some(Fate::Refused(_) | Fate::Row(_) | Fate::Dead) | None => random.i64(1..=keys),
+            Some(Fate::Refused(_) | Fate::Row(_) | Fate::Pair(_) | Fate::Dead) | None => random.i64(1..=keys),
         };
         let again = !known.insert(order_id) || order_id > REFUSED_ORDERS;
         let op = match (again, random.u8(0..100)) {
@@ -72,7 +106,7 @@ fn orders(mix: Mix, count: usize, seed: u64) -> Vec<Input> {
         };
         let row = order(n, order_id, op, &mut random);
         made.push(match mix {
-            Mix::Clean => good(row),
+            Mix::Clean | Mix::Paired => good(row),
             Mix::Poisoned => poisoned_or_good(row, random.u16(0..1000)),
         });
     }
@@ -91,7 +125,7 @@ fn repeated(mix: Mix, count: usize, seed: u64) -> Vec<Input> {
             Some(_) | None => {
                 let row = order(n, n, "c", &mut random);
                 match mix {
-                    Mix::Clean => good(row),
+                    Mix::Clean | Mix::Paired => good(row),
                     Mix::Poisoned => poisoned_or_good(row, random.u16(0..1000)),
                 }
             }
@@ -269,7 +303,7 @@ mod tests {
         let made = inputs(Shape::Newer, Mix::Poisoned, 2400, 4);
         let key = |input: &Input| match &input.fate {
             Fate::Row(row) | Fate::Refused(row) => Some(row.order_id),
-            Fate::Dead => None,
+            Fate::Pair(_) | Fate::Dead => None,
         };
         let mut followed = 0;
         for (at, refused) in made.iter().enumerate().filter(|(_, input)| matches!(input.fate, Fate::Refused(_))) {
@@ -288,7 +322,7 @@ mod tests {
         let mut lines = std::collections::BTreeMap::new();
         let rows = made.iter().filter_map(|input| match &input.fate {
             Fate::Row(row) => Some((row.order_id, &input.line)),
-            Fate::Refused(_) | Fate::Dead => None,
+            Fate::Refused(_) | Fate::Pair(_) | Fate::Dead => None,
         });
         let mut count = 0;
         for (order_id, line) in rows {
@@ -296,6 +330,16 @@ mod tests {
             count += 1;
         }
         assert!(count > lines.len() + 200, "{count} {}", lines.len());
+    }
+
+    /// Goal: a line of two events is both, and no event is lost. Method: count, and read a line.
+    #[test]
+    fn pairs_hold_every_event_once() {
+        let made = inputs(Shape::Update, Mix::Paired, 400, 6);
+        let numbers: Vec<i64> = made.iter().flat_map(Input::rows).map(|row| row.n).collect();
+        assert_eq!(numbers, (1..=400).collect::<Vec<_>>());
+        let line: serde_json::Value = serde_json::from_str(&made[7].line).expect("it is JSON");
+        assert_eq!((&line["pair"][0]["n"], &line["pair"][1]["n"]), (&15.into(), &16.into()));
     }
 
     /// Goal: the slots workload is valid in lane order and in no order of keys. Method: a unique set, both ways.

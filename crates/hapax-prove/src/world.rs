@@ -25,7 +25,7 @@ use crate::reader::{Reader, SharedHistory, note};
 use crate::servers::{Need, Servers, WORKER};
 use crate::setting::{Place, Setting};
 use crate::truth::Truth;
-use crate::workload::{Mix, inputs};
+use crate::workload::{Mix, PAIRS, inputs};
 
 /// How long anything may take that should take a second or two: machines have bad minutes.
 pub const SOON: Duration = Duration::from_secs(60);
@@ -86,12 +86,13 @@ impl World {
         let lodging =
             setting.stack.has_server().then(|| Lodging::take(&environment.servers, need, setting.stack)).transpose()?;
         let count = 2400;
+        let transform = (mix == Mix::Paired).then_some(PAIRS);
         let world = Self {
             dir: dir.to_owned(),
             setting,
             truth: Truth::new(setting.shape, inputs(setting.shape, mix, count, seed)),
             fed: 0,
-            config: Config::new(setting, LEASE),
+            config: Config { transform, ..Config::new(setting, LEASE) },
             remarks: Vec::new(),
             trouble: Trouble::Some,
             environment: environment.clone(),

@@ -51,6 +51,8 @@ pub(crate) enum LogFormat {
 pub(crate) enum Command {
     /// Show it: two workers on one stream, both killed again and again; one loses nothing and doubles nothing.
     Demo(DemoArgs),
+    /// Write a configuration: asks from where and to where, looks at both, and proposes keys and columns.
+    Init(InitArgs),
     /// Say whether each workflow's guarantee holds, and why, without running anything.
     Check(CheckArgs),
     /// Run the tests of the configuration: the real workflow over memory, in several batch sizes and with restarts.
@@ -105,6 +107,43 @@ pub(crate) struct DemoArgs {
     /// Where the demo's files go; made new. They stay: `hapax run` can go on with them.
     #[arg(long, default_value = "hapax-demo", value_name = "FOLDER")]
     pub(crate) folder: PathBuf,
+}
+
+/// `hapax init`.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  hapax init                                            asks, on a terminal
+  hapax init --from orders.csv --to sqlite:shop.db --table orders
+  hapax init --from 'in/*.jsonl' --to postgres://app:secret@db.example.org/shop --table sales.orders
+  hapax init --from generate --to mysql://root@127.0.0.1/shop --output demo/hapax.yaml
+
+It reads the first 200 events and the live table, and writes nothing but the one file. A password goes into a variable,
+never into the file.")]
+pub(crate) struct InitArgs {
+    /// Where events come from: a file of JSON lines or CSV, a pattern of files, or `generate`.
+    #[arg(long, value_name = "SOURCE")]
+    pub(crate) from: Option<String>,
+    /// Where they go: `sqlite:FILE`, `postgres://…` or `mysql://…`.
+    #[arg(long, value_name = "TARGET")]
+    pub(crate) to: Option<String>,
+    /// The table; named after the source unless you say so.
+    #[arg(long, value_name = "TABLE")]
+    pub(crate) table: Option<String>,
+    /// A field that names a row; may be given several times. Proposed from the table's primary key.
+    #[arg(long, value_name = "FIELD")]
+    pub(crate) key: Vec<String>,
+    /// The workflow's id; named after the source unless you say so.
+    #[arg(long, value_name = "ID")]
+    pub(crate) id: Option<String>,
+    /// What is promised.
+    #[arg(long, value_name = "GUARANTEE", value_parser = ["at-most-once", "at-least-once", "idempotent-keys", "exactly-once"])]
+    pub(crate) guarantee: Option<String>,
+    /// The file to write; the one that `--config` names unless you say so.
+    #[arg(long, value_name = "PATH")]
+    pub(crate) output: Option<PathBuf>,
+    /// Replace the file if it is there.
+    #[arg(long)]
+    pub(crate) force: bool,
 }
 
 /// `hapax check`.

@@ -8,10 +8,13 @@ mod bad_tables;
 mod check;
 mod demo;
 mod dlq;
+mod files;
 mod follow;
 mod gone_back;
 mod guarantees;
+mod init;
 mod looking;
+mod many_files;
 #[cfg(feature = "mysql")]
 mod mysql;
 mod pages;

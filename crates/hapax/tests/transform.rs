@@ -218,3 +218,17 @@ fn what_earlier_lives_wrote_down_counts() {
         assert_eq!(world.ask_of::<i64>("hapax-data/state.db", "SELECT count(*) FROM hapax_suspects"), 0);
     }
 }
+
+/// Goal: a record of a CSV file is an object of strings to a program. Method: fields by name, and the whole record.
+#[test]
+fn a_csv_record_is_an_object_of_strings() {
+    for program in [".amount = to_int!(.amount) * 2", ". = merge(., { \"amount\": to_int!(.amount) * 2 })"] {
+        let world = shop(program, "", "");
+        let text = world.read("hapax.yaml").replace("path: orders.jsonl", "path: orders.csv, format: csv");
+        world.write("hapax.yaml", text);
+        world.write("orders.csv", "id,customer,amount\n1,ann,5\n2,\"bo, b\",x\n3,eve,7\n");
+        world.hapax(&["run", "--once"]).exits(0);
+        assert_eq!(world.amounts(), "1:10 3:14");
+        assert!(world.letters().starts_with("HX2100 "), "{}", world.letters());
+    }
+}

@@ -80,6 +80,17 @@ pub(crate) async fn write(
     }
 }
 
+/// The same by MariaDB's bulk command: a statement of one row, and the values of many.
+pub(crate) async fn write_bulk(connection: &mut Conn, table: &str, mode: Mode, share: &Share<'_>, per_commit: usize) {
+    let one = connection.prep(sql(table, mode, 1)).await.expect("prepares");
+    for epoch in share.numbers.chunks(per_commit) {
+        connection.query_drop("START TRANSACTION").await.expect("begins");
+        let rows = epoch.iter().map(|number| Params::Positional(share.values(&[*number])));
+        connection.exec_batch(&one, rows).await.expect("writes");
+        connection.query_drop("COMMIT").await.expect("commits");
+    }
+}
+
 /// Writes a share in one statement that commits itself.
 pub(crate) async fn write_alone(connection: &mut Conn, table: &str, mode: Mode, share: &Share<'_>, rows: usize) {
     let statement = connection.prep(sql(table, mode, rows)).await.expect("prepares");

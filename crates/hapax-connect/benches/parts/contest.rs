@@ -221,3 +221,34 @@ pub(crate) async fn profile(arena: &impl Arena, name: &str) {
         arena.remove("orders_0").await;
     }
 }
+
+/// What it costs that somebody reads the meters all the time: a hundred times a second, which is more than anybody asks.
+pub(crate) async fn metrics<A: Arena>(arena: &A) {
+    let mut runs = [Vec::new(), Vec::new()];
+    for _ in 0..arena.rounds() {
+        for (watched, runs) in runs.iter_mut().enumerate() {
+            arena.make("orders_0", Table::Plain, 0).await;
+            let (mode, by) = (Mode::Append, By::ExactlyOnce);
+            let deliveries =
+                Deliveries::<A::Sinks>::new(arena.url(), "orders_0", mode, by, arena.orders().len(), 1).await;
+            let meters = deliveries.meters();
+            let reader = (watched == 1).then(|| {
+                tokio::spawn(async move {
+                    loop {
+                        meters.iter().for_each(|meter| drop(std::hint::black_box(meter.read())));
+                        tokio::time::sleep(Duration::from_millis(10)).await;
+                    }
+                })
+            });
+            runs.push(measure(arena, arena.orders().len(), deliveries.run()).await);
+            reader.inspect(tokio::task::JoinHandle::abort);
+            arena.remove("orders_0").await;
+        }
+    }
+    let [alone, watched] = runs;
+    println!("median: {}", median(&alone).told("nobody reads the meters"));
+    println!("median: {}", median(&watched).told("meters read 100 times a second"));
+    println!("speed of the second against the first: {}", ratios(&alone, &watched));
+    let cost = alone.iter().zip(&watched).map(|(a, b)| b.client as f64 / a.client as f64).collect();
+    println!("processor time of this process, the second against the first: {}", Ratio::of(cost));
+}

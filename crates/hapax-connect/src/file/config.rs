@@ -114,6 +114,15 @@ pub enum Rotation {
 #[derive(Debug, Clone, Default)]
 pub struct Crowd(Arc<AtomicUsize>);
 
+/// Who waits says nothing about which file is read.
+impl PartialEq for Crowd {
+    fn eq(&self, _other: &Self) -> bool {
+        true
+    }
+}
+
+impl Eq for Crowd {}
+
 impl Crowd {
     /// Says how many wait.
     pub fn set(&self, waiting: usize) {

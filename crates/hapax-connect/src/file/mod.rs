@@ -7,6 +7,7 @@ mod format_tests;
 mod header;
 mod incarnation;
 mod lines;
+pub mod many;
 mod reading;
 mod rotation;
 mod source;

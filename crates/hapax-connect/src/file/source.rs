@@ -144,7 +144,12 @@ impl FileSource {
     }
 
     fn resolve(&self, at: StartAt) -> Result<Bookmark, SourceError> {
-        let opened = self.open().map_err(|error| self.unavailable(error))?;
+        let opened = match self.open() {
+            Err(error) if error.kind() == io::ErrorKind::NotFound && self.is_one_of_many() => {
+                return Err(self.gap("the file is gone, and nothing of it was read"));
+            }
+            opened => opened.map_err(|error| self.unavailable(error))?,
+        };
         let packed = opened.packing().map_err(|error| self.unavailable(error))? != Packing::None;
         let offset = match at {
             StartAt::Earliest => 0,
@@ -160,6 +165,8 @@ impl FileSource {
                 }
             },
         };
+        // A header that cannot serve is refused before anybody is fenced for it.
+        self.naming(&opened).map_err(|error| self.unavailable(error))?;
         let description = opened.describe(offset).map_err(|error| self.unavailable(error))?;
         Ok(Bookmark::at(&description.text, offset))
     }
@@ -366,7 +373,10 @@ impl Source for FileSource {
 
     async fn hold(&mut self, bookmark: &Bookmark) -> Result<Held, SourceError> {
         Ok(match self.place(bookmark).map_err(|error| self.unavailable(error))? {
-            Place::Found(..) => Held::Yes,
+            Place::Found(opened, _) => {
+                self.naming(&opened).map_err(|error| self.unavailable(error))?;
+                Held::Yes
+            }
             Place::Gone(missing) => Held::Gone { missing },
             Place::Other(now) => Held::OtherIncarnation { now },
         })

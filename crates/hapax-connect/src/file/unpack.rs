@@ -25,7 +25,7 @@ const SAY_EVERY: Duration = Duration::from_secs(5);
 pub(super) struct Unpacking {
     file: File,
     packing: Packing,
-    reader: Option<Box<dyn Read + Send>>,
+    reader: Option<Box<dyn Read + Send + Sync>>,
     /// How many bytes were unpacked.
     at: u64,
     lines: u64,

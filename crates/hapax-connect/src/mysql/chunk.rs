@@ -1,6 +1,8 @@
-//! Rows of one shape as one statement: how many fit together, how they are sent, what came of them.
+//! Rows of one shape as one statement: how many may go together, how they are sent, what came of them.
 //!
 //! Invariant: no message is larger than the server takes, and no statement has more values than the protocol counts.
+
+use std::sync::Arc;
 
 use hapax_engine::batch::Operation;
 use hapax_engine::sink::Written;
@@ -10,6 +12,7 @@ use hapax_sql::mysql::{Outcome, Session, SqlFault, Value};
 
 use super::column::MysqlColumn;
 use super::error::During;
+use super::plan::Ready;
 use super::row_error::{self, ROW_TOO_LARGE};
 use super::statement::{Named, Statement, WAS_THERE, statement};
 use crate::table::rows::Rows;
@@ -18,8 +21,6 @@ use crate::table::tries::{Fault, swallowed};
 
 /// How many values one statement can have: the protocol counts them in 16 bits.
 const MOST_VALUES: usize = 65_535;
-/// How many bytes several rows have together at most. Above 16 MiB the driver would send every value by itself.
-const MOST_BYTES: usize = 8 << 20;
 /// How many keys one DELETE names at most: the server plans each of them.
 const MOST_DELETES: usize = 128;
 /// What a message has besides its values, with room to spare.
@@ -47,7 +48,7 @@ pub(super) struct Shaped {
 /// The shapes of a batch.
 #[derive(Default)]
 pub(super) struct Shapes {
-    all: Vec<Shaped>,
+    all: Vec<Arc<Shaped>>,
     last: usize,
     absent: AbsentSet,
 }
@@ -58,7 +59,8 @@ impl Shapes {
         let rows = place.rows;
         let event = rows.batch.event(event);
         // Most events have the shape of the one before.
-        let as_before = |Shaped { shape, .. }: &Shaped| {
+        let as_before = |shaped: &Arc<Shaped>| {
+            let shape = &shaped.shape;
             (shape.kind, event.operation()) == (RowKind::Upsert, Operation::Upsert)
                 && rows.lacks_just(&event, &shape.absent)
         };
@@ -67,7 +69,7 @@ impl Shapes {
         }
         let kind = rows.kind(&event).map_err(Fault::Row)?;
         rows.absent(&event, kind, &mut self.absent);
-        let same = |shaped: &Shaped| shaped.shape.kind == kind && shaped.shape.absent == self.absent;
+        let same = |shaped: &Arc<Shaped>| shaped.shape.kind == kind && shaped.shape.absent == self.absent;
         self.last = match self.all.iter().position(same) {
             Some(known) => known,
             None => {
@@ -75,14 +77,14 @@ impl Shapes {
                 let quoting = |error: hapax_sql::QuoteError| Fault::Schema(error.to_string());
                 let statement = statement(place.table, rows.mapping, &shape).map_err(quoting)?;
                 let most = place.most_rows(&shape, &statement);
-                self.all.push(Shaped { shape, statement, most });
+                self.all.push(Arc::new(Shaped { shape, statement, most }));
                 self.all.len() - 1
             }
         };
         Ok(self.last)
     }
 
-    pub(super) fn get(&self, at: usize) -> &Shaped {
+    pub(super) fn get(&self, at: usize) -> &Arc<Shaped> {
         &self.all[at]
     }
 }
@@ -111,7 +113,7 @@ impl Place<'_> {
     }
 
     /// Whether so many bytes of values fit into one message.
-    fn fits(&self, bytes: usize) -> bool {
+    pub(super) fn fits(&self, bytes: usize) -> bool {
         bytes + FRAME_BYTES <= self.largest
     }
 
@@ -142,87 +144,14 @@ impl Place<'_> {
     }
 
     /// Runs one statement for rows of one shape.
-    pub(super) async fn run(
-        &self,
-        session: &mut Session,
-        shaped: &Shaped,
-        rows: usize,
-        values: Vec<Value>,
-    ) -> Result<Done, Fault> {
+    pub(super) async fn run(&self, session: &mut Session, ready: Ready) -> Result<Done, Fault> {
+        let Ready { shaped, rows, values } = ready;
         let sql = shaped.statement.sql(rows);
         let outcome = session.execute(&sql, values).await.map_err(|fault| self.fault(&fault))?;
         if outcome.warnings > 0 {
             row_error::refuse_changed_values(session, self.target, self.during).await?;
         }
         Ok(done(shaped.shape.kind, self.rows.mapping.mode, rows as u64, &outcome))
-    }
-}
-
-/// How many of so many rows the next statement takes. Few sizes, so that few statements are prepared: as many as one
-/// carries, or a power of two.
-pub(super) const fn next_size(rows: usize, most: usize) -> usize {
-    if rows >= most || rows == 0 {
-        return if rows < most { rows } else { most };
-    }
-    1 << rows.ilog2()
-}
-
-/// Rows of one shape that wait to be sent together.
-pub(super) struct Waiting {
-    pub(super) shape: usize,
-    values: Vec<Value>,
-    /// The bytes of each row.
-    sizes: Vec<usize>,
-    bytes: usize,
-}
-
-impl Waiting {
-    pub(super) const fn new(shape: usize) -> Self {
-        Self { shape, values: Vec::new(), sizes: Vec::new(), bytes: 0 }
-    }
-
-    pub(super) const fn is_empty(&self) -> bool {
-        self.sizes.is_empty()
-    }
-
-    pub(super) const fn len(&self) -> usize {
-        self.sizes.len()
-    }
-
-    /// Takes an event's row in.
-    pub(super) fn push(&mut self, place: &Place<'_>, shaped: &Shaped, event: usize) -> Result<(), Fault> {
-        if self.values.capacity() == 0 {
-            self.values.reserve(shaped.shape.bound.len() * shaped.most.min(place.rows.batch.len()));
-        }
-        let bytes = place.push_row(shaped, event, &mut self.values)?;
-        self.sizes.push(bytes);
-        self.bytes += bytes;
-        Ok(())
-    }
-
-    /// Whether a statement is full.
-    pub(super) fn is_full(&self, place: &Place<'_>, shaped: &Shaped) -> bool {
-        self.len() >= shaped.most || self.bytes > MOST_BYTES || !place.fits(self.bytes)
-    }
-
-    /// How many rows the next statement takes: as many as fit, by their number and by their bytes.
-    fn fitting(&self, place: &Place<'_>, shaped: &Shaped) -> usize {
-        let mut bytes = 0;
-        let fits = |size: &&usize| {
-            bytes += **size;
-            place.fits(bytes) && bytes <= MOST_BYTES
-        };
-        let count = self.sizes.iter().take(shaped.most).take_while(fits).count();
-        next_size(count.max(1), shaped.most)
-    }
-
-    /// Takes out the rows of the next statement: how many they are, and their values.
-    pub(super) fn take(&mut self, place: &Place<'_>, shaped: &Shaped) -> (usize, Vec<Value>) {
-        let rows = self.fitting(place, shaped).min(self.len());
-        let rest = self.values.split_off(rows * shaped.shape.bound.len());
-        let values = std::mem::replace(&mut self.values, rest);
-        self.bytes -= self.sizes.drain(..rows).sum::<usize>();
-        (rows, values)
     }
 }
 

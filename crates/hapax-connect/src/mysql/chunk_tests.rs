@@ -41,19 +41,3 @@ fn a_row_that_vanished_is_noticed() {
     book(&mut written, ConflictMode::Ignore, "t", short).unwrap();
     assert_eq!((written.inserts, written.unchanged), (2, 1));
 }
-
-/// Goal: few sizes of statements, whatever the number of rows. Method: all numbers up to three full statements.
-#[test]
-fn any_number_of_rows_goes_in_few_sizes() {
-    let mut sizes = std::collections::BTreeSet::new();
-    for rows in 1..3_000 {
-        let mut rest = rows;
-        while rest > 0 {
-            let size = next_size(rest, 1_000);
-            assert!((1..=rest).contains(&size));
-            sizes.insert(size);
-            rest -= size;
-        }
-    }
-    assert_eq!(sizes.into_iter().collect::<Vec<_>>(), [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1_000]);
-}

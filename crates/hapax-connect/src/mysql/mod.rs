@@ -11,6 +11,7 @@ mod commit;
 pub mod config;
 pub mod convert;
 pub mod ddl;
+pub mod describe;
 pub mod error;
 mod holder;
 pub mod idempotent;
@@ -20,6 +21,7 @@ pub mod letters;
 #[cfg(test)]
 mod matrix_tests;
 mod moment;
+mod plan;
 pub mod progress;
 mod proof;
 pub mod read;

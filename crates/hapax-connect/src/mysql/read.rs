@@ -117,7 +117,7 @@ impl MysqlRows {
         let mut rest = keys.into_iter();
         let mut done = 0;
         while done < states.len() {
-            let count = super::chunk::next_size(states.len() - done, KEYS_PER_QUESTION);
+            let count = super::plan::next_size(states.len() - done, KEYS_PER_QUESTION);
             let parts: Vec<String> = (0..count)
                 .map(|n| format!("SELECT {n}, {deleted} FROM {} WHERE {by_key}", self.inspected.named.quoted))
                 .collect();

@@ -12,7 +12,8 @@ use hapax_model::fault::point;
 use hapax_model::letter::Cause;
 use hapax_sql::mysql::Session;
 
-use super::chunk::{Place, Shapes, Waiting, book};
+use super::chunk::{Place, Shapes, book};
+use super::plan::Plan;
 use crate::table::tries::{Fault, Outcome, Trouble};
 
 /// Writes the rows of `order`, which is lane order. Events that are `known` to be refused are not tried.
@@ -144,27 +145,10 @@ impl Slow<'_> {
     /// Writes events in their order, in as few statements as their shapes and sizes allow. A key may come twice: the
     /// server takes the rows of a statement one after the other.
     async fn send(&mut self, session: &mut Session, events: &[usize]) -> Result<(), Fault> {
-        let mut waiting = Waiting::new(0);
-        for event in events {
-            let shape = self.shapes.of(self.place, *event)?;
-            if shape != waiting.shape {
-                self.flush(session, &mut waiting).await?;
-                waiting = Waiting::new(shape);
-            }
-            waiting.push(self.place, self.shapes.get(shape), *event)?;
-            if waiting.is_full(self.place, self.shapes.get(shape)) {
-                self.flush(session, &mut waiting).await?;
-            }
-        }
-        self.flush(session, &mut waiting).await
-    }
-
-    async fn flush(&mut self, session: &mut Session, waiting: &mut Waiting) -> Result<(), Fault> {
-        while !waiting.is_empty() {
-            let shaped = self.shapes.get(waiting.shape);
-            let (rows, values) = waiting.take(self.place, shaped);
-            let done = self.place.run(session, shaped, rows, values).await?;
-            let mapping = self.place.rows.mapping;
+        let mapping = self.place.rows.mapping;
+        let mut plan = Plan::new(self.place, &mut self.shapes, events);
+        while let Some(ready) = plan.next()? {
+            let done = self.place.run(session, ready).await?;
             book(&mut self.written, mapping.mode, &mapping.table, done).map_err(Fault::Row)?;
         }
         Ok(())

@@ -36,7 +36,7 @@ const NO_SUCH_TABLE: u16 = 1146;
 /// The name of the lock; names have 64 characters at most, and are shared by all databases of the server.
 macro_rules! lock_name {
     () => {
-        "CONCAT('hapax setup ', SHA1(DATABASE()))"
+        "CONCAT('hapax setup ', LEFT(SHA2(DATABASE(), 256), 40))"
     };
 }
 

@@ -16,7 +16,7 @@ pub struct Layout {
 }
 
 /// What this program makes and understands.
-pub const LAYOUT: Layout = Layout { target: &[TARGET_1], state: &[STATE_1, STATE_2] };
+pub const LAYOUT: Layout = Layout { target: &[TARGET_1], state: &[STATE_1] };
 
 /// The tables of every role, in the order in which messages name them.
 pub const TARGET_TABLES: [&str; 5] = ["meta", "progress", "epochs", "dead_letters", "adopted"];
@@ -170,9 +170,8 @@ CREATE TABLE hapax.pauses (
   since_ms bigint NOT NULL,
   until_ms bigint
 );
-"#;
 
-const STATE_2: &str = r#"CREATE TABLE hapax.suspects (
+CREATE TABLE hapax.suspects (
   workflow text COLLATE "C" NOT NULL,
   sink text COLLATE "C" NOT NULL,
   lane text COLLATE "C" NOT NULL,

@@ -13,6 +13,7 @@ mod commit;
 pub mod config;
 pub mod convert;
 pub mod ddl;
+pub mod describe;
 mod encode;
 pub mod error;
 mod flight;

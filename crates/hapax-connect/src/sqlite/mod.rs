@@ -10,6 +10,7 @@ mod commit;
 pub mod config;
 pub mod convert;
 pub mod ddl;
+pub mod describe;
 pub mod error;
 pub mod idempotent;
 pub mod inspect;

@@ -9,6 +9,7 @@ pub(crate) mod cases;
 pub mod column;
 pub mod config;
 pub mod ddl;
+pub mod described;
 pub mod during;
 pub mod epoch;
 pub mod life;

@@ -130,6 +130,21 @@ impl Dialect {
         }
     }
 
+    /// One record with its header: names and texts that somebody asks about.
+    #[must_use]
+    pub fn record_of(&self, fields: &[(String, String)]) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        let rows: [fn(&(String, String)) -> &String; 2] = [|field| &field.0, |field| &field.1];
+        for (row, text) in rows.into_iter().enumerate() {
+            bytes.extend(std::iter::repeat_n(b'\n', row));
+            for (at, field) in fields.iter().enumerate() {
+                bytes.extend(std::iter::repeat_n(self.delimiter, usize::from(at > 0)));
+                self.write_field(text(field), &mut bytes);
+            }
+        }
+        bytes
+    }
+
     /// Hands each field of a record out, in order.
     fn fields(&self, record: &[u8], take: &mut impl FnMut(Field)) -> Result<(), BadQuote> {
         match self.quote.filter(|quote| memchr(*quote, record).is_some()) {

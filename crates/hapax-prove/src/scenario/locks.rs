@@ -59,7 +59,7 @@ fn keys_of_next(world: &World, step: usize) -> (i64, i64) {
     let there = world.truth.contents_after(world.fed);
     let next = world.truth.inputs.iter().skip(world.fed).take(step).filter_map(|input| match &input.fate {
         Fate::Row(row) if there.contains_key(&world.truth.shape.row_name(row)) => Some(row.order_id),
-        Fate::Row(_) | Fate::Dead | Fate::Refused(_) => None,
+        Fate::Row(_) | Fate::Pair(_) | Fate::Dead | Fate::Refused(_) => None,
     });
     let keys: Vec<i64> = next.collect();
     (keys.iter().copied().min().unwrap_or_default(), keys.iter().copied().max().unwrap_or_default())
@@ -74,7 +74,10 @@ fn crosswise(world: &mut World, step: usize, hold: i64, want: i64) -> anyhow::Re
     foreign.query("BEGIN")?;
     foreign.query(match world.target().engine() {
         // Who has written least is the victim.
-        Engine::Mysql => "INSERT INTO ballast SELECT seq FROM seq_1_to_5000",
+        Engine::Mysql => {
+            "INSERT INTO ballast WITH RECURSIVE series (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM series WHERE i < 900) \
+             SELECT i FROM series"
+        }
         // Whoever looks for the deadlock is its victim: this one would look last.
         Engine::Postgres | Engine::Sqlite => "SET LOCAL deadlock_timeout = '60s'",
     })?;

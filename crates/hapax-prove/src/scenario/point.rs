@@ -28,8 +28,8 @@ pub fn run(world: &mut World, random: &mut fastrand::Rng, point: &'static Point,
     }
     match (point.way, action) {
         (_, Action::Drop | Action::Lose) => wire::cut_at(world, random, point, action),
-        (Way::Start | Way::Epoch, Action::Kill) => kill_on_the_way(world, random, point),
-        (Way::Start | Way::Epoch, Action::Stop) => stop(world, random, point),
+        (Way::Start | Way::Epoch | Way::Pair, Action::Kill) => kill_on_the_way(world, random, point),
+        (Way::Start | Way::Epoch | Way::Pair, Action::Stop) => stop(world, random, point),
         (Way::Second, _) => kill_after_a_second(world, point),
         (Way::Drain, _) => kill_while_draining(world, point),
         (Way::Reset, _) => contract::reset_killed(world, point),

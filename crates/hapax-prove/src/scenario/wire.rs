@@ -20,8 +20,8 @@ fn watch_at(point: &Point, place: Place) -> Watch {
         (Way::Start, _) => Watch::Claim,
         (Way::Doubt, _) => Watch::Reclaim,
         (Way::Replay, _) => Watch::Replay,
-        (Way::Epoch | Way::Second | Way::Drain | Way::Reset, Place::Sink) => Watch::Epoch,
-        (Way::Epoch | Way::Second | Way::Drain | Way::Reset, Place::State) => Watch::Rows,
+        (Way::Epoch | Way::Pair | Way::Second | Way::Drain | Way::Reset, Place::Sink) => Watch::Epoch,
+        (Way::Epoch | Way::Pair | Way::Second | Way::Drain | Way::Reset, Place::State) => Watch::Rows,
     }
 }
 
@@ -98,7 +98,8 @@ pub fn spoiled(world: &mut World, random: &mut fastrand::Rng) -> anyhow::Result<
 /// # Errors
 /// If it could not be told to its end.
 pub fn held(world: &mut World, random: &mut fastrand::Rng) -> anyhow::Result<()> {
-    world.config.commit_timeout = Duration::from_millis(400);
+    // Longer than an epoch takes on a busy machine.
+    world.config.commit_timeout = Duration::from_millis(1500);
     world.write_config()?;
     let reader = world.reader();
     world.feed(world.count())?;

@@ -33,6 +33,7 @@ async fn the_limits_are_set_against_the_server() {
         ("idle_transaction_timeout", "10"),
         ("max_statement_time", "10.000000"),
         ("wait_timeout", "600"),
+        ("net_read_timeout", "10"),
         ("character_set_client", "utf8mb4"),
         ("tx_read_only", "0"),
     ] {

@@ -54,9 +54,11 @@ pub(super) fn settings(limits: &Limits, server: Server) -> String {
         "SET NAMES utf8mb4; SET SESSION lc_messages = 'en_US', sql_mode = 'STRICT_ALL_TABLES,NO_ZERO_DATE,NO_ZERO_IN_DATE,\
          ERROR_FOR_DIVISION_BY_ZERO,NO_AUTO_VALUE_ON_ZERO,NO_ENGINE_SUBSTITUTION', autocommit = 1, time_zone = '+00:00', \
          completion_type = 0, foreign_key_checks = 1, unique_checks = 1, innodb_lock_wait_timeout = {lock}, \
-         lock_wait_timeout = {lock}, wait_timeout = {idle}, net_read_timeout = 30, net_write_timeout = 60; \
+         lock_wait_timeout = {lock}, wait_timeout = {idle}, net_read_timeout = {silent}, net_write_timeout = 60; \
          SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED; SET SESSION TRANSACTION READ WRITE; ",
         lock = seconds(limits.lock),
+        // A client that stops in the middle of a message holds its locks as one that stops between two.
+        silent = seconds(limits.idle_in_transaction),
     );
     let statement = limits.statement.as_secs_f64().max(0.001);
     let own = match server.flavour {

@@ -18,7 +18,7 @@ use hapax_model::position::DeliveryId;
 use serde_json::{Value, json};
 use tokio::sync::{mpsc, watch};
 
-use crate::assemble::{AnyBooks, lanes};
+use crate::assemble::{AnyBooks, part_of};
 use crate::config::Config;
 use crate::exit::Failure;
 use crate::roster::{Member, Roster, count, now_ms};
@@ -146,7 +146,7 @@ impl Watcher {
     /// better than never.
     async fn is_new(&self, id: &DeliveryId, cause: &CauseCount, claimed_at_ms: Option<u64>) -> bool {
         let config = Arc::clone(&self.config.borrow());
-        let Some(part) = lanes(&config).find(|part| part.id() == *id) else { return true };
+        let Some(part) = part_of(&config, id) else { return true };
         let choice = LetterChoice {
             workflow: Some(id.workflow.clone()),
             sink: Some(id.sink.clone()),

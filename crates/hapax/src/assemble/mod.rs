@@ -6,6 +6,7 @@
 mod any;
 mod books;
 mod connector;
+mod files;
 mod live;
 pub(crate) mod plan;
 #[cfg(any(feature = "mysql", feature = "postgres"))]
@@ -17,19 +18,22 @@ mod writer;
 
 use std::sync::Arc;
 
-use hapax_connect::file::{FileSource, FileSourceConfig};
+use hapax_connect::file::{Expected, FileFormat, FileSource, FileSourceConfig, LaneName, Rotation};
 use hapax_connect::generate::{GenerateConfig, GenerateLane, GenerateSource};
+use hapax_engine::decode::csv::{CsvFormat, Format, Header};
 use hapax_engine::pipeline::Pipeline;
 use hapax_engine::runtime::{Delivery, Settings};
 use hapax_engine::source::{Follow, Source as _, StartAt};
 use hapax_engine::state::TakeOver;
 use hapax_model::audit::{Audit, KeyIndex};
+use hapax_model::field::FieldPath;
 use hapax_model::position::DeliveryId;
 
 pub(crate) use any::{AnySink, AnySource};
 #[cfg(feature = "postgres")]
 pub(crate) use books::postgres_role;
 pub(crate) use books::{AnyBooks, Place};
+pub(crate) use files::{find_files, known_lanes};
 pub(crate) use live::Live;
 #[cfg(any(feature = "mysql", feature = "postgres"))]
 pub(crate) use pools::make_pools;
@@ -40,7 +44,8 @@ pub(crate) use state::AnyState;
 pub(crate) use targets::{AnyBareTable, AnyTable};
 pub(crate) use writer::Writer;
 
-use crate::config::{Config, Sink, Source, TableSink, Target, Workflow};
+use crate::config::checked::FileLane;
+use crate::config::{Columns, Config, Sink, Source, TableSink, Target, Workflow};
 use crate::exit::Failure;
 
 /// One sink of one workflow, and one lane of its source: the unit that `run` starts. What is judged and set up, the
@@ -52,18 +57,25 @@ pub(crate) struct Part<'a> {
     pub(crate) sink: &'a Sink,
     /// Which lane of the source, from 0.
     pub(crate) lane: u32,
+    /// Which file, if the source is a pattern and a lane of it is meant.
+    pub(crate) file: Option<&'a FileLane>,
 }
 
 /// All complete workflows' sinks, in the order of the configuration; of several lanes, the first stands for all.
 pub(crate) fn parts(config: &Config) -> impl Iterator<Item = Part<'_>> {
-    config
-        .workflows
-        .iter()
-        .filter_map(|w| w.source.as_ref().map(|source| (w, source)))
-        .flat_map(|(workflow, source)| workflow.sinks.iter().map(move |sink| Part { workflow, source, sink, lane: 0 }))
+    config.workflows.iter().filter_map(|w| w.source.as_ref().map(|source| (w, source))).flat_map(
+        |(workflow, source)| {
+            workflow.sinks.iter().map(move |sink| Part { workflow, source, sink, lane: 0, file: None })
+        },
+    )
 }
 
-/// The same, with every lane: one for each delivery.
+/// The part that a delivery belongs to, whatever its lane.
+pub(crate) fn part_of<'a>(config: &'a Config, id: &DeliveryId) -> Option<Part<'a>> {
+    parts(config).find(|part| part.workflow.id == id.workflow && part.sink.name == id.sink)
+}
+
+/// The same, with every lane: one for each delivery. Those of a pattern are there once `find_files` has looked.
 pub(crate) fn lanes(config: &Config) -> impl Iterator<Item = Part<'_>> {
     parts(config).flat_map(|part| part.lanes())
 }
@@ -86,16 +98,30 @@ impl<'a> Part<'a> {
     }
 
     /// How many lanes the source has.
-    pub(crate) const fn lane_count(&self) -> u32 {
+    pub(crate) fn lane_count(&self) -> u32 {
         match self.source {
-            Source::File(_) => 1,
+            Source::File(file) => file.many.as_ref().map_or(1, |_| u32::MAX),
             Source::Generate(generate) => generate.lanes,
         }
     }
 
+    /// Whether the source is a pattern: how many lanes there are is not the configuration's to say.
+    pub(crate) const fn has_many_files(&self) -> bool {
+        matches!(self.source, Source::File(file) if file.many.is_some())
+    }
+
     /// This part with each of its source's lanes.
     pub(crate) fn lanes(self) -> impl Iterator<Item = Part<'a>> {
-        (0..self.lane_count()).map(move |lane| Part { lane, ..self })
+        let (count, files): (u32, &'a [_]) = match self.source {
+            Source::File(file) => match &file.many {
+                Some(many) => (0, &many.lanes),
+                None => (1, &[]),
+            },
+            Source::Generate(generate) => (generate.lanes, &[]),
+        };
+        let own = files.iter().filter(move |(sink, _)| *sink == self.sink.name);
+        let files = own.map(move |(_, file)| Part { file: Some(file), ..self });
+        (0..count).map(move |lane| Part { lane, ..self }).chain(files)
     }
 
     /// The delivery's id.
@@ -106,12 +132,31 @@ impl<'a> Part<'a> {
 
     /// A source that has not read anything yet.
     pub(crate) fn open_source(&self) -> AnySource {
+        self.open_source_for(None)
+    }
+
+    /// The same for a table that takes these columns: a CSV header must have some of them.
+    fn open_source_for(&self, live: Option<&Live>) -> AnySource {
         match self.source {
-            Source::File(file) => AnySource::File(Box::new(FileSource::new(FileSourceConfig {
-                path: std::path::absolute(&file.path).unwrap_or_else(|_| file.path.clone()),
-                start: file.start,
-                max_line: file.max_line.as_usize(),
-            }))),
+            Source::File(file) => {
+                let absolute =
+                    |path: &std::path::Path| std::path::absolute(path).unwrap_or_else(|_| path.to_path_buf());
+                let named = absolute(&file.path).to_string_lossy().into_owned();
+                let identity = format!("file:{named}");
+                let (path, lane, rotation) = match self.file {
+                    Some(lane) => (absolute(&lane.path), lane.name.clone(), Rotation::OtherLanes(lane.crowd.clone())),
+                    None => (absolute(&file.path), named, Rotation::Followed),
+                };
+                AnySource::File(Box::new(FileSource::new(FileSourceConfig {
+                    path,
+                    name: LaneName { lane, identity },
+                    start: file.start,
+                    max_line: file.max_line.as_usize(),
+                    format: file.format.clone(),
+                    expected: live.map(|live| self.expected(live)).unwrap_or_default(),
+                    rotation,
+                })))
+            }
             Source::Generate(generate) => AnySource::Generate(Box::new(GenerateSource::new(GenerateConfig {
                 seed: generate.seed,
                 count: generate.count,
@@ -122,6 +167,36 @@ impl<'a> Part<'a> {
                 poison_per_mille: narrow(generate.poison.per_mille()),
                 lane: GenerateLane { number: self.lane, of: generate.lanes },
             }))),
+        }
+    }
+
+    /// What a CSV header must have: what a person has named, and something that the table takes.
+    /// What a program makes of its fields is not the header's to know.
+    fn expected(&self, live: &Live) -> Expected {
+        if self.workflow.transform.is_some() {
+            return Expected::default();
+        }
+        let table = self.table();
+        let mut needed = self.workflow.delivery.deduplication.key_fields.clone();
+        needed.extend(table.delete_when.iter().map(|condition| condition.path.clone()));
+        if let Columns::Mapped(map) = &table.columns {
+            needed.extend(map.iter().map(|(_, path)| path.clone()));
+        }
+        Expected { needed, taken: live.columns.iter().map(|column| FieldPath::of_name(column)).collect() }
+    }
+
+    /// How inputs are written that stand alone, as letters do.
+    pub(crate) fn kept_format(&self) -> Format {
+        match self.source {
+            Source::File(file) => match &file.format {
+                FileFormat::Csv(csv) => Format::Csv(Arc::new(CsvFormat {
+                    dialect: csv.dialect,
+                    null: csv.null.clone(),
+                    header: Header::InEachInput,
+                })),
+                FileFormat::JsonLines => Format::Json,
+            },
+            Source::Generate(_) => Format::Json,
         }
     }
 
@@ -161,7 +236,7 @@ impl<'a> Part<'a> {
         state: Option<&AnyState>,
         how: &How,
     ) -> Result<Delivery<AnySource, AnySink, AnyState>, Failure> {
-        let source = self.open_source();
+        let source = self.open_source_for(Some(live));
         let settings = self.settings(live, &source, how);
         let sink = self.open_sink(&settings, state)?;
         Ok(Delivery { settings, source, sink, state: state.cloned() })

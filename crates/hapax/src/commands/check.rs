@@ -57,6 +57,9 @@ pub(crate) async fn check(args: &CheckArgs, shared: &Shared) -> Result<u8, Failu
 fn print_finding(finding: &Finding<'_>, args: &CheckArgs) {
     let Finding { part, audit, live } = finding;
     println!("{} → {}: {}", part.workflow.id, part.sink.name, audit.headline());
+    if let Some(source) = part.source_in_words() {
+        println!("  source: {source}");
+    }
     match live {
         Some(Ok(live)) => {
             println!("  table: {}", description(live));
@@ -90,7 +93,7 @@ fn as_json(findings: &[Finding<'_>], incomplete: &[(&str, &str)]) -> serde_json:
                 Ok(live) => json!({"fit": true, "mode": live.mode().name(), "description": description(live), "notes": live.notes}),
                 Err(failure) => json!({"fit": false, "code": failure.code, "message": failure.message}),
             });
-            json!({"workflow": part.workflow.id, "sink": part.sink.name, "audit": audit, "refused": refused, "table": live})
+            json!({"workflow": part.workflow.id, "sink": part.sink.name, "source": part.source_in_words(), "audit": audit, "refused": refused, "table": live})
         })
         .collect();
     let incomplete: Vec<_> = incomplete.iter().map(|(id, lacking)| json!({"workflow": id, "lacks": lacking})).collect();

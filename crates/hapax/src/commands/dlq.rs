@@ -19,7 +19,10 @@ use crate::exit::{Failure, USAGE};
 
 /// Lists, shows, replays or discards.
 pub(crate) async fn dlq(command: DlqCommand, shared: &Shared) -> Result<u8, Failure> {
-    let loaded = load(shared)?;
+    let mut loaded = load(shared)?;
+    if matches!(command, DlqCommand::Replay { .. }) {
+        crate::assemble::find_files(&mut loaded.config).await;
+    }
     if let Some(workflow) = &command.choice().workflow {
         known_workflow(&loaded.config, workflow)?;
     }

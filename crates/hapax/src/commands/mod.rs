@@ -3,6 +3,7 @@
 mod check;
 mod demo;
 mod dlq;
+mod init;
 mod look;
 mod pause;
 mod reset;
@@ -24,6 +25,7 @@ pub(crate) async fn dispatch(cli: Cli) -> Result<u8, Failure> {
     let shared = &cli.shared;
     match cli.command {
         Command::Demo(args) => demo::demo(&args, shared).await,
+        Command::Init(args) => Box::pin(init::init(&args, shared)).await,
         Command::Check(args) => check::check(&args, shared).await,
         Command::Test(args) => test::test(&args, shared).await,
         Command::Run(args) => run::run(&args, shared).await,

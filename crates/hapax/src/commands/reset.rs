@@ -9,14 +9,15 @@ use hapax_model::position::{Bookmark, DeliveryId, Position};
 use hapax_model::progress::Progress;
 
 use super::{confirmed, known_workflow, load};
-use crate::assemble::{AnyBooks, AnyState, How, Part, lanes};
+use crate::assemble::{AnyBooks, AnyState, How, Part, find_files, lanes};
 use crate::cli::{ResetArgs, Shared};
 use crate::config::Config;
 use crate::exit::{Failure, USAGE};
 
 /// Moves deliveries.
 pub(crate) async fn reset(args: &ResetArgs, shared: &Shared) -> Result<u8, Failure> {
-    let loaded = load(shared)?;
+    let mut loaded = load(shared)?;
+    find_files(&mut loaded.config).await;
     known_workflow(&loaded.config, &args.workflow)?;
     let chosen: Vec<Part<'_>> = lanes(&loaded.config)
         .filter(|part| part.workflow.id == args.workflow)
@@ -47,7 +48,12 @@ async fn adopt(args: &ResetArgs, old: &str, chosen: &[Part<'_>], config: &Config
         return Ok(0);
     }
     // All lanes of a sink move together.
-    for part in chosen.iter().filter(|part| part.lane == chosen.first().map_or(0, |first| first.lane)) {
+    let mut sinks: Vec<&str> = Vec::new();
+    for part in chosen {
+        if sinks.contains(&part.sink.name.as_str()) {
+            continue;
+        }
+        sinks.push(&part.sink.name);
         let mut books = AnyBooks::of_part(part, config).await?.ok_or_else(|| no_books(part))?;
         let lanes = books.adopt(old, &args.workflow, &part.sink.name).await?;
         if let Some(mut state) = AnyBooks::of_state(config).await? {

@@ -1,6 +1,7 @@
 //! `hapax run`: starts every delivery, waits, and ends with the highest code.
 
 mod bar;
+mod files;
 mod fleet;
 mod notify;
 mod reload;
@@ -20,7 +21,7 @@ use hapax_engine::state::TakeOver;
 
 use self::fleet::Fleet;
 use super::{known_workflow, load, print_json};
-use crate::assemble::{How, Part, lanes};
+use crate::assemble::{How, Part, parts};
 use crate::cli::{RunArgs, Shared};
 use crate::config::Config;
 use crate::exit::{Failure, USAGE};
@@ -47,7 +48,7 @@ pub(crate) async fn run(args: &RunArgs, shared: &Shared) -> Result<u8, Failure> 
     let alerts = crate::alert::start(fleet.config(), roster.clone())?;
     #[cfg(feature = "postgres")]
     let snapshots = snapshots::watch(roster.clone());
-    fleet.start_all(&args.only);
+    fleet.start_all(&args.only).await?;
     notify::tell("READY=1");
     let bar = (args.once && !shared.json && std::io::stderr().is_terminal()).then(|| bar::Bar::show(roster.clone()));
     let code = fleet.wait(&mut ordered).await;
@@ -81,7 +82,7 @@ fn chosen_parts<'a>(config: &'a Config, only: &[String]) -> Result<Vec<Part<'a>>
             tracing::warn!(workflow = workflow.id, "incomplete and not started: it lacks {lacking}");
         }
     }
-    let chosen: Vec<_> = lanes(config).filter(|part| only.is_empty() || only.contains(&part.workflow.id)).collect();
+    let chosen: Vec<_> = parts(config).filter(|part| only.is_empty() || only.contains(&part.workflow.id)).collect();
     if chosen.is_empty() {
         return Err(usage("no workflow is complete: each needs a source and a sink".into()));
     }

@@ -1,5 +1,8 @@
 //! `hapax status`: how each delivery stands, whether a worker is alive or not.
 
+use std::collections::HashMap;
+
+use hapax_connect::file::was_read_to_its_end;
 use hapax_engine::books::{
     Books as _, LetterCounts, NotedDelivery, Pause, StateBooks as _, StoredDelivery, StoredLease,
 };
@@ -8,7 +11,7 @@ use serde_json::json;
 
 use super::table::Table;
 use super::{known_workflow, load, print_json};
-use crate::assemble::{AnyBooks, Part, lanes};
+use crate::assemble::{AnyBooks, Part, find_files, lanes};
 use crate::cli::{Shared, StatusArgs};
 use crate::config::Config;
 use crate::exit::Failure;
@@ -35,17 +38,19 @@ struct StateSide {
 
 /// Shows every delivery.
 pub(crate) async fn status(args: &StatusArgs, shared: &Shared) -> Result<u8, Failure> {
-    let loaded = load(shared)?;
+    let mut loaded = load(shared)?;
+    find_files(&mut loaded.config).await;
     if let Some(only) = &args.only {
         known_workflow(&loaded.config, only)?;
     }
     let StateSide { notes, leases, pauses } = state_side(&loaded.config).await?;
     let mut lines = Vec::new();
+    let mut ledgers = Ledgers::default();
     for part in lanes(&loaded.config).filter(|p| args.only.as_ref().is_none_or(|only| *only == p.workflow.id)) {
         let id = part.id();
         let note = notes.iter().find(|noted| noted.id == id).cloned();
         let lease = leases.iter().find(|lease| lease.id == id && lease.expires_at_ms > now_ms()).cloned();
-        let (stored, letters, trouble) = match ledger_side(&part, &loaded.config).await {
+        let (stored, letters, trouble) = match ledgers.of(&part, &loaded.config).await {
             Ok((stored, letters)) => (stored, letters, None),
             Err(failure) => (None, LetterCounts::default(), Some(failure.to_string())),
         };
@@ -65,11 +70,36 @@ async fn state_side(config: &Config) -> Result<StateSide, Failure> {
     Ok(StateSide { notes: books.notes().await?, leases: books.leases().await?, pauses: books.pauses().await? })
 }
 
-async fn ledger_side(part: &Part<'_>, config: &Config) -> Result<(Option<StoredDelivery>, LetterCounts), Failure> {
-    let Some(mut books) = AnyBooks::of_part(part, config).await? else { return Ok((None, LetterCounts::default())) };
-    let id = part.id();
-    let stored = books.deliveries().await?.into_iter().find(|found| found.id == id);
-    Ok((stored, books.letter_counts(&id).await?))
+/// The books of the part that was asked last: a pattern may have thousands of lanes in one place.
+#[derive(Default)]
+struct Ledgers {
+    of: Option<(String, String)>,
+    books: Option<(AnyBooks, HashMap<DeliveryId, StoredDelivery>)>,
+}
+
+impl Ledgers {
+    async fn of(
+        &mut self,
+        part: &Part<'_>,
+        config: &Config,
+    ) -> Result<(Option<StoredDelivery>, LetterCounts), Failure> {
+        let of = (part.workflow.id.clone(), part.sink.name.clone());
+        if self.of.as_ref() != Some(&of) {
+            self.books = match AnyBooks::of_part(part, config).await? {
+                Some(mut books) => {
+                    let stored = books.deliveries().await?.into_iter().map(|stored| (stored.id.clone(), stored));
+                    Some((books, stored.collect()))
+                }
+                None => None,
+            };
+            self.of = Some(of);
+        }
+        let Some((books, stored)) = &mut self.books else { return Ok((None, LetterCounts::default())) };
+        let (id, stored) = (part.id(), stored.get(&part.id()).cloned());
+        let has_letters = stored.as_ref().is_none_or(|stored| stored.progress.totals.dead > 0);
+        let letters = if has_letters { books.letter_counts(&id).await? } else { LetterCounts::default() };
+        Ok((stored, letters))
+    }
 }
 
 impl Line {
@@ -87,6 +117,15 @@ impl Line {
             (None, None) if self.stored.is_some() => "no worker".into(),
             (None, None) => "never run".into(),
         }
+    }
+
+    /// Whether it is a file of a pattern that was read to its end, with nothing left to do.
+    fn is_done_file(&self) -> bool {
+        let ended = |stored: &StoredDelivery| was_read_to_its_end(&stored.progress.bookmark.incarnation.text);
+        self.stored.as_ref().is_some_and(ended)
+            && self.letters.dead == 0
+            && self.lease.is_none()
+            && self.trouble.is_none()
     }
 
     fn message(&self) -> Option<String> {
@@ -118,7 +157,8 @@ fn print_lines(lines: &[Line]) {
         "letters",
         "age",
     ]);
-    for line in lines {
+    let (shown, read): (Vec<&Line>, Vec<&Line>) = lines.iter().partition(|line| !line.is_done_file());
+    for line in shown {
         let mut cells = vec![line.id.to_string(), line.state()];
         match &line.stored {
             Some(StoredDelivery { progress, updated_at_ms, .. }) => {
@@ -132,6 +172,12 @@ fn print_lines(lines: &[Line]) {
         table.row(cells);
     }
     print!("{table}");
+    if !read.is_empty() {
+        let sum =
+            |of: fn(&StoredDelivery) -> u64| read.iter().filter_map(|line| line.stored.as_ref()).map(of).sum::<u64>();
+        let (inputs, delivered) = (sum(|s| s.progress.totals.read), sum(|s| s.progress.totals.delivered));
+        println!("{} file(s) read to their end: {inputs} read, {delivered} delivered; --json shows each", read.len());
+    }
     for line in lines {
         if let Some(message) = line.message() {
             println!("{}: {message}", line.id);

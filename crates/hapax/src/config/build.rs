@@ -7,6 +7,8 @@ use std::path::Path;
 use std::str::FromStr;
 use std::time::Duration;
 
+use hapax_connect::file::{CsvOptions, FileFormat, HeaderFrom, many};
+use hapax_engine::decode::csv::Dialect;
 use hapax_engine::source::StartAt;
 use hapax_model::delivery::{
     ConditionName, DeduplicationOverride, Delivery, DeliveryOverride, DocumentationOverride, EpochBoundsOverride,
@@ -20,8 +22,8 @@ use super::checked::MysqlSink;
 #[cfg(feature = "postgres")]
 use super::checked::PostgresSink;
 use super::checked::{
-    Columns, Config, FileSource, GenerateSource, Http, Secret, Sink, Source, SqliteSink, StateUrl, TableSink, Target,
-    Workflow,
+    Columns, Config, FileSource, GenerateSource, Http, ManyFiles, Secret, Sink, Source, SqliteSink, StateUrl,
+    TableSink, Target, Workflow,
 };
 use super::fixture;
 use super::program;
@@ -101,7 +103,9 @@ fn build_source(source: &Value, folder: &Path) -> Option<Source> {
         };
         let written = file.get("path")?.text()?.to_owned();
         let (path, max_line) = (folder.join(&written), file.get("maxLine")?.size()?);
-        return Some(Source::File(FileSource { path, written, start, max_line }));
+        let format = build_format(file, &written);
+        let many = many::is_pattern(&written).then(|| ManyFiles { folder: folder.to_path_buf(), lanes: Vec::new() });
+        return Some(Source::File(FileSource { path, written, start, max_line, format, many }));
     }
     let generate = source.get("generate")?;
     Some(Source::Generate(GenerateSource {
@@ -114,6 +118,45 @@ fn build_source(source: &Value, folder: &Path) -> Option<Source> {
         poison: generate.get("poison")?.share()?,
         lanes: generate.get("lanes")?.integer()?.try_into().ok()?,
     }))
+}
+
+/// The path without what tells how it is packed.
+fn unpacked(path: &str) -> &str {
+    [".gz", ".gzip", ".zst", ".zstd"].iter().find_map(|end| path.strip_suffix(end)).unwrap_or(path)
+}
+
+/// Whether a file holds CSV, as far as its path or the configuration tells.
+pub(crate) fn is_csv(file: &Value) -> bool {
+    let path = file.get("path").and_then(Value::text).unwrap_or_default().to_ascii_lowercase();
+    match file.get("format").and_then(Value::text) {
+        Some(format) => format == "csv",
+        None => unpacked(&path).ends_with(".csv") || unpacked(&path).ends_with(".tsv"),
+    }
+}
+
+fn build_format(file: &Value, path: &str) -> FileFormat {
+    if !is_csv(file) {
+        return FileFormat::JsonLines;
+    }
+    let text = |name: &str| file.at(name).and_then(Value::text);
+    let tabs = unpacked(&path.to_ascii_lowercase()).ends_with(".tsv");
+    let one = |text: &str| text.bytes().next();
+    let delimiter = match text("csv.delimiter") {
+        Some("tab") => b'\t',
+        Some(text) => one(text).unwrap_or(b','),
+        None if tabs => b'\t',
+        None => b',',
+    };
+    let quote = match text("csv.quote") {
+        Some("none") => None,
+        Some(text) => one(text),
+        None => Some(b'"'),
+    };
+    let names =
+        file.at("csv.header").map(|list| list.items().iter().filter_map(Value::text).map(str::to_owned).collect());
+    let header = names.map_or(HeaderFrom::File, HeaderFrom::Names);
+    let null = text("csv.null").unwrap_or_default().to_owned();
+    FileFormat::Csv(CsvOptions { dialect: Dialect { delimiter, quote }, null, header })
 }
 
 /// The kind's name and the target.

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use hapax_connect::file::{Crowd, FileFormat};
 use hapax_engine::source::StartAt;
 use hapax_engine::transform::MakeTransform;
 use hapax_model::condition::Condition;
@@ -81,6 +82,7 @@ pub(crate) struct Workflow {
 
 /// A program that compiled.
 #[derive(Debug, Clone)]
+#[cfg_attr(not(feature = "transform"), allow(dead_code, reason = "an edition without programs makes none"))]
 pub(crate) struct Transform {
     pub(crate) text: String,
     /// How long it may take for one event.
@@ -123,6 +125,28 @@ pub(crate) struct FileSource {
     pub(crate) written: String,
     pub(crate) start: StartAt,
     pub(crate) max_line: ByteSize,
+    pub(crate) format: FileFormat,
+    /// If the path is a pattern: where it begins, and the lanes that were found, by sink; filled in when a command asks.
+    pub(crate) many: Option<ManyFiles>,
+}
+
+/// Files of a pattern.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct ManyFiles {
+    /// Where a relative pattern begins.
+    pub(crate) folder: PathBuf,
+    /// Sink and lane.
+    pub(crate) lanes: Vec<(String, FileLane)>,
+}
+
+/// One file of a pattern.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct FileLane {
+    pub(crate) name: String,
+    /// Where the file is now.
+    pub(crate) path: PathBuf,
+    /// Who waits for it to end.
+    pub(crate) crowd: Crowd,
 }
 
 /// `source.generate`.

@@ -14,6 +14,8 @@ use std::time::Duration;
 
 use super::checked::*;
 use super::problem::Problem;
+use hapax_connect::file::FileFormat;
+
 use super::*;
 
 /// Files by path and variables by name; a path that ends in / is a folder.
@@ -257,6 +259,8 @@ fn everything_that_is_written_arrives() {
         written: "in/orders.jsonl".into(),
         start: StartAt::Latest,
         max_line: ByteSize(1 << 20),
+        format: FileFormat::JsonLines,
+        many: None,
     };
     assert_eq!(files.source, Some(Source::File(source)));
     let erp = SqliteSink {

@@ -193,12 +193,14 @@ pub(crate) mod code {
     pub(crate) const NO_HTTP: &str = "HX1351";
     /// A test names a workflow or a sink that is not there.
     pub(crate) const UNKNOWN_IN_TEST: &str = "HX1450";
+    /// A path that is no pattern for files.
+    pub(crate) const BAD_PATTERN: &str = "HX1470";
     /// A warning: a field that changes nothing.
     pub(crate) const NO_EFFECT: &str = "HX1050";
 
     /// Every code above, for the tests that compare them with their pages.
     #[cfg(test)]
-    pub(crate) const ALL: [&str; 28] = [
+    pub(crate) const ALL: [&str; 29] = [
         UNREADABLE,
         TOO_LARGE,
         SYNTAX,
@@ -227,6 +229,7 @@ pub(crate) mod code {
         OPEN_TO_ALL,
         NO_HTTP,
         UNKNOWN_IN_TEST,
+        BAD_PATTERN,
         NO_EFFECT,
     ];
 }

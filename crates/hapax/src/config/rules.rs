@@ -5,9 +5,10 @@
 
 use std::collections::HashMap;
 
+use hapax_connect::file::many;
 use hapax_model::delivery::Delivery;
 
-use super::build::build_delivery;
+use super::build::{build_delivery, is_csv};
 use super::nearest::nearest;
 use super::node::{Origin, quoted};
 use super::problem::{Place, Problem, Problems, code};
@@ -298,12 +299,62 @@ fn check_source(workflow: &Value, effective: &Value, problems: &mut Problems) {
         let message = format!("a line of \"maxLine\" would not fit into memory: {memory}");
         problems.add(Problem::new(place, code::CONTRADICTION, message, "lower maxLine, or raise memory"));
     }
+    if let Some(file) = workflow.at("source.file") {
+        check_file(file, problems);
+    }
     let Some(generate) = workflow.at("source.generate") else { return };
     let shares = ["updates", "deletes", "poison"].map(|name| generate.get(name).and_then(Value::share));
     let total: u32 = shares.into_iter().flatten().map(|share| share.per_mille()).sum();
     if total > 1000 {
         let message = "updates, deletes and poison are more than 100% together";
         problems.add(Problem::new(&generate.place, code::CONTRADICTION, message, "lower them"));
+    }
+}
+
+/// What the path, the format and the words about CSV say together.
+fn check_file(file: &Value, problems: &mut Problems) {
+    let Some(path) = file.get("path") else { return };
+    let pattern = path.text().filter(|text| many::is_pattern(text));
+    if let Some(Err(why)) = pattern.map(many::check_pattern) {
+        let cure = "write a name in which * and ? stand for anything, [a-z] for one of them, ** for any folders; [*] is a star";
+        problems.add(Problem::new(&path.place, code::BAD_PATTERN, format!("\"path\" is no pattern: {why}"), cure));
+    }
+    if let (Some(_), Some("latest"), Some(start)) =
+        (pattern, file.get("start").and_then(Value::text), file.get("start"))
+    {
+        let message = "start: latest would skip the beginning of every file that appears later";
+        problems.add(Problem::new(
+            &start.place,
+            code::CONTRADICTION,
+            message,
+            "remove it: files are read from their beginning",
+        ));
+    }
+    let Some(csv) = file.get("csv") else { return };
+    if !is_csv(file) {
+        let message = "\"csv\" has no meaning: the file holds JSON lines";
+        problems.add(Problem::new(
+            &csv.place,
+            code::CONTRADICTION,
+            message,
+            "write format: csv beside it, or remove csv",
+        ));
+    }
+    let (delimiter, quote) = (csv.get("delimiter"), csv.get("quote"));
+    if let (Some(delimiter), Some(quote)) = (delimiter, quote)
+        && delimiter.text() == quote.text()
+    {
+        let message = "\"delimiter\" and \"quote\" are the same character";
+        problems.add(Problem::new(
+            &delimiter.place,
+            code::CONTRADICTION,
+            message,
+            "change one of them; quote: none has no quotes",
+        ));
+    }
+    let mut seen = HashMap::new();
+    for name in csv.get("header").map_or(&[][..], Value::items) {
+        check_unique(&mut seen, name, code::CONTRADICTION, "column", problems);
     }
 }
 

@@ -3,6 +3,8 @@
 mod bad_rows;
 mod bad_servers;
 mod bad_tables;
+mod init;
+mod lanes;
 mod life;
 mod looking;
 mod workers;

@@ -166,6 +166,7 @@ fn batch_of(part: &Part<'_>, live: &Live, fields: &[hapax_model::field::FieldPat
     for letter in ready {
         let LetterBytes::Whole(bytes) = &letter.bytes else { continue };
         let first = batch.inputs.len();
+        batch.inputs.set_format(&part.kept_format());
         batch.inputs.push(letter.position, bytes);
         let incarnation = letter.incarnation.parse().unwrap_or_else(|_| Incarnation::new(1, &letter.incarnation));
         pipeline.process(&mut batch, first, Epoch(letter.epoch), &incarnation);

@@ -63,6 +63,7 @@ impl<S: Source> Reader<S> {
     /// Takes the input that [`peek`](Self::peek) found into `into`.
     pub(super) fn take(&mut self, into: &mut Inputs) {
         let position = self.pending.position(self.next);
+        into.set_format(self.pending.format());
         match self.pending.oversized_length(self.next) {
             None => into.push(position, self.pending.bytes(self.next)),
             Some(_) => {

@@ -46,7 +46,8 @@ struct Look {
 
 /// Lists what waits.
 pub(crate) async fn stuck(args: &StuckArgs, shared: &Shared) -> Result<u8, Failure> {
-    let loaded = load(shared)?;
+    let mut loaded = load(shared)?;
+    crate::assemble::find_files(&mut loaded.config).await;
     let chosen = subjects(&loaded.config, &args.choice)?;
     let mut waits = Vec::new();
     let state = match StateSide::read(&loaded.config).await {

@@ -3,6 +3,7 @@
 use hapax_engine::books::{
     Books as _, LoggedEpoch, NotedDelivery, Pause, StateBooks as _, StoredDelivery, StoredLease,
 };
+use hapax_engine::decode::csv::Format;
 use hapax_engine::pipeline::{Origin, Pipeline};
 use hapax_engine::rows::TableShape;
 use hapax_engine::source::{Follow, Source as _};
@@ -90,6 +91,16 @@ impl Subject<'_> {
             }
             Source::File(_) => self.source(),
         }
+    }
+
+    /// An event of key fields, given as JSON, as an input of this source would have it.
+    pub(super) fn as_input(&self, event: &str) -> Vec<u8> {
+        let Format::Csv(csv) = self.part.kept_format() else { return event.as_bytes().to_vec() };
+        let mut fields = Vec::new();
+        if let Ok(serde_json::Value::Object(event)) = serde_json::from_str(event) {
+            flatten("", &event, &mut fields);
+        }
+        csv.dialect.record_of(&fields)
     }
 
     /// The workflow's own way from inputs to events, for a table of this shape.
@@ -233,6 +244,18 @@ impl Subject<'_> {
         match source.assign(&at, Follow::No).await {
             Ok(()) => source.extent().map_or(Lag::Endless, |end| Lag::Known(end.saturating_sub(at.position.offset))),
             Err(error) => Lag::Unknown(error.to_string()),
+        }
+    }
+}
+
+/// Fields with the names and texts that CSV would have for them.
+fn flatten(before: &str, event: &serde_json::Map<String, serde_json::Value>, fields: &mut Vec<(String, String)>) {
+    for (name, value) in event {
+        let name = format!("{before}{name}");
+        match value {
+            serde_json::Value::Object(inner) => flatten(&format!("{name}."), inner, fields),
+            serde_json::Value::String(text) => fields.push((name, text.clone())),
+            other => fields.push((name, other.to_string())),
         }
     }
 }

@@ -3,6 +3,7 @@
 use std::io::Write as _;
 
 use hapax_engine::batch::{Batch, Operation};
+use hapax_engine::decode::csv::{Format, read_record};
 use hapax_engine::rows::RowReader as _;
 use hapax_engine::source::{Follow, Source as _, StartAt};
 use hapax_model::epoch::Epoch;
@@ -14,7 +15,7 @@ use super::super::load;
 use super::reader::{Next, Reader, unreadable};
 use super::subject::{KeysWanted, Subject, subjects};
 use super::{short, unclear};
-use crate::assemble::AnyRows;
+use crate::assemble::{AnyRows, find_files};
 use crate::cli::{LookChoice, Shared, TapArgs};
 use crate::exit::Failure;
 
@@ -25,7 +26,8 @@ const SHOWN_CHARACTERS: usize = 160;
 
 /// Shows events.
 pub(crate) async fn tap(args: &TapArgs, shared: &Shared) -> Result<u8, Failure> {
-    let loaded = load(shared)?;
+    let mut loaded = load(shared)?;
+    find_files(&mut loaded.config).await;
     let choice = LookChoice { workflow: Some(args.workflow.clone()), sink: args.sink.clone(), lane: args.lane.clone() };
     let mut chosen = subjects(&loaded.config, &choice)?;
     // Two sinks read the same source; the first shows its events unless one was named.
@@ -110,6 +112,7 @@ struct Seen {
     operation: Option<Operation>,
     keys: (Option<String>, Option<String>),
     letter: Option<Cause>,
+    event: Value,
     bytes: Vec<u8>,
     length: u64,
 }
@@ -133,6 +136,7 @@ impl Lens {
         let bytes = batch.inputs.bytes(0).to_vec();
         let length = batch.inputs.oversized_length(0).unwrap_or(bytes.len() as u64);
         let mut keyed = self.shown.batch();
+        keyed.inputs.set_format(batch.inputs.format());
         keyed.inputs.push(at.position, &bytes);
         self.shown.process(&mut keyed, 0, epoch, &at.incarnation);
         let died = batch.letters().first().map(|(_, letter)| letter.cause.clone());
@@ -140,7 +144,8 @@ impl Lens {
         let letter = died.or_else(misfit);
         let operation = if batch.is_empty() { Operation::Upsert } else { batch.event(0).operation() };
         let operation = (batch.filtered() == 0).then_some(operation);
-        Seen { at: at.clone(), operation, keys: self.keys(&keyed), letter, bytes, length }
+        let event = event_of(batch.inputs.format(), &bytes);
+        Seen { at: at.clone(), operation, keys: self.keys(&keyed), letter, event, bytes, length }
     }
 
     /// Entity key and event key of a batch of one event.
@@ -152,6 +157,21 @@ impl Lens {
         let event_key = event.event_key().filter(|_| !self.with_epoch);
         (event.entity_key().map(|key| key.to_string()), event_key.map(|key| key.to_string()))
     }
+}
+
+/// The event as JSON; a text where it is none.
+fn event_of(format: &Format, bytes: &[u8]) -> Value {
+    let read = match format {
+        Format::Json => serde_json::from_slice(bytes).ok(),
+        Format::Csv(csv) => {
+            let mut fields = serde_json::Map::new();
+            let take = |name: &str, field: Option<std::borrow::Cow<'_, str>>| {
+                fields.insert(name.to_owned(), field.map_or(Value::Null, |text| Value::String(text.into_owned())));
+            };
+            read_record(csv, bytes, take).is_ok().then_some(Value::Object(fields))
+        }
+    };
+    read.unwrap_or_else(|| Value::String(String::from_utf8_lossy(bytes).into_owned()))
 }
 
 impl Seen {
@@ -179,12 +199,10 @@ impl Seen {
         let letter = self.letter.as_ref().map(|cause| {
             json!({"stage": cause.stage.name(), "code": cause.code, "message": cause.message, "cause": cause.fingerprint})
         });
-        let event: Value = serde_json::from_slice(&self.bytes)
-            .unwrap_or_else(|_| Value::String(String::from_utf8_lossy(&self.bytes).into_owned()));
         json!({
             "workflow": subject.id.workflow, "lane": subject.id.lane, "position": self.at.position.to_string(),
             "incarnation": self.at.incarnation.to_string(), "operation": self.word(), "entityKey": self.keys.0,
-            "eventKey": self.keys.1, "event": event, "length": self.length, "letter": letter,
+            "eventKey": self.keys.1, "event": self.event, "length": self.length, "letter": letter,
         })
     }
 }

@@ -45,7 +45,8 @@ struct Open<'a> {
 
 /// Shows them again and again.
 pub(crate) async fn top(args: &TopArgs, shared: &Shared) -> Result<u8, Failure> {
-    let loaded = load(shared)?;
+    let mut loaded = load(shared)?;
+    crate::assemble::find_files(&mut loaded.config).await;
     let chosen = subjects(&loaded.config, &args.choice)?;
     let mut screen = if shared.json { None } else { Screen::open() };
     let mut before: Vec<Sample> = Vec::new();

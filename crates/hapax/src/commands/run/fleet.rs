@@ -6,23 +6,31 @@
 use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use hapax_engine::memory::MemoryBudget;
 use hapax_engine::runtime::{Control, DeliveryEnd, Reading, Stop};
+use hapax_engine::source::Follow;
 use hapax_engine::state::TakeOver;
 use hapax_model::position::DeliveryId;
 use serde_json::json;
 use tokio::sync::{mpsc, watch};
 use tokio::task::{Id, JoinError, JoinSet};
 
+use super::files::Files;
 use super::notify;
 use super::reload::Changes;
 use super::signals::Order;
-use super::start::Start;
+use super::start::{SharedLook, Start};
 use super::watchdog::Watchdog;
-use crate::assemble::{AnyState, How, lanes};
+use crate::assemble::{AnyState, How, Part, lanes, parts};
+use crate::config::checked::FileLane;
 use crate::config::{self, Config};
+use crate::exit::Failure;
 use crate::roster::{Member, Roster, count};
+
+/// How often files of patterns are looked for.
+const LOOK_FOR_FILES: Duration = Duration::from_secs(1);
 
 /// All deliveries.
 pub(super) struct Fleet {
@@ -39,6 +47,10 @@ pub(super) struct Fleet {
     ended: Vec<(DeliveryId, DeliveryEnd)>,
     /// Deliveries that start when the last of their workflow has drained.
     next: Vec<DeliveryId>,
+    /// The files of patterns.
+    files: Vec<Files>,
+    /// What `--json` says of files that were read.
+    done: Vec<serde_json::Value>,
     draining: bool,
     watchdog: Watchdog,
 }
@@ -79,6 +91,8 @@ impl Fleet {
             running: HashMap::new(),
             ended: Vec::new(),
             next: Vec::new(),
+            files: Vec::new(),
+            done: Vec::new(),
             draining: false,
             watchdog,
         }
@@ -91,11 +105,55 @@ impl Fleet {
     }
 
     /// Starts every delivery that `only` chooses; one that cannot start leaves the others running.
-    pub(super) fn start_all(&mut self, only: &[String]) {
+    pub(super) async fn start_all(&mut self, only: &[String]) -> Result<(), Failure> {
         self.only = only.to_vec();
         for id in self.wanted() {
-            self.start(id);
+            self.start(id, None);
         }
+        self.watch_files().await
+    }
+
+    /// Begins to look for the files of every pattern.
+    async fn watch_files(&mut self) -> Result<(), Failure> {
+        let config = Arc::clone(&self.config.borrow());
+        let mut files = Vec::new();
+        for part in parts(&config).filter(Part::has_many_files) {
+            if self.only.is_empty() || self.only.contains(&part.workflow.id) {
+                files.push(Files::of(&part, &config).await?);
+            }
+        }
+        self.files = files;
+        self.start_files();
+        Ok(())
+    }
+
+    /// Watches the patterns of workflows that are new or changed.
+    async fn watch_more(&mut self, changes: &Changes) -> Result<(), Failure> {
+        let config = Arc::clone(&self.config.borrow());
+        for part in parts(&config).filter(Part::has_many_files).filter(|part| changes.touches(&part.workflow.id)) {
+            if self.only.is_empty() || self.only.contains(&part.workflow.id) {
+                let files = Files::of(&part, &config).await?;
+                self.files.push(files);
+            }
+        }
+        Ok(())
+    }
+
+    /// Starts files that wait, as many as may be open.
+    fn start_files(&mut self) {
+        if self.draining {
+            return;
+        }
+        let mut files = std::mem::take(&mut self.files);
+        let draining =
+            |workflow: &str| self.running.values().any(|r| r.id.workflow == workflow && r.leaving == Leaving::Yes);
+        let ready: Vec<bool> = files.iter().map(|many| !draining(many.workflow())).collect();
+        for many in files.iter_mut().zip(ready).filter(|(_, ready)| *ready).map(|(many, _)| many) {
+            for (id, lane, look) in many.due() {
+                self.start(id, Some((lane, look)));
+            }
+        }
+        self.files = files;
     }
 
     /// All deliveries that the configuration wants here.
@@ -105,7 +163,7 @@ impl Fleet {
         lanes(&config).filter(|part| chosen(&part.workflow.id)).map(|part| part.id()).collect()
     }
 
-    fn start(&mut self, id: DeliveryId) {
+    fn start(&mut self, id: DeliveryId, file: Option<(FileLane, SharedLook)>) {
         let config = Arc::clone(&self.config.borrow());
         let commit_timeout = config.workflows.iter().find(|workflow| workflow.id == id.workflow);
         let commit_timeout = commit_timeout.map(|workflow| workflow.delivery.epoch.commit_timeout).unwrap_or_default();
@@ -119,24 +177,32 @@ impl Fleet {
         }
         self.roster.add(member);
         self.ended.retain(|(ended, _)| *ended != id);
-        let start = Start { config, id: id.clone(), state: self.state.clone(), how: self.how.clone() };
+        let start = Start { config, id: id.clone(), file, state: self.state.clone(), how: self.how.clone() };
         let task = self.tasks.spawn(start.run(control));
         self.running.insert(task.id(), Running { id, stop, leaving: Leaving::No });
     }
 
     /// Waits until none is left running, doing what is ordered meanwhile; returns the highest code.
     pub(super) async fn wait(&mut self, orders: &mut mpsc::Receiver<Order>) -> u8 {
-        while !self.tasks.is_empty() {
+        let mut look = tokio::time::interval(LOOK_FOR_FILES);
+        while !self.tasks.is_empty() || self.expects_files() {
             tokio::select! {
                 Some(joined) = self.tasks.join_next_with_id() => self.joined(joined),
                 Some(order) = orders.recv() => match order {
                     Order::Drain => self.drain(),
-                    Order::Reload => self.reload(),
+                    Order::Reload => self.reload().await,
                 },
+                _ = look.tick(), if self.expects_files() => self.files.iter_mut().for_each(Files::look),
             }
             self.start_next();
+            self.start_files();
         }
         self.ended.iter().map(|(_, end)| exit_code(end)).max().unwrap_or(0)
+    }
+
+    /// Whether files may still come, or grow.
+    fn expects_files(&self) -> bool {
+        !self.draining && self.how.follow == Follow::Yes && !self.files.is_empty()
     }
 
     fn drain(&mut self) {
@@ -157,8 +223,23 @@ impl Fleet {
         });
         let Running { id, leaving, .. } = self.running.remove(&task).expect("every task has its delivery");
         self.say_ended(&id, &end);
+        let meter = self.roster.meter(&id);
+        let file = self.files.iter_mut().find(|files| files.is_of(&id));
         match leaving {
-            Leaving::No => self.ended.push((id, end)),
+            Leaving::No if file.is_some() && end == DeliveryEnd::Finished => {
+                // Thousands of files that were read are counted, and not shown any more.
+                if let (Some(files), Some(meter)) = (file, meter) {
+                    files.finished(&id.lane, meter.read().bookmark.as_ref());
+                }
+                self.done.extend(self.members_json(&id));
+                self.roster.remove(&id);
+            }
+            Leaving::No => {
+                if let Some(files) = file {
+                    files.stopped(&id.lane);
+                }
+                self.ended.push((id, end));
+            }
             Leaving::Yes if self.next.contains(&id) => {}
             Leaving::Yes => self.roster.remove(&id),
         }
@@ -178,7 +259,7 @@ impl Fleet {
     }
 
     /// Reads the configuration again and goes over to it, workflow by workflow. One that is wrong changes nothing.
-    fn reload(&mut self) {
+    async fn reload(&mut self) {
         if self.draining {
             return;
         }
@@ -205,6 +286,13 @@ impl Fleet {
         self.how = How::new(&config, self.how.follow, TakeOver::Never);
         self.config.send_replace(config);
         self.apply(&changes);
+        // Files of workflows that changed are looked for anew, when the old ones have drained.
+        self.files.retain(|files| !changes.touches(files.workflow()));
+        if !changes.is_quiet()
+            && let Err(failure) = self.watch_more(&changes).await
+        {
+            tracing::error!(%failure, "the files of a pattern cannot be watched; reload again when that is mended");
+        }
         count(&self.roster.process.reloads_done);
         let say = |what: &[String]| if what.is_empty() { "none".to_owned() } else { what.join(", ") };
         let (added, removed, changed) = (say(&changes.added), say(&changes.removed), say(&changes.changed));
@@ -213,8 +301,11 @@ impl Fleet {
 
     fn apply(&mut self, changes: &Changes) {
         let wanted = self.wanted();
+        let files = &self.files;
         for running in self.running.values_mut() {
-            let other = changes.changed.contains(&running.id.workflow) || !wanted.contains(&running.id);
+            let of_pattern = files.iter().any(|files| files.is_of(&running.id));
+            let gone = !of_pattern && !wanted.contains(&running.id);
+            let other = changes.touches(&running.id.workflow) || gone;
             if other && running.leaving == Leaving::No {
                 running.leaving = Leaving::Yes;
                 running.stop.send_replace(true);
@@ -238,10 +329,21 @@ impl Fleet {
             |id: &DeliveryId| self.running.values().any(|r| r.id.workflow == id.workflow && r.leaving == Leaving::Yes);
         let (later, now): (Vec<_>, Vec<_>) = std::mem::take(&mut self.next).into_iter().partition(draining);
         self.next = later;
-        now.into_iter().for_each(|id| self.start(id));
+        now.into_iter().for_each(|id| self.start(id, None));
     }
 
     pub(super) fn as_json(&self) -> serde_json::Value {
+        let mut all = self.done.clone();
+        all.extend(self.roster.members().iter().map(|member| self.member_json(member)));
+        json!({"deliveries": all})
+    }
+
+    fn members_json(&self, id: &DeliveryId) -> Vec<serde_json::Value> {
+        let members = self.roster.members();
+        members.iter().filter(|member| member.id == *id).map(|member| self.member_json(member)).collect()
+    }
+
+    fn member_json(&self, member: &Member) -> serde_json::Value {
         let one = |Member { id, meter, .. }: &Member| {
             let Reading { ledger, epoch, written, commits, in_doubt, retries, unknown_fields, .. } = meter.read();
             let unknown: serde_json::Map<_, _> =
@@ -249,6 +351,7 @@ impl Fleet {
             let end = self.ended.iter().find(|(ended, _)| ended == id).map(|(_, end)| end);
             let (word, stop) = match end {
                 Some(DeliveryEnd::Finished) => ("finished", None),
+                None if self.files.iter().any(|files| files.is_of(id)) => ("finished", None),
                 Some(DeliveryEnd::Drained) | None => ("drained", None),
                 Some(DeliveryEnd::Stopped(stop)) => ("stopped", Some(stop)),
             };
@@ -260,7 +363,7 @@ impl Fleet {
                 "inserts": written.inserts, "updates": written.updates, "inDoubt": in_doubt, "retries": retries, "unknownFields": unknown,
             })
         };
-        json!({"deliveries": self.roster.members().iter().map(one).collect::<Vec<_>>()})
+        one(member)
     }
 }
 

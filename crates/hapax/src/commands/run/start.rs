@@ -1,7 +1,7 @@
 //! Starting one delivery: audit, live table, everything put together; again and again while a server is away.
 
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use hapax_engine::backoff::Backoff;
 use hapax_engine::books::Books as _;
@@ -11,17 +11,27 @@ use hapax_engine::state::{DeliveryNote, StateStore as _};
 use hapax_model::audit::Audit;
 use hapax_model::position::DeliveryId;
 
-use crate::assemble::{AnyBooks, AnyState, How, Part, Place, lanes};
+use crate::assemble::{AnyBooks, AnyState, How, Live, Part, Place, lanes, part_of};
 use crate::config::Config;
+use crate::config::checked::FileLane;
 use crate::exit::Failure;
 
 /// All that a delivery needs to start by itself.
 pub(super) struct Start {
     pub(super) config: Arc<Config>,
     pub(super) id: DeliveryId,
+    /// The file, if the source is a pattern, and what its other files have found out.
+    pub(super) file: Option<(FileLane, SharedLook)>,
     pub(super) state: Option<AnyState>,
     pub(super) how: How,
 }
+
+/// The live table as the last of many lanes of one sink has read it: they start one after the other, and each would ask
+/// the same.
+pub(super) type SharedLook = Arc<tokio::sync::Mutex<Option<(Instant, Live)>>>;
+
+/// For how long such a look serves. Each lane reads the table again before it writes.
+const LOOK_SERVES: Duration = Duration::from_secs(30);
 
 type Ready = hapax_engine::runtime::Delivery<crate::assemble::AnySource, crate::assemble::AnySink, AnyState>;
 
@@ -38,10 +48,17 @@ impl Start {
         }
     }
 
+    fn part(&self) -> Part<'_> {
+        let part = match &self.file {
+            Some((lane, _)) => part_of(&self.config, &self.id).map(|part| Part { file: Some(lane), ..part }),
+            None => lanes(&self.config).find(|part| part.id() == self.id),
+        };
+        part.expect("the id is one of this configuration's")
+    }
+
     /// Prepares, again and again while the target is away. `None`: the process was asked to end first.
     async fn ready(&self, control: &Control) -> Result<Option<Ready>, Stop> {
-        let part =
-            lanes(&self.config).find(|part| part.id() == self.id).expect("the id is one of this configuration's");
+        let part = self.part();
         let retries = &part.workflow.delivery.retries;
         let mut backoff = Backoff::new(retries);
         let mut stopped = control.stop.clone();
@@ -74,6 +91,21 @@ impl Start {
         if !part.table_decides_mode() {
             may_start(&part.audit(None))?;
         }
+        if let Some((_, look)) = &self.file {
+            let mut look = look.lock().await;
+            if let Some((_, live)) = look.as_ref().filter(|(at, _)| at.elapsed() < LOOK_SERVES) {
+                return part.delivery(live, self.state.as_ref(), &self.how);
+            }
+            let live = self.judge(part).await?;
+            *look = Some((Instant::now(), live.clone()));
+            return part.delivery(&live, self.state.as_ref(), &self.how);
+        }
+        let live = self.judge(part).await?;
+        part.delivery(&live, self.state.as_ref(), &self.how)
+    }
+
+    /// Reads the live table and judges with what it says.
+    async fn judge(&self, part: &Part<'_>) -> Result<Live, Failure> {
         let live = part.live().await?;
         let audit = part.audit(Some(&live));
         may_start(&audit)?;
@@ -82,7 +114,7 @@ impl Start {
         if part.lane == 0 {
             audit.warnings.iter().for_each(|warning| tracing::warn!(workflow = part.workflow.id, "{warning}"));
         }
-        part.delivery(&live, self.state.as_ref(), &self.how)
+        Ok(live)
     }
 
     /// A stream that was delivered in another number of lanes would be delivered again from its beginning.

@@ -29,6 +29,33 @@ pub(super) static ID: TextRule = TextRule {
 pub(super) static PATH: TextRule =
     TextRule { what: "a path", example: "data/orders.jsonl", check: some_text, pattern: "" };
 
+pub(super) static DELIMITER: TextRule = TextRule {
+    what: "one character, or the word tab",
+    example: "\";\"",
+    check: |text| match text.as_bytes() {
+        [b'\n' | b'\r' | b'"'] => Err("a line end or a quote cannot stand between fields".into()),
+        [byte] if byte.is_ascii() => Ok(()),
+        _ if text == "tab" => Ok(()),
+        _ => Err("it is not one ASCII character".into()),
+    },
+    pattern: "",
+};
+
+pub(super) static QUOTE: TextRule = TextRule {
+    what: "one character, or the word none",
+    example: "none",
+    check: |text| match text.as_bytes() {
+        [b'\n' | b'\r'] => Err("a line end cannot be a quote".into()),
+        [byte] if byte.is_ascii() => Ok(()),
+        _ if text == "none" => Ok(()),
+        _ => Err("it is not one ASCII character".into()),
+    },
+    pattern: "",
+};
+
+pub(super) static NULL_TEXT: TextRule =
+    TextRule { what: "a text", example: "\"NULL\"", check: |_| Ok(()), pattern: "" };
+
 /// A table or column may have any name that the database allows: it is always quoted, never pasted.
 pub(super) static TABLE_NAME: TextRule =
     TextRule { what: "the name of a table", example: "orders", check: some_text, pattern: "" };

@@ -1,13 +1,13 @@
 //! Where events come from.
 
-use super::rules_of_text::PATH;
+use super::rules_of_text::{COLUMN_NAME, DELIMITER, NULL_TEXT, PATH, QUOTE};
 use super::{Choice, Field, Kind, Table};
 
 pub(super) static SOURCE: Table = Table {
     name: "source",
     doc: "Exactly one kind of source.",
     fields: &[
-        Field::new("file", Kind::Object(&FILE), "A file of JSON lines, followed as it grows and rotates."),
+        Field::new("file", Kind::Object(&FILE), "Files of JSON lines or CSV, followed as they grow and rotate."),
         Field::new("generate", Kind::Object(&GENERATE), "Made-up orders, the same for the same seed."),
         Field::planned("kafka", "Topics of a Kafka cluster."),
         Field::planned("outbox", "An outbox table that applications write."),
@@ -22,17 +22,60 @@ static START: [Choice; 2] = [
     Choice { name: "latest", doc: "after the last event that is there at the first start; resolved once, ever" },
 ];
 
+static FORMAT: [Choice; 2] = [
+    Choice { name: "jsonl", doc: "one JSON object per line" },
+    Choice { name: "csv", doc: "CSV records; their fields are texts that each column reads by its own type" },
+];
+
+static CSV: Table = Table {
+    name: "source.file.csv",
+    doc: "How CSV is written.",
+    fields: &[
+        Field::new(
+            "header",
+            Kind::List { of: &Kind::Text(&COLUMN_NAME), fewest: 1, most: 10_000 },
+            "The names of the fields, for files without a header; else the first record of each file names them.",
+        ),
+        Field::new(
+            "delimiter",
+            Kind::Text(&DELIMITER),
+            "What stands between two fields; without it a comma, or a tab for a path that ends in .tsv.",
+        ),
+        Field::new(
+            "quote",
+            Kind::Text(&QUOTE),
+            "What opens and closes a field that holds delimiters or line ends; without it a double quote.",
+        ),
+        Field::new(
+            "null",
+            Kind::Text(&NULL_TEXT),
+            "A field without quotes that has this text is NULL; without it the empty text.",
+        ),
+    ],
+    exactly_one_of: &[],
+};
+
 static FILE: Table = Table {
     name: "source.file",
-    doc: "A file of JSON lines: one JSON object per line. The path is the lane.",
+    doc: "A file, or all files of a pattern, with an event per line or record; gzip and zstd are unpacked. Each file is a lane.",
     fields: &[
-        Field::new("path", Kind::Text(&PATH), "The file. A relative path begins at the configuration's own folder.")
-            .required(),
+        Field::new(
+            "path",
+            Kind::Text(&PATH),
+            "The file, or a pattern with `*`, `?`, `[a-z]` or `**`. A relative path begins at the configuration's own folder.",
+        )
+        .required(),
+        Field::new(
+            "format",
+            Kind::Choice(&FORMAT),
+            "What the file holds; without it told by the path: csv for .csv and .tsv (also before .gz and .zst), else jsonl.",
+        ),
+        Field::new("csv", Kind::Object(&CSV), "How CSV is written."),
         Field::new("start", Kind::Choice(&START), "Where a delivery without progress begins.").or("earliest"),
         Field::new(
             "maxLine",
             Kind::Size { least: 64, most: 256 << 20 },
-            "A longer line becomes a dead letter with its position, length and hash. At most `memory`.",
+            "A longer line or record becomes a dead letter with its position, length and hash. At most `memory`.",
         )
         .or("16MiB"),
     ],

@@ -289,7 +289,7 @@ impl Walk<'_> {
                 continue;
             }
             let (at, expected) = (place(letter.position), format!("a dead letter ({})", letter.cause.code));
-            let input = batch.inputs.bytes(letter_input(&batch, letter.position)).to_vec();
+            let input = batch.inputs.standing_alone(letter_input(&batch, letter.position));
             let doubt = Difference { epoch: epoch.0, at, key: None, expected, found: "none".into(), input };
             if doubts.raise(key, doubt).is_err() {
                 return Ok(Err(TooMany));
@@ -341,7 +341,7 @@ impl Walk<'_> {
             key: None,
             expected: expected.to_owned(),
             found: found.to_owned(),
-            input: batch.inputs.bytes(event.input()).to_vec(),
+            input: batch.inputs.standing_alone(event.input()),
         })
     }
 
@@ -349,6 +349,7 @@ impl Walk<'_> {
     fn with_key(&self, difference: Difference) -> Difference {
         let mut pipeline = self.subject.pipeline(None, KeysWanted::Shown);
         let mut batch = pipeline.batch();
+        batch.inputs.set_format(&self.subject.part.kept_format());
         batch.inputs.push(difference.at.position, &difference.input);
         pipeline.process(&mut batch, 0, Epoch(difference.epoch), &difference.at.incarnation);
         let key = batch.events().next().and_then(|event| event.entity_key().or(event.event_key()));
@@ -369,6 +370,7 @@ impl Walk<'_> {
                 continue;
             }
             let mut batch = pipeline.batch();
+            batch.inputs.set_format(&self.subject.part.kept_format());
             batch.inputs.push(doubt.at.position, &doubt.input);
             pipeline.process(&mut batch, 0, Epoch(doubt.epoch), &doubt.at.incarnation);
             if batch.is_empty() {

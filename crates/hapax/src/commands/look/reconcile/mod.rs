@@ -33,7 +33,8 @@ struct Report {
 
 /// Compares everything.
 pub(crate) async fn reconcile(args: &ReconcileArgs, shared: &Shared) -> Result<u8, Failure> {
-    let loaded = load(shared)?;
+    let mut loaded = load(shared)?;
+    crate::assemble::find_files(&mut loaded.config).await;
     let choice = LookChoice { workflow: args.workflow.clone(), sink: args.sink.clone(), lane: args.lane.clone() };
     let mut reports = Vec::new();
     for subject in subjects(&loaded.config, &choice)? {

@@ -41,7 +41,8 @@ const SIGHTINGS: usize = 20;
 /// Tells the story.
 pub(crate) async fn trace(args: &TraceArgs, shared: &Shared) -> Result<u8, Failure> {
     let what = What::parse(&args.what)?;
-    let loaded = load(shared)?;
+    let mut loaded = load(shared)?;
+    crate::assemble::find_files(&mut loaded.config).await;
     let chosen = subjects(&loaded.config, &args.choice)?;
     let state = StateSide::read(&loaded.config).await?;
     let mut stories = Vec::new();
@@ -82,7 +83,7 @@ impl<'a> Tracer<'a> {
             What::Position(position) => self.tell_position(*position).await,
             What::Key(key) => self.tell_key(Wanted::of_hash(*key), None, args).await,
             What::Fields(event) => {
-                let bytes = event.clone().into_bytes();
+                let bytes = self.subject.as_input(event);
                 let asked = self.batch_of(|inputs| inputs.push(Position::default(), &bytes), None, KeysWanted::Shown);
                 let unique = self.subject.part.workflow.delivery.deduplication.unique;
                 let wanted = Wanted::of_fields(&asked, unique);
@@ -106,7 +107,7 @@ impl<'a> Tracer<'a> {
                         story.notes.push(format!("position {position} is inside the input that begins at {begins}"));
                         sighting = self.sight(begins, None).await?;
                     }
-                    sighting.input = Some(inputs.bytes(0).to_vec());
+                    sighting.input = Some(inputs.standing_alone(0));
                 }
                 Ok(None) if sighting.epochs.is_empty() => sighting.absent = true,
                 Ok(None) => {}
@@ -274,6 +275,7 @@ impl<'a> Tracer<'a> {
         let shape = self.rows.as_ref().ok().map(|rows| rows.shape());
         let mut pipeline = self.subject.pipeline(shape, keys);
         let mut batch = pipeline.batch();
+        batch.inputs.set_format(&self.subject.part.kept_format());
         push(&mut batch.inputs);
         let unknown = Incarnation::new(1, "");
         pipeline.process(&mut batch, 0, Epoch(0), incarnation.unwrap_or(&unknown));

@@ -102,7 +102,8 @@ pub(super) struct Lens {
 impl Lens {
     pub(super) fn new(subject: &Subject<'_>) -> Self {
         let pipeline = subject.pipeline(None, KeysWanted::Shown);
-        let batch = pipeline.batch();
+        let mut batch = pipeline.batch();
+        batch.inputs.set_format(&subject.part.kept_format());
         Self { pipeline, batch }
     }
 
@@ -180,7 +181,7 @@ pub(super) async fn search(
         reader.take(&mut inputs);
         searched.read += 1;
         let epoch = epochs.peek().map_or(0, |range| range.logged.epoch.0);
-        let place = Found { at, bytes: inputs.bytes(0).to_vec(), epoch };
+        let place = Found { at, bytes: inputs.standing_alone(0), epoch };
         if lens.has(&place, wanted) {
             searched.found.push(place);
         }

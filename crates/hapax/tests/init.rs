@@ -1,0 +1,137 @@
+//! `hapax init`: by arguments and in a dialogue on a terminal; what it writes passes `check --live` and runs.
+
+use std::io::Write as _;
+use std::process::{Command, Stdio};
+
+use crate::world::World;
+
+const ORDERS: &str = "orderId;customer;amount;paid;at;note\n1;ann;12.50;true;2026-11-16;x\n2;bob;3;false;2026-11-17;\n";
+
+/// Types `keys` into `hapax init` on a terminal of its own; what it showed.
+fn on_a_terminal(world: &World, arguments: &str, keys: &str) -> String {
+    let program = format!("{} init {arguments}", env!("CARGO_BIN_EXE_hapax"));
+    let mut child = Command::new("script")
+        .args(["-qec", &program, "/dev/null"])
+        .current_dir(world.path("."))
+        .env_remove("HAPAX_LOG")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("script gives it a terminal");
+    let mut typing = child.stdin.take().expect("a keyboard");
+    for line in keys.split_inclusive('\n') {
+        std::thread::sleep(std::time::Duration::from_millis(300));
+        typing.write_all(line.as_bytes()).expect("typed");
+        typing.flush().expect("typed");
+    }
+    let output = child.wait_with_output().expect("it ends");
+    drop(typing);
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+/// Goal: a file that runs, from a CSV file and a table whose names differ. Method: arguments; check, run, look.
+#[test]
+fn a_configuration_for_a_table_that_is_there_runs_at_once() {
+    let world = World::empty();
+    world.sql(
+        "CREATE TABLE orders (order_id INTEGER PRIMARY KEY, customer TEXT, amount REAL, paid BOOLEAN, \
+         made TEXT DEFAULT 'now', extra TEXT)",
+    );
+    world.write("orders.csv", ORDERS);
+    let answer = world.hapax(&["init", "--from", "file:orders.csv", "--to", "sqlite:shop.db", "--table", "orders"]);
+    answer.exits(0).says(&[
+        "Looked at 2 event(s)",
+        "orderId (whole numbers)",
+        "primary key order_id",
+        "hapax check --live",
+    ]);
+    let text = world.read("hapax.yaml");
+    for words in [
+        "delimiter: \";\"",
+        "order_id: .orderId",
+        "keyFields: [orderId]",
+        "Filled from the fields of the same name: customer, amount, paid",
+        "Column made has no field: left to the database",
+        "Column extra has no field: stays NULL",
+        "Fields without a column, counted and left out: at, note",
+    ] {
+        assert!(text.contains(words), "{words}: {text}");
+    }
+    world.hapax(&["check", "--live"]).exits(0).says(&["exactly-once"]);
+    world.hapax(&["run", "--once"]).exits(0);
+    assert_eq!(
+        world.ask::<String>("SELECT group_concat(order_id || customer || amount || paid, ' ') FROM orders"),
+        "1ann12.51 2bob3.00"
+    );
+    world.hapax(&["init", "--from", "orders.csv", "--to", "sqlite:shop.db"]).exits(2).says(&["HX5091", "--force"]);
+    assert_eq!(world.read("hapax.yaml"), text, "it stays as it is");
+    world.hapax(&["init", "--from", "generate", "--to", "sqlite:shop.db", "--force"]).exits(0);
+    assert!(world.read("hapax.yaml").contains("generate:"));
+}
+
+/// Goal: a table that is not there is proposed so that it works. Method: run the statement that the file has.
+#[test]
+fn the_table_that_it_proposes_fits() {
+    let world = World::empty();
+    world.write("in.jsonl", "{\"order\":{\"id\":7,\"lines\":[1]},\"at\":\"2026-11-16T03:25:42Z\",\"ok\":true,\"sum\":1.5,\"odd name\":\"x\"}\n{\"order\":{\"id\":8},\"sum\":2}\n");
+    let answer = world.hapax(&["init", "--from", "in.jsonl", "--to", "shop.db", "--table", "order by"]);
+    answer.exits(0).says(&["There is no table order by yet", "make the table"]);
+    let text = world.read("hapax.yaml");
+    let statement: String = text
+        .lines()
+        .filter_map(|line| line.trim().strip_prefix("#   "))
+        .skip_while(|line| !line.starts_with("CREATE TABLE"))
+        .collect::<Vec<_>>()
+        .join("\n");
+    assert!(
+        statement.contains("\"order_id\" INTEGER NOT NULL") && statement.contains("PRIMARY KEY (\"order_id\")"),
+        "{text}"
+    );
+    world.sql(&statement);
+    world.hapax(&["init", "--from", "in.jsonl", "--to", "shop.db", "--table", "order by", "--force"]).exits(0);
+    world.hapax(&["check", "--live"]).exits(0);
+    world.hapax(&["run", "--once"]).exits(0);
+    assert_eq!(
+        world.ask::<String>(
+            "SELECT group_concat(order_id || '|' || sum || '|' || coalesce(\"odd name\", '-'), ' ') FROM \"order by\""
+        ),
+        "7|1.5|x 8|2.0|-"
+    );
+}
+
+/// Goal: without a terminal what is missing is named, and nothing is written. Method: leave out each.
+#[test]
+fn missing_arguments_are_named() {
+    let world = World::empty();
+    world.hapax(&["init"]).exits(2).says(&["HX5090", "--from and --to are missing"]);
+    world.hapax(&["init", "--from", "a.csv"]).exits(2).says(&["HX5090", "--to is missing"]);
+    world.hapax(&["init", "--from", "a.csv", "--to", "sqlite:shop.db"]).exits(2).says(&["HX5092", "no file a.csv"]);
+    world.write("a.csv", "id\n1\n");
+    let answer = world.hapax(&["init", "--from", "a.csv", "--to", "oracle://me:secret@host/db"]);
+    answer.exits(2).says(&["HX5092", "sqlite:FILE"]).keeps_silent_about(&["secret"]);
+    world
+        .hapax(&["init", "--from", "a.csv", "--to", "sqlite:shop.db", "--key", "nr"])
+        .exits(2)
+        .says(&["no field nr", "id"]);
+    assert!(!world.path("hapax.yaml").exists());
+    world.hapax(&["init", "--help"]).exits(0).says(&["Examples:", "hapax init --from orders.csv"]);
+}
+
+/// Goal: the dialogue asks, proposes and writes; Ctrl-C leaves nothing. Method: a terminal, defaults and answers.
+#[test]
+fn the_dialogue_asks_with_defaults() {
+    let world = World::empty();
+    world.sql("CREATE TABLE clients (id INTEGER PRIMARY KEY, name TEXT)");
+    world.write("clients.csv", "id,name\n1,ann\n2,bob\n");
+    let shown = on_a_terminal(&world, "", "clients.csv\n\u{3}");
+    assert!(shown.contains("Where do events come from?") && shown.contains("Looked at 2 event(s)"), "{shown}");
+    assert!(!world.path("hapax.yaml").exists(), "{shown}");
+    let shown = on_a_terminal(&world, "", "clients.csv\nsqlite:shop.db\n\n\n");
+    for words in ["Into which table? [clients]", "Which fields name a row?", "[id]", "Wrote hapax.yaml"] {
+        assert!(shown.contains(words), "{words}: {shown}");
+    }
+    world.hapax(&["check", "--live"]).exits(0);
+    world.hapax(&["run", "--once"]).exits(0);
+    assert_eq!(world.ask::<String>("SELECT group_concat(name) FROM clients"), "ann,bob");
+}

@@ -1,0 +1,156 @@
+//! Many files as one source: a lane each, found while running, read once whatever happens to their names.
+
+use std::fs;
+use std::time::{Duration, Instant};
+
+use crate::world::{World, number, rename, until};
+
+const QUICK: &str = "epoch: { interval: 20ms }, lease: 2s, retries: { backoffMs: [50], giveUpAfter: 300ms }";
+
+/// Workflow `orders` from all files of a pattern, appended to table `orders`: a file that is read twice is seen.
+fn shop(pattern: &str) -> World {
+    let world = World::empty();
+    world.sql("CREATE TABLE orders (id INTEGER, amount INTEGER)");
+    fs::create_dir(world.path("in")).expect("a folder");
+    world.write(
+        "hapax.yaml",
+        format!(
+            "workflows:
+  - id: orders
+    source: {{ file: {{ path: '{pattern}' }} }}
+    sink: {{ sqlite: {{ path: shop.db, table: orders, onConflict: append }} }}
+    delivery: {{ guarantee: exactly-once, {QUICK} }}
+"
+        ),
+    );
+    world
+}
+
+fn csv(ids: std::ops::RangeInclusive<i64>) -> String {
+    ids.fold("id,amount\n".to_owned(), |text, id| text + &format!("{id},{}\n", id * 10))
+}
+
+fn lines(ids: std::ops::RangeInclusive<i64>) -> String {
+    ids.fold(String::new(), |text, id| text + &format!("{{\"id\":{id},\"amount\":1}}\n"))
+}
+
+fn ids(world: &World) -> String {
+    world.ask("SELECT coalesce(group_concat(id, ' '), '') FROM (SELECT id FROM orders ORDER BY id)")
+}
+
+/// Goal: every file is a lane, read once. Method: run, run again, add a file, let one grow, remove one that was read.
+#[test]
+fn every_file_of_a_pattern_is_read_once() {
+    let world = shop("in/*.csv");
+    world.hapax(&["run", "--once"]).exits(0);
+    world.write("in/a.csv", csv(1..=2));
+    world.write("in/b.csv", csv(3..=4));
+    world.hapax(&["check"]).exits(0).says(&["in/*.csv, 2 file(s) now, each a lane"]);
+    world.hapax(&["run", "--once"]).exits(0);
+    world.hapax(&["run", "--once"]).exits(0).says(&["read_before=2"]);
+    assert_eq!(ids(&world), "1 2 3 4");
+    world.write("in/c.csv", csv(5..=5));
+    world.append("in/a.csv", "6,60\n");
+    fs::remove_file(world.path("in/b.csv")).expect("gone");
+    let answer = world.hapax(&["run", "--once", "--json"]);
+    assert_eq!(answer.exits(0).json()["deliveries"].as_array().map(Vec::len), Some(2), "{answer}");
+    assert_eq!(ids(&world), "1 2 3 4 5 6");
+    let lanes: Vec<String> = world.status().iter().map(|d| d["lane"].as_str().unwrap_or_default().into()).collect();
+    assert_eq!(lanes, ["in/a.csv", "in/b.csv", "in/c.csv"]);
+    world.hapax(&["status"]).exits(0).says(&["3 file(s) read to their end: 6 read, 6 delivered"]);
+    world.hapax(&["tap", "orders", "--lane", "in/c.csv"]).exits(0).says(&["5,50"]);
+    world.hapax(&["reset", "orders", "--lane", "in/c.csv", "--to", "earliest", "--yes"]).exits(0).says(&["in/c.csv"]);
+    world.hapax(&["run", "--once"]).exits(0);
+    assert_eq!(ids(&world), "1 2 3 4 5 5 6", "one lane alone was sent back");
+}
+
+/// Goal: files that appear while it runs become lanes, and files that were read may grow. Method: a live worker.
+#[test]
+fn files_that_appear_later_are_found() {
+    let world = shop("in/**/*.csv");
+    let worker = world.start("worker.log", &["run"]);
+    world.write("in/a.csv", csv(1..=2));
+    until("the first file is read", || world.rows() == 2);
+    fs::create_dir(world.path("in/deep")).expect("a folder");
+    world.write("in/deep/b.csv", csv(3..=3));
+    until("the second file is read", || world.rows() == 3);
+    world.append("in/a.csv", "4,40\n");
+    until("the first file is read on", || world.rows() == 4);
+    for n in 10..30 {
+        world.write(&format!("in/{n}.csv"), csv(n..=n));
+    }
+    until("all are read", || world.rows() == 24);
+    world.append("in/a.csv", "5,50\n");
+    until("a file that made room is read on", || world.rows() == 25);
+    worker.terminate();
+    worker.ends().exits(0);
+    assert_eq!(world.ask::<i64>("SELECT count(DISTINCT id) FROM orders"), 25);
+}
+
+/// Goal: a rotation inside the pattern delivers nothing twice and loses nothing. Method: rotate thrice under a worker and
+/// once without one, with kills between.
+#[test]
+fn a_rotation_inside_a_pattern_is_read_once() {
+    let world = shop("in/app.log*");
+    let rotate = || {
+        for n in (0..4).rev() {
+            let from = if n == 0 { "in/app.log".to_owned() } else { format!("in/app.log.{n}") };
+            if world.path(&from).exists() {
+                rename(&world.path(&from), &world.path(&format!("in/app.log.{}", n + 1)));
+            }
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    };
+    world.write("in/app.log", lines(1..=2));
+    let worker = world.start("worker.log", &["run"]);
+    until("the first is read", || world.rows() == 2);
+    for n in [3, 5] {
+        world.append("in/app.log", lines(n..=n));
+        rotate();
+        world.write("in/app.log", lines(n + 1..=n + 1));
+        until("the next is read", || world.rows() == n + 1);
+    }
+    drop(worker);
+    world.append("in/app.log", lines(7..=7));
+    rotate();
+    world.write("in/app.log", lines(8..=8));
+    world.hapax(&["run", "--once"]).exits(0);
+    assert_eq!(ids(&world), "1 2 3 4 5 6 7 8");
+    let mut lanes: Vec<String> = world.status().iter().map(|d| d["lane"].as_str().unwrap_or_default().into()).collect();
+    lanes.sort();
+    assert_eq!(lanes, ["in/app.log", "in/app.log#2", "in/app.log#3", "in/app.log#4"]);
+}
+
+/// Goal: a file that vanished unread stops its own lane and no other. Method: cut one in the middle, take it away.
+#[test]
+fn a_file_that_vanished_unread_stops_its_lane_only() {
+    let world = shop("in/*.csv");
+    world.write("in/a.csv", csv(1..=2) + "3,\"half");
+    world.hapax(&["run", "--once"]).exits(0).says(&["HX3003"]);
+    fs::remove_file(world.path("in/a.csv")).expect("gone");
+    world.write("in/b.csv", csv(4..=4));
+    let answer = world.hapax(&["run", "--once"]);
+    answer.exits(5).says(&["HX3002", "in/a.csv", "the file is gone, and was read only up to byte"]);
+    assert_eq!(ids(&world), "1 2 4");
+}
+
+/// Goal: hundreds of files neither open hundreds of anything nor take long. Method: count and time.
+#[test]
+fn hundreds_of_files_are_read() {
+    let world = shop("in/*.csv");
+    for n in 1..=300 {
+        world.write(&format!("in/{n:04}.csv"), csv(n..=n));
+    }
+    let started = Instant::now();
+    let answer = world.hapax(&["run", "--once", "--json"]);
+    let spent = started.elapsed();
+    answer.exits(0);
+    assert_eq!((world.rows(), world.ask::<i64>("SELECT count(DISTINCT id) FROM orders")), (300, 300));
+    assert!(spent < Duration::from_secs(120), "{spent:?}");
+    let again = Instant::now();
+    world.hapax(&["run", "--once"]).exits(0).says(&["read_before=300"]);
+    assert!(again.elapsed() < Duration::from_secs(20), "{:?}", again.elapsed());
+    let total: u64 = world.status().iter().map(|d| number(&d["progress"]["read"])).sum();
+    assert_eq!(total, 300);
+    println!("300 files in {spent:?}, nothing new in {:?}", again.elapsed());
+}

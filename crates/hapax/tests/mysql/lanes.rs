@@ -1,0 +1,69 @@
+//! Several lanes: one delivery each, side by side, and the commands over all of them.
+
+use super::world::Shop;
+use crate::world::number;
+
+fn generated(shop: &Shop, lanes: u32) {
+    let url = shop.url();
+    let text = format!(
+        "state: \"sqlite://state.db\"
+workflows:
+  - id: stream
+    source: {{ generate: {{ seed: 5, count: 4000, updates: 20%, lanes: {lanes} }} }}
+    sink: {{ mysql: {{ url: \"{url}\", table: stream }} }}
+    delivery: {{ guarantee: exactly-once, epoch: {{ interval: 20ms }}, deduplication: {{ keyFields: [order_id] }} }}
+"
+    );
+    shop.world.write("hapax.yaml", text);
+}
+
+fn table(shop: &Shop) {
+    shop.sql(
+        "DROP TABLE IF EXISTS stream; CREATE TABLE stream (order_id bigint PRIMARY KEY, customer text, \
+         amount_cents bigint, status text, version bigint)",
+    );
+}
+
+const DIGEST: &str = "SELECT concat(count(*), ' ', sum(crc32(concat(order_id, status, version)))) FROM stream";
+
+/// Goal: four lanes deliver what one delivers, each with its own books. Method: the same seeded stream in one lane and in
+/// four; status, reset of one lane, another run.
+#[test]
+fn four_lanes_deliver_what_one_delivers() {
+    let shop = Shop::empty();
+    table(&shop);
+    generated(&shop, 1);
+    shop.hapax(&["setup", "--yes"]).exits(0);
+    shop.hapax(&["run", "--once"]).exits(0);
+    shop.accounts_for(4000, 0);
+    let expected = shop.ask(DIGEST);
+    shop.hapax(&["setup", "--drop", "--yes"]).exits(0);
+    table(&shop);
+    generated(&shop, 4);
+    shop.hapax(&["setup", "--yes"]).exits(0);
+    shop.hapax(&["run", "--once"]).exits(0);
+    assert_eq!(shop.ask(DIGEST), expected);
+    shop.accounts_for(4000, 0);
+    let lanes: Vec<String> = shop.world.status().iter().map(|line| line["lane"].to_string()).collect();
+    assert_eq!(lanes, ["0-of-4", "1-of-4", "2-of-4", "3-of-4"].map(|lane| format!("\"{lane}\"")));
+    let reset = shop.hapax(&["reset", "stream", "--lane", "2-of-4", "--to", "earliest", "--yes"]);
+    reset.exits(0).says(&["stream/mysql/2-of-4"]).keeps_silent_about(&["1-of-4"]);
+    shop.hapax(&["run", "--once"]).exits(0);
+    assert_eq!(shop.ask(DIGEST), expected);
+    let again = shop.world.status().iter().map(|line| number(&line["progress"]["read"])).sum::<u64>();
+    assert!((4900..5100).contains(&again), "one lane's share was read twice: {again}");
+}
+
+/// Goal: another number of lanes is not delivered twice unseen. Method: from one lane to two.
+#[test]
+fn another_number_of_lanes_needs_a_person() {
+    let shop = Shop::empty();
+    table(&shop);
+    generated(&shop, 1);
+    shop.hapax(&["setup", "--yes"]).exits(0);
+    shop.hapax(&["run", "--once"]).exits(0);
+    generated(&shop, 2);
+    shop.hapax(&["run", "--once"]).exits(5).says(&["HX5020", "stream/mysql/0", "--accept"]);
+    shop.hapax(&["reset", "stream", "--accept", "--yes"]).exits(0).says(&["0-of-2", "1-of-2"]);
+    shop.hapax(&["run", "--once"]).exits(0);
+}
