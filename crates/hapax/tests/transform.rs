@@ -232,3 +232,22 @@ fn a_csv_record_is_an_object_of_strings() {
         assert!(world.letters().starts_with("HX2100 "), "{}", world.letters());
     }
 }
+
+/// Goal: an event that makes the process grow beyond `memory` is a letter, and the rest is delivered. Method: a program
+/// that hoards, with the least memory there may be.
+#[test]
+fn an_event_that_takes_too_much_memory_is_set_aside() {
+    let program = "s = \"0123456789\"
+for_each(range!(0, 14)) -> |_i, _v| { s = s + s }
+hoard = []
+for_each(range!(0, int(.slow) ?? 0)) -> |i, _v| { hoard = push(hoard, s + to_string(i)) }
+.amount = int!(.amount) * 2";
+    let world = shop(program, "", "");
+    let text = world.read("hapax.yaml");
+    world.write("hapax.yaml", format!("memory: 16MiB\n{text}"));
+    world.write("orders.jsonl", [slow(1, 0), slow(2, 4_000), slow(3, 0)].concat());
+    let answer = world.hapax(&["run", "--once"]);
+    answer.exits(0).says(&["HX5070"]);
+    assert_eq!(world.amounts(), "1:2 3:6");
+    assert!(world.letters().starts_with("HX2111 "), "{}", world.letters());
+}

@@ -8,7 +8,7 @@
 use std::collections::HashMap;
 use std::os::unix::process::CommandExt as _;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, OnceLock, mpsc};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, mpsc};
 use std::time::{Duration, Instant};
 
 use hapax_engine::memory::MemoryBudget;
@@ -40,13 +40,15 @@ pub(super) struct Watchdog {
     started: OnceLock<()>,
     /// Whether the process was asked to end: then it does not start again.
     ending: Arc<AtomicBool>,
-    inherited: Vec<(DeliveryId, Bookmark, Verdict)>,
+    /// What the last life of the process found, until its delivery begins.
+    inherited: Mutex<Vec<(DeliveryId, Bookmark, Verdict)>>,
 }
 
 impl Watchdog {
     pub(super) fn new(roster: Roster, state: Option<AnyState>, memory: Arc<MemoryBudget>, room: usize) -> Self {
         let inherited = std::env::var(VARIABLE).map_or_else(|_| Vec::new(), |text| read(&text));
-        Self { roster, state, memory, room, started: OnceLock::new(), ending: Arc::default(), inherited }
+        let (started, ending, inherited) = (OnceLock::new(), Arc::default(), Mutex::new(inherited));
+        Self { roster, state, memory, room, started, ending, inherited }
     }
 
     /// The process was asked to end.
@@ -56,8 +58,9 @@ impl Watchdog {
 
     /// A delivery with a transform begins.
     pub(super) fn watch(&self, id: &DeliveryId, meter: &Meter) {
-        for (_, at, verdict) in self.inherited.iter().filter(|(of, _, _)| of == id) {
-            meter.pulse().set_aside(at.clone(), *verdict);
+        let mut inherited = self.inherited.lock().unwrap_or_else(PoisonError::into_inner);
+        for (_, at, verdict) in inherited.extract_if(.., |(of, _, _)| of == id) {
+            meter.pulse().set_aside(at, verdict);
         }
         self.started.get_or_init(|| {
             let thread = Thread {
@@ -68,7 +71,7 @@ impl Watchdog {
                 ending: Arc::clone(&self.ending),
                 runtime: tokio::runtime::Handle::current(),
                 seen: HashMap::new(),
-                size: 0,
+                size: None,
             };
             let started = std::thread::Builder::new().name("watchdog".into()).spawn(move || thread.run());
             if let Err(error) = started {
@@ -82,8 +85,7 @@ impl Watchdog {
 struct Seen {
     turn: u64,
     since: Instant,
-    /// The size of the process, less its buffers, before this input.
-    size_before: usize,
+    before: Size,
     noted: bool,
 }
 
@@ -95,8 +97,29 @@ struct Thread {
     ending: Arc<AtomicBool>,
     runtime: tokio::runtime::Handle,
     seen: HashMap<DeliveryId, Seen>,
-    /// The size of the process, less its buffers, at the last tick.
-    size: usize,
+    /// At the last tick, if anything ran then.
+    size: Option<Size>,
+}
+
+/// How much memory the process has.
+#[derive(Debug, Clone, Copy)]
+struct Size {
+    whole: usize,
+    without_buffers: usize,
+}
+
+impl Size {
+    fn now(memory: &MemoryBudget) -> Self {
+        let whole = process_size();
+        Self { whole, without_buffers: whole.saturating_sub(memory.used()) }
+    }
+
+    /// By how much it grew that no buffer explains: neither one that was filled, nor one that was given back and that
+    /// the allocator keeps.
+    fn grown_since(self, before: Self) -> usize {
+        let whole = self.whole.saturating_sub(before.whole);
+        whole.min(self.without_buffers.saturating_sub(before.without_buffers))
+    }
 }
 
 impl Thread {
@@ -109,7 +132,7 @@ impl Thread {
 
     fn tick(&mut self) {
         let members = self.roster.members();
-        let before = self.size;
+        let last = self.size;
         let mut measured = None;
         for member in &members {
             let pulse = member.meter.pulse();
@@ -118,15 +141,14 @@ impl Thread {
                 self.seen.remove(&member.id);
                 continue;
             }
-            let size = *measured.get_or_insert_with(|| process_size().saturating_sub(self.memory.used()));
+            let size = *measured.get_or_insert_with(|| Size::now(&self.memory));
             let seen = self.seen.get(&member.id).filter(|seen| seen.turn == turn);
-            let Some(Seen { since, size_before, noted, .. }) = seen else {
-                let size_before = if before == 0 { size } else { before.min(size) };
-                let seen = Seen { turn, since: Instant::now(), size_before, noted: false };
+            let Some(Seen { since, before, noted, .. }) = seen else {
+                let seen = Seen { turn, since: Instant::now(), before: last.unwrap_or(size), noted: false };
                 self.seen.insert(member.id.clone(), seen);
                 continue;
             };
-            let (took, grown) = (since.elapsed(), size.saturating_sub(*size_before));
+            let (took, grown) = (since.elapsed(), size.grown_since(*before));
             // The turn may have passed on since it was looked at.
             let Some(running) = pulse.running().filter(|running| running.turn == turn) else { continue };
             if took >= limit {
@@ -142,7 +164,7 @@ impl Thread {
                 }
             }
         }
-        self.size = measured.unwrap_or(0);
+        self.size = measured;
     }
 
     /// Does something with the state store, with patience: its connection may wait for a thread that is busy.
@@ -246,6 +268,15 @@ mod tests {
         let text = Value::Array(vec![write(&id, &at, Verdict::TooLong), json!({"workflow": "w"})]).to_string();
         assert_eq!(read(&text), [(id, at, Verdict::TooLong)]);
         assert_eq!(read("no JSON"), []);
+    }
+
+    /// Goal: only growth that no buffer explains counts. Method: a filled buffer, one given back, and a program's own.
+    #[test]
+    fn buffers_are_no_growth() {
+        let size = |whole, without_buffers| Size { whole, without_buffers };
+        assert_eq!(size(300, 100).grown_since(size(100, 100)), 0, "a buffer was filled");
+        assert_eq!(size(300, 300).grown_since(size(300, 100)), 0, "a buffer was given back, and its memory kept");
+        assert_eq!(size(400, 200).grown_since(size(100, 50)), 150, "a buffer and a program");
     }
 
     /// Goal: the size of a process is a size.
