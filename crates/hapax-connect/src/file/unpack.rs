@@ -92,7 +92,7 @@ impl Unpacking {
                 Fed::Bytes(_) => {}
                 // The archive held more when the position was taken.
                 Fed::End => return Err(self.broken("it ends before the position that was delivered")),
-                other => return Ok(other),
+                fed @ (Fed::NotYet | Fed::Later) => return Ok(fed),
             }
         }
         self.unpack(into)

@@ -26,7 +26,7 @@ fn read(record: &[u8]) -> Result<Vec<String>, Cause> {
             FieldSpan::Null => "NULL".into(),
             FieldSpan::Text(range) => String::from_utf8(record[range].to_vec()).expect("text"),
             FieldSpan::Unescaped(text) => text,
-            other => panic!("{other:?}"),
+            other @ (FieldSpan::Bool(_) | FieldSpan::Number(_) | FieldSpan::Json(_)) => panic!("{other:?}"),
         };
     }
     Ok(texts)
@@ -159,8 +159,8 @@ proptest! {
     /// Goal: bytes from outside never panic. Method: any bytes, both ways of reading.
     #[test]
     fn any_bytes_are_read_or_refused(bytes in prop::collection::vec(any::<u8>(), 0..40)) {
-        let _ = read(&bytes);
+        read(&bytes).ok();
         let Format::Csv(csv) = format(&["a"]) else { unreachable!() };
-        let _ = read_record(&csv.standing_alone(), &bytes, |_, _| {});
+        read_record(&csv.standing_alone(), &bytes, |_, _| {}).ok();
     }
 }

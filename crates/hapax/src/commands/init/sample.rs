@@ -238,7 +238,9 @@ fn flatten(
         before.push(name.clone());
         match value {
             Value::Object(inner) if !inner.is_empty() && before.len() < DEPTH => flatten(before, inner, found),
-            other => found.push((before.clone(), sort_of(other), other.to_string())),
+            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) | Value::Object(_) => {
+                found.push((before.clone(), sort_of(value), value.to_string()));
+            }
         }
         before.pop();
     }

@@ -1,5 +1,6 @@
 //! One delivery that is looked at, and everything that can be asked about it.
 
+use hapax_connect::file::{is_compressed, was_read_to_its_end};
 use hapax_engine::books::{
     Books as _, LoggedEpoch, NotedDelivery, Pause, StateBooks as _, StoredDelivery, StoredLease,
 };
@@ -228,6 +229,13 @@ impl std::fmt::Display for Lag {
 }
 
 impl Subject<'_> {
+    /// Whether the file is gone, or an archive: once read to its end, it has no more.
+    fn cannot_grow(&self) -> bool {
+        let Source::File(file) = self.part.source else { return false };
+        let path = self.part.file.map_or(&file.path, |lane| &lane.path);
+        !path.exists() || is_compressed(path)
+    }
+
     /// How far the delivery is behind its source's end.
     pub(super) async fn lag(&self, progress: Option<&StoredDelivery>) -> Lag {
         let mut source = self.unpaced_source();
@@ -238,6 +246,9 @@ impl Subject<'_> {
                 Err(error) => return Lag::Unknown(error.to_string()),
             },
         };
+        if was_read_to_its_end(&at.incarnation.text) && self.cannot_grow() {
+            return Lag::Known(0);
+        }
         if let Err(why) = holds(&mut source, &at).await {
             return Lag::Unknown(why);
         }
@@ -255,7 +266,10 @@ fn flatten(before: &str, event: &serde_json::Map<String, serde_json::Value>, fie
         match value {
             serde_json::Value::Object(inner) => flatten(&format!("{name}."), inner, fields),
             serde_json::Value::String(text) => fields.push((name, text.clone())),
-            other => fields.push((name, other.to_string())),
+            serde_json::Value::Null
+            | serde_json::Value::Bool(_)
+            | serde_json::Value::Number(_)
+            | serde_json::Value::Array(_) => fields.push((name, value.to_string())),
         }
     }
 }
