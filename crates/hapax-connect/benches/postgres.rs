@@ -113,10 +113,10 @@ async fn statements(bench: &Bench<'_>) {
     ways.push(("a row returned for each, 1000 rows".into(), &returned, ROWS));
     let mut runs = vec![Vec::new(); 2 * ways.len()];
     for _ in 0..bench.rounds {
-        for (at, (_, sql, rows)) in ways.iter().enumerate() {
+        for (at, (_, sql, each)) in ways.iter().enumerate() {
             for (side, table) in [Table::Keyed, Table::Filled].into_iter().enumerate() {
                 tables::make(&bench.admin, "orders_0", table, rows(bench, Mode::Upsert)).await;
-                let run = bench.bare_upsert(sql, 1, *rows).await;
+                let run = bench.bare_upsert(sql, 1, *each).await;
                 runs[2 * at + side].push(run);
                 tables::remove(&bench.admin, "orders_0").await;
             }

@@ -58,6 +58,7 @@ fn every_file_of_a_pattern_is_read_once() {
     let lanes: Vec<String> = world.status().iter().map(|d| d["lane"].as_str().unwrap_or_default().into()).collect();
     assert_eq!(lanes, ["in/a.csv", "in/b.csv", "in/c.csv"]);
     world.hapax(&["status"]).exits(0).says(&["3 file(s) read to their end: 6 read, 6 delivered"]);
+    world.hapax(&["stuck"]).exits(0);
     world.hapax(&["tap", "orders", "--lane", "in/c.csv"]).exits(0).says(&["5,50"]);
     world.hapax(&["reset", "orders", "--lane", "in/c.csv", "--to", "earliest", "--yes"]).exits(0).says(&["in/c.csv"]);
     world.hapax(&["run", "--once"]).exits(0);
@@ -132,6 +133,8 @@ fn a_file_that_vanished_unread_stops_its_lane_only() {
     let answer = world.hapax(&["run", "--once"]);
     answer.exits(5).says(&["HX3002", "in/a.csv", "the file is gone, and was read only up to byte"]);
     assert_eq!(ids(&world), "1 2 4");
+    world.hapax(&["reset", "orders", "--lane", "in/a.csv", "--accept", "--yes"]).exits(0);
+    world.hapax(&["run", "--once"]).exits(0);
 }
 
 /// Goal: hundreds of files neither open hundreds of anything nor take long. Method: count and time.

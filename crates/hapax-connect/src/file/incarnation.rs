@@ -245,13 +245,15 @@ fn is_packed(head: &[u8]) -> bool {
     !matches!(Packing::of(head), None | Some(Packing::None))
 }
 
-/// The description of a file that was read to its end.
-pub(super) fn with_end(text: &str) -> String {
+/// The description of a file that was read to its end, or whose rest a person gives up.
+#[must_use]
+pub fn with_end(text: &str) -> String {
     format!("{}{READ_TO_ITS_END}", without_end(text))
 }
 
 /// The description of a file, whether it was read to its end or not.
-pub(super) fn without_end(text: &str) -> &str {
+#[must_use]
+pub fn without_end(text: &str) -> &str {
     text.strip_suffix(READ_TO_ITS_END).unwrap_or(text)
 }
 

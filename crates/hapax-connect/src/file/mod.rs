@@ -15,5 +15,5 @@ mod source;
 mod unpack;
 
 pub use config::{Crowd, CsvOptions, Expected, FileFormat, FileSourceConfig, HeaderFrom, LaneName, Rotation};
-pub use incarnation::{Sighted, is_compressed, was_read_to_its_end};
+pub use incarnation::{Sighted, is_compressed, was_read_to_its_end, with_end, without_end};
 pub use source::FileSource;

@@ -258,18 +258,14 @@ impl FileSource {
         let reading = self.reading.as_mut().expect("`assign` comes before `poll`");
         reading.quiet_polls += 1;
         reading.warn_of_quote(&self.lane);
-        if let Rotation::OtherLanes(crowd) = &self.config.rotation
-            && reading.lines.tail() == Tail::Nothing
-        {
-            if reading.quiet_polls > YIELD_POLLS && crowd.is_waiting() {
-                reading.mark_end();
-                return Step::Done(Polled::End);
-            }
-            if reading.quiet_polls > PATIENCE_POLLS {
-                reading.mark_end();
-            }
+        let Rotation::OtherLanes(crowd) = &self.config.rotation else { return Step::Quiet };
+        let (makes_room, at_end) = (crowd.is_waiting(), reading.lines.tail() == Tail::Nothing);
+        if at_end && reading.quiet_polls > if makes_room { YIELD_POLLS } else { PATIENCE_POLLS } {
+            reading.mark_end();
         }
-        Step::Quiet
+        // A half line gets more time, but keeps nobody waiting for ever: the file is opened again.
+        let patience = if at_end { YIELD_POLLS } else { PATIENCE_POLLS };
+        if makes_room && reading.quiet_polls > patience { Step::Done(Polled::End) } else { Step::Quiet }
     }
 
     /// The end of a lane of many is said in its bookmark.

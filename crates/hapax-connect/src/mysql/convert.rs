@@ -63,9 +63,10 @@ fn number<'a>(column: &MysqlColumn, bytes: &'a [u8]) -> Result<Stored<'a>, Why> 
         Kind::Float { scale, sign } => {
             let text = spelled(bytes)?;
             rounded(text, scale, sign)?;
-            // The server shows a float in six digits, whatever it holds.
+            // The server shows a float in six digits, whatever it holds; very small ones in other digits than the fewest.
             let shown = Decimal::parse(text).is_some_and(|number| number.digits.len() <= SHOWN_DIGITS);
-            single(text).filter(|_| shown).map(Stored::Single).ok_or(Why::NOT_EXACT)
+            let kept = |value: &f32| shown && (value.is_normal() || *value == 0.0);
+            single(text).filter(kept).map(Stored::Single).ok_or(Why::NOT_EXACT)
         }
         Kind::Double { scale, sign } => {
             let text = spelled(bytes)?;

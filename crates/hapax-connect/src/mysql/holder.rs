@@ -22,8 +22,6 @@ pub(super) enum Holder {
     Stays { connection: u64, name: String, why: String },
     /// Nobody wrote the row; what the server says of those who locked it, and what became of them.
     Blockers(Vec<Blocker>),
-    /// Nobody holds it any more.
-    Nobody,
 }
 
 impl fmt::Display for Holder {
@@ -39,7 +37,6 @@ impl fmt::Display for Holder {
                 let all: Vec<String> = blockers.iter().map(ToString::to_string).collect();
                 formatter.write_str(&all.join("; "))
             }
-            Self::Nobody => formatter.write_str("a session that has let go of the progress row meanwhile"),
         }
     }
 }
@@ -53,8 +50,10 @@ pub(super) async fn end_holder(pool: &Pool, id: &DeliveryId, waiting: u64) -> Op
     };
     match ended {
         Ok(holder) => {
-            tracing::warn!(%holder, "a session blocks our claim");
-            Some(holder)
+            if let Some(holder) = &holder {
+                tracing::warn!(%holder, "a session blocks our claim");
+            }
+            holder
         }
         Err(error) => {
             tracing::warn!(%error, "a claim waits, and who blocks it cannot be asked");
@@ -63,19 +62,20 @@ pub(super) async fn end_holder(pool: &Pool, id: &DeliveryId, waiting: u64) -> Op
     }
 }
 
-async fn end_seen_by(watcher: &mut Session, id: &DeliveryId, waiting: u64) -> Result<Holder, SinkError> {
+/// None if nobody holds the row at this moment.
+async fn end_seen_by(watcher: &mut Session, id: &DeliveryId, waiting: u64) -> Result<Option<Holder>, SinkError> {
     // In this order: a transaction that commits between the two looks is no holder any more, and must not be taken for one.
     let dirty = written(watcher, "READ UNCOMMITTED", id).await?;
     let clean = written(watcher, "READ COMMITTED", id).await?;
     let Some(holder) = dirty.filter(|dirty| clean.as_ref() != Some(dirty)) else {
         let blockers =
             end_blockers(watcher, waiting).await.map_err(|fault| ask::own(watcher, During::Claim, &fault))?;
-        return Ok(if blockers.is_empty() { Holder::Nobody } else { Holder::Blockers(blockers) });
+        return Ok((!blockers.is_empty()).then_some(Holder::Blockers(blockers)));
     };
     let (connection, name) = (holder.connection, holder.session);
     match watcher.text(&format!("KILL CONNECTION {connection}")).await {
-        Ok(_) => Ok(Holder::Ended { connection, name }),
-        Err(fault) => Ok(Holder::Stays { connection, name, why: fault.to_string() }),
+        Ok(_) => Ok(Some(Holder::Ended { connection, name })),
+        Err(fault) => Ok(Some(Holder::Stays { connection, name, why: fault.to_string() })),
     }
 }
 

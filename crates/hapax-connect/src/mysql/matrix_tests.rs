@@ -45,6 +45,12 @@ fn shown(at: usize, declared: &str) -> String {
     }
 }
 
+/// The server names the test's own database.
+fn without_database(words: &str) -> String {
+    let Some((before, after)) = words.split_once("`ledger_") else { return words.to_owned() };
+    format!("{before}{}", after.split_once("`.").map_or("", |(_, rest)| rest))
+}
+
 /// Goal: every value goes into every type of column exactly, or is a dead letter that says why; the page tells which.
 /// Method: one event per cell through the sink, then the rows as SQL shows them and the letters.
 #[tokio::test]
@@ -71,6 +77,7 @@ async fn the_matrix_of_values_and_types_is_as_the_page_says() {
     let letters = "SELECT json_array(position, code, message, fingerprint) FROM hapax_dead_letters";
     for letter in rig.texts(letters).await {
         let [position, code, message, fingerprint]: [String; 4] = serde_json::from_str(&letter).unwrap();
+        let (message, fingerprint) = (without_database(&message), without_database(&fingerprint));
         let place = &mut cells[position.parse::<usize>().unwrap()];
         assert_eq!(*place, None, "a row and a letter: {message}");
         *place = Some(Cell::Refused { code, message, fingerprint });

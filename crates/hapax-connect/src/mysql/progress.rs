@@ -138,7 +138,8 @@ pub async fn claim_past_blockers(
             match tokio::time::timeout_at(look_at, &mut claiming).await {
                 Ok(done) => break done,
                 Err(_) => {
-                    blocker = holder::end_holder(pool, id, waiting).await;
+                    // Between two waits nobody is in the way: what was seen before counts.
+                    blocker = holder::end_holder(pool, id, waiting).await.or(blocker);
                     look_at += claim_timeout;
                 }
             }

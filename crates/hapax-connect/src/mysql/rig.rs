@@ -34,7 +34,11 @@ impl Rig {
     }
 
     pub(super) async fn unclaimed(ddl: &str, configure: impl FnOnce(&mut MysqlSinkConfig)) -> Self {
-        let place = Place::new().await;
+        Self::at(Place::new().await, ddl, configure).await
+    }
+
+    /// In a database that is there.
+    pub(super) async fn at(place: Place, ddl: &str, configure: impl FnOnce(&mut MysqlSinkConfig)) -> Self {
         let mut look = place.connect().await;
         run(&mut look, ddl).await;
         let mut config = MysqlSinkConfig::new(place.url(), "t");

@@ -90,6 +90,48 @@ async fn mysql_keeps_the_contract_of_a_transactional_sink() {
     every_clause(&mut Mysql { place, mode: ConflictMode::Append }).await;
 }
 
+/// Goal: MySQL's own server, which wants a row alias, keeps the contract too. Method: the same clauses, where there is one.
+#[tokio::test(flavor = "multi_thread")]
+async fn mysqls_own_server_keeps_the_contract_too() {
+    if let Some(place) = Place::of_mysql().await {
+        every_clause(&mut Mysql { place, mode: ConflictMode::Append }).await;
+    }
+}
+
+/// Goal: on MySQL's own server upserts are counted as elsewhere, the newer row stays, JSON is JSON, and a table that
+/// ALTER makes anew is still ours. Method: each, where there is such a server.
+#[tokio::test]
+async fn mysqls_own_server_is_written_as_mariadb_is() {
+    let Some(place) = Place::of_mysql().await else { return };
+    let ddl =
+        "CREATE TABLE t (id varchar(9) COLLATE utf8mb4_0900_bin PRIMARY KEY, a json, b int DEFAULT (1 + 1), v int)";
+    let mut rig = Rig::at(place, ddl, |config| {
+        keyed(ConflictMode::Newer)(config);
+        config.table.version_column = Some("v".into());
+    })
+    .await;
+    rig.claim().await;
+    let first = rig.deliver(&[r#"{"id":"A","a":[1],"v":1}"#, r#"{"id":"a","a":"x","v":5}"#]).await.written;
+    assert_eq!((first.inserts, first.updates), (2, 0));
+    let second = rig
+        .deliver(&[r#"{"id":"A","a":{"k":2},"v":2}"#, r#"{"id":"a","a":2,"v":4}"#, r#"{"id":"a ","a":3,"v":1}"#])
+        .await
+        .written;
+    assert_eq!((second.inserts, second.updates, second.unchanged), (1, 1, 1));
+    assert_eq!(rig.deliver(&[r#"{"id":"a","a":9,"v":5}"#]).await.written.unchanged, 1);
+    let all = "SELECT CONCAT_WS(' ', HEX(id), a, b, v) FROM t ORDER BY id";
+    assert_eq!(rig.texts(all).await, ["41 {\"k\": 2} 2 2", "61 \"x\" 2 5", "6120 3 2 1"]);
+    rig.run("ALTER TABLE t MODIFY b bigint, ALGORITHM = COPY; CREATE UNIQUE INDEX e ON t ((v + 1))").await;
+    let batch = rig.batch(&[r#"{"id":"b","v":1}"#]);
+    let error = rig.try_deliver(batch).await.unwrap_err();
+    assert!(error.to_string().contains("second unique index, \"e\""), "{error}");
+    rig.run("DROP INDEX e ON t").await;
+    let record = rig.record(&rig.batch(&[r#"{"id":"b","v":1}"#]));
+    rig.progress = Some(rig.sink.init_transactions(&take(0)).await.unwrap());
+    let done = rig.sink.commit_transaction(&record).await;
+    assert_eq!(done.unwrap().written.inserts, 1);
+}
+
 const PLAIN: &str = "CREATE TABLE t (id bigint PRIMARY KEY, a varchar(99) DEFAULT 'none', b integer)";
 
 /// Goal: a field that an event lacks takes its default in a new row and stays as it is in an old one, also within

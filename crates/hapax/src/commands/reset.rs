@@ -1,11 +1,12 @@
 //! `hapax reset`: a person moves a delivery, accepts a change, or gives a renamed workflow its progress.
 
+use hapax_connect::file::{with_end, without_end};
 use hapax_engine::books::{Books as _, StateBooks as _};
 use hapax_engine::sink::Target as _;
 use hapax_engine::source::{Follow, Held, Source as _, StartAt};
 use hapax_engine::state::TakeOver;
 use hapax_model::contract::{Contract, TARGET};
-use hapax_model::position::{Bookmark, DeliveryId, Position};
+use hapax_model::position::{Bookmark, DeliveryId, Incarnation, Position};
 use hapax_model::progress::Progress;
 
 use super::{confirmed, known_workflow, load};
@@ -115,17 +116,26 @@ async fn plan(args: &ResetArgs, part: &Part<'_>, config: &Config) -> Result<Plan
     };
     let mut to = match (start, &from) {
         (Some(start), _) => source.start(start).await?,
+        (None, Some(progress)) if part.file.is_some_and(|file| !file.path.exists()) => given_up(progress),
         (None, Some(progress)) if source.hold(&progress.bookmark).await? == Held::Yes => progress.bookmark.clone(),
         (None, Some(_)) => source.start(StartAt::Earliest).await?,
         (None, None) => source.start(part.start()).await?,
     };
     if let Some(progress) = &from {
         let before = &progress.bookmark.incarnation;
-        let same = before.text == to.incarnation.text;
-        to.incarnation = if same { before.clone() } else { before.next(&to.incarnation.text) };
+        let same = without_end(&before.text) == without_end(&to.incarnation.text);
+        let number = if same { before.number } else { before.number + 1 };
+        to.incarnation = Incarnation::new(number, &to.incarnation.text);
     }
     let contract = if args.accept || from.is_none() { Some(contract_now(part, config).await?) } else { None };
     Ok(Plan { id, from, to, contract })
+}
+
+/// A file of many that is gone, and whose rest a person gives up: it counts as read to its end.
+fn given_up(progress: &Progress) -> Bookmark {
+    let Bookmark { incarnation, position } = &progress.bookmark;
+    let text = with_end(&incarnation.text);
+    Bookmark { incarnation: Incarnation::new(incarnation.number, &text), position: *position }
 }
 
 async fn progress_of(part: &Part<'_>, config: &Config, id: &DeliveryId) -> Result<Option<Progress>, Failure> {

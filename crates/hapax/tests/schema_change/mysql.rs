@@ -95,5 +95,5 @@ fn the_table_is_swapped() {
 /// Goal: a table that is gone stops the worker. Method: a rename, and back.
 #[test]
 fn the_table_is_renamed_away() {
-    super::the_table_is_renamed_away(&shop());
+    super::the_table_is_renamed_away(&shop(), 1, &["HX4011", "orders_old"]);
 }

@@ -73,7 +73,7 @@ fn the_table_is_swapped() {
 /// Goal: a table that is gone stops the worker. Method: a rename, and back.
 #[test]
 fn the_table_is_renamed_away() {
-    super::the_table_is_renamed_away(&shop());
+    super::the_table_is_renamed_away(&shop(), 5, &["HX4012"]);
 }
 
 /// Goal: a table that is made anew, as SQLite's own manual changes a type or adds NOT NULL, is another target: code 5, and

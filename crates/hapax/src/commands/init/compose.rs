@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::path::Path;
 
-use hapax_connect::table::described::Described;
+use hapax_connect::table::described::{Described, Sort};
 use hapax_model::field::FieldPath;
 
 use super::fit::Fit;
@@ -79,11 +79,10 @@ impl Draft {
         }
         line(text, 8, &format!("table: {}", scalar(&self.table)));
         self.columns(text);
-        let why = match (self.keys.is_empty(), self.fit.table()) {
-            (true, _) => "append               # every event is a new row: no fields name one",
-            (false, _) => {
-                "update               # a later event with the same key replaces the row; also: ignore, newer, append"
-            }
+        let why = if self.keys.is_empty() {
+            "append               # every event is a new row: no fields name one"
+        } else {
+            "update               # a later event with the same key replaces the row; also: ignore, newer, append"
         };
         line(text, 8, &format!("onConflict: {why}"));
     }
@@ -171,7 +170,7 @@ impl Draft {
             lines.push(format!("  PRIMARY KEY ({})", keys.join(", ")));
         }
         if lines.is_empty() {
-            lines.push(format!("  {}", self.to.new_column("id", word_sort(), InKey::No)));
+            lines.push(format!("  {}", self.to.new_column("id", Sort::Text, InKey::No)));
         }
         format!("CREATE TABLE {} (\n{}\n);", self.to.quoted_table(&self.table), lines.join(",\n"))
     }
@@ -197,10 +196,6 @@ impl Draft {
         steps.push(format!("hapax run --once{config}       delivers what is there now"));
         steps
     }
-}
-
-const fn word_sort() -> hapax_connect::table::described::Sort {
-    hapax_connect::table::described::Sort::Text
 }
 
 fn by_name(column: &str, path: &FieldPath) -> bool {

@@ -147,6 +147,11 @@ impl Files {
         self.read.insert(lane.to_owned(), if packed { None } else { at.map(|at| at.position.offset) });
     }
 
+    /// Lanes that have stopped may be tried again.
+    pub(super) fn forgive(&mut self) {
+        self.stopped.clear();
+    }
+
     /// A lane ended otherwise.
     pub(super) fn stopped(&mut self, lane: &str) {
         self.open.remove(lane);

@@ -231,7 +231,9 @@ impl Fleet {
                 if let (Some(files), Some(meter)) = (file, meter) {
                     files.finished(&id.lane, meter.read().bookmark.as_ref());
                 }
-                self.done.extend(self.members_json(&id));
+                if self.how.follow == Follow::No {
+                    self.done.extend(self.members_json(&id));
+                }
                 self.roster.remove(&id);
             }
             Leaving::No => {
@@ -286,6 +288,8 @@ impl Fleet {
         self.how = How::new(&config, self.how.follow, TakeOver::Never);
         self.config.send_replace(config);
         self.apply(&changes);
+        // What has stopped by itself is tried again, as with other sources.
+        self.files.iter_mut().for_each(Files::forgive);
         // Files of workflows that changed are looked for anew, when the old ones have drained.
         self.files.retain(|files| !changes.touches(files.workflow()));
         if !changes.is_quiet()
@@ -311,7 +315,9 @@ impl Fleet {
                 running.stop.send_replace(true);
             }
         }
-        for gone in self.ended.extract_if(.., |(id, _)| !wanted.contains(id)) {
+        for gone in
+            self.ended.extract_if(.., |(id, _)| !wanted.contains(id) && !files.iter().any(|files| files.is_of(id)))
+        {
             self.roster.remove(&gone.0);
         }
         // What has stopped by itself is tried again: often that is why somebody sends the signal.
