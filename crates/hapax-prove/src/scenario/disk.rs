@@ -111,6 +111,11 @@ fn small_disk(world: &mut World) -> anyhow::Result<Option<SmallDisk>> {
 
 /// The table's file is on a small disk of its own; the rest of the server has room.
 fn full_mysql(world: &mut World) -> anyhow::Result<()> {
+    let version = world.target().ask("SELECT version()")?;
+    if !version.value().is_some_and(|version| version.contains("MariaDB")) {
+        world.remarks.push("MySQL's disk was never full: its tables cannot be put on a small one".into());
+        return super::kills::plain(world);
+    }
     let server = &world.lodging()?.server;
     let path = server.directory().join("small");
     let Some(disk) = SmallDisk::mount(&path)? else {
