@@ -200,7 +200,7 @@ pub(crate) mod code {
 
     /// Every code above, for the tests that compare them with their pages.
     #[cfg(test)]
-    pub(crate) const ALL: [&str; 29] = [
+    pub(crate) const ALL: &[&str] = &[
         UNREADABLE,
         TOO_LARGE,
         SYNTAX,
