@@ -29,6 +29,7 @@ pub mod sink;
 pub mod state;
 pub mod statement;
 pub mod tables;
+mod together;
 #[cfg(test)]
 mod values_tests;
 mod write;

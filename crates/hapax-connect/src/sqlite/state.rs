@@ -1,7 +1,7 @@
 //! A SQLite file as state store: leases, witnesses, notes, intents, and progress where a target may not hold it.
 //!
-//! All clones share one connection, so that a process never waits for itself. Every call is a short transaction of
-//! its own. Not here: safety. A lease is manners, a witness is memory; the fence is in `progress`.
+//! All clones share one connection, so that a process never waits for itself. Short writes that come together share
+//! a transaction. Not here: safety. A lease is manners, a witness is memory; the fence is in `progress`.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -22,6 +22,7 @@ use tokio::sync::Mutex;
 use super::error::{During, after_commit, open_error, path_of, session_lost, sink_error, target_name};
 use super::progress::{self, key, unsigned};
 use super::tables::{self, Role, damaged, look_error};
+use super::together::Together;
 use super::{now_ms, stored};
 use crate::table::stored::bookmark;
 
@@ -29,6 +30,7 @@ use crate::table::stored::bookmark;
 #[derive(Debug, Clone)]
 pub struct SqliteState {
     session: Arc<Mutex<Session>>,
+    together: Together,
     name: Arc<str>,
     holder: Arc<Holder>,
 }
@@ -61,7 +63,8 @@ impl SqliteState {
         let token = made.await.map_err(|lost| session_lost(path, During::Look, &lost))??;
         let holder = Holder { name: session_name(), token, process: ProcessId::own() };
         let name = target_name(session.path()).into();
-        Ok(Self { session: Arc::new(Mutex::new(session)), name, holder: Arc::new(holder) })
+        let (session, together) = (Arc::new(Mutex::new(session)), Together::default());
+        Ok(Self { session, together, name, holder: Arc::new(holder) })
     }
 
     /// Runs `work` on the store's connection; for what the command line lists ([`admin`](super::admin)).
@@ -83,7 +86,18 @@ impl SqliteState {
         answer
     }
 
+    /// Writes something down, in one transaction with what other deliveries of this process write down meanwhile.
     async fn note_down<R, F>(&self, work: F) -> Result<R, StateError>
+    where
+        F: FnOnce(&Connection) -> Result<R, SinkError> + Send + 'static,
+        R: Send + 'static,
+    {
+        let done = self.together.run(&self.session, work).await;
+        done.map_err(|message| StateError { store: self.name.to_string(), message })
+    }
+
+    /// Looks something up.
+    async fn look_up<R, F>(&self, work: F) -> Result<R, StateError>
     where
         F: FnOnce(&Connection) -> Result<R, SinkError> + Send + 'static,
         R: Send + 'static,
@@ -112,7 +126,7 @@ impl StateStore for SqliteState {
 
     async fn load_witness(&mut self, id: &DeliveryId) -> Result<Option<Witness>, StateError> {
         let id = id.clone();
-        self.note_down(move |connection| load_witness(connection, &id)).await
+        self.look_up(move |connection| load_witness(connection, &id)).await
     }
 
     async fn save_witness(&mut self, id: &DeliveryId, witness: &Witness) -> Result<(), StateError> {
@@ -157,7 +171,7 @@ impl StateStore for SqliteState {
 
     async fn paused(&mut self, workflow: &str) -> Result<bool, StateError> {
         let workflow = workflow.to_owned();
-        self.note_down(move |connection| {
+        self.look_up(move |connection| {
             let found = connection
                 .prepare_cached(
                     "SELECT 1 FROM hapax_pauses WHERE workflow = ?1 AND (until_ms IS NULL OR until_ms > ?2)",
@@ -184,7 +198,7 @@ impl StateStore for SqliteState {
 
     async fn suspicion(&mut self, id: &DeliveryId) -> Result<Option<Suspicion>, StateError> {
         let id = id.clone();
-        self.note_down(move |connection| suspicion(connection, &id)).await
+        self.look_up(move |connection| suspicion(connection, &id)).await
     }
 
     async fn clear_suspicion(&mut self, id: &DeliveryId) -> Result<(), StateError> {
@@ -214,7 +228,8 @@ fn execute(connection: &Connection, sql: &str, values: impl rusqlite::Params) ->
     done.map(|_| ()).map_err(|error| look_error(connection, &error))
 }
 
-/// Takes the lease if it is free, expired, ours, or its holder has ended; the clock is passed in.
+/// Takes the lease if it is free, expired, ours, or its holder has ended; the clock is passed in. The caller's transaction
+/// keeps others out between the look and the write.
 fn lease(
     connection: &Connection,
     id: &DeliveryId,
@@ -224,8 +239,7 @@ fn lease(
     now: u64,
 ) -> Result<Lease, SinkError> {
     let fail = |error: rusqlite::Error| look_error(connection, &error);
-    let transaction = Transaction::new_unchecked(connection, TransactionBehavior::Immediate).map_err(fail)?;
-    let held = held_by_another(&transaction, id, ours, now).map_err(fail)?;
+    let held = held_by_another(connection, id, ours, now).map_err(fail)?;
     if let (Some(held), TakeOver::Never) = (held, take_over) {
         return Ok(held);
     }
@@ -240,8 +254,7 @@ fn lease(
         ":expires": stored(expires), ":machine": ours.process.machine, ":pid": ours.process.pid,
         ":started": stored(ours.process.started),
     };
-    transaction.execute(sql, values).map_err(fail)?;
-    after_commit(&path_of(connection), During::Look, checked_commit(&transaction))?;
+    connection.execute(sql, values).map_err(fail)?;
     Ok(Lease::Ours)
 }
 

@@ -95,6 +95,8 @@ CREATE TABLE IF NOT EXISTS hapax_dead_letters (
 
 CREATE INDEX IF NOT EXISTS hapax_dead_letters_dead ON hapax_dead_letters (workflow, sink, id) WHERE state = 'dead';
 
+CREATE INDEX IF NOT EXISTS hapax_dead_letters_causes ON hapax_dead_letters (fingerprint, code, stage, written_at_ms) WHERE state = 'dead';
+
 CREATE TABLE IF NOT EXISTS hapax_adopted (
   workflow TEXT NOT NULL,
   sink TEXT NOT NULL,
