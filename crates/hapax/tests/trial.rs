@@ -112,6 +112,59 @@ fn columns_and_deletes_are_applied_as_the_sink_would() {
     world.hapax(&["test"]).exits(0).says(&["1 passed"]);
 }
 
+/// Goal: CSV is read as the file would be. Method: a header and records as text, an event as fields, a record too short, a
+/// null, a header in the configuration.
+#[test]
+fn csv_is_tested_by_its_lines_or_its_fields() {
+    let world = world(
+        "",
+        KEYED,
+        "  - workflow: orders
+    input:
+      - |
+        id,name,note
+        1,ann,
+        2,\"a, b\",x
+        3
+      - { id: 4, name: eve, note: ~ }
+    expect:
+      - { id: '1', name: ann, note: ~ }
+      - { id: '2', name: 'a, b', note: x }
+      - { id: '4', name: eve, note: ~ }
+    rejects: [{ code: HX2080, input: 3 }]
+",
+    );
+    let yaml = world.read("hapax.yaml").replace("orders.jsonl", "orders.csv");
+    world.write("hapax.yaml", &yaml);
+    world.hapax(&["test"]).exits(0).says(&["4 inputs", "1 passed"]);
+    let yaml = yaml.replace("        id,name,note\n", "");
+    let yaml = yaml.replace("path: orders.csv", "path: orders.csv, csv: { header: [id, name, note] }");
+    world.write("hapax.yaml", yaml);
+    world.hapax(&["test"]).exits(0).says(&["4 inputs", "1 passed"]);
+}
+
+/// Goal: a program is tested with the workflow, and its own error is printed with its place. Method: a transform that
+/// changes, filters, emits several and fails.
+#[cfg(feature = "transform")]
+#[test]
+fn a_transform_is_tested_with_its_workflow() {
+    let world = world(
+        "",
+        KEYED,
+        "  - workflow: orders
+    input: [{ id: 1, cents: 1250 }, { id: 2, cents: 5, test: true }, { id: 3, cents: x }]
+    expect: [{ id: 1, amount: 12.5 }]
+    rejects: [{ input: 3, says: line 1 }]
+",
+    );
+    let program = "    transform: |\n      .amount = to_int!(.cents) / 100\n      del(.cents)\n      if .test == true { abort }\n";
+    let yaml = world.read("hapax.yaml").replace("    sink: {", &format!("{program}    sink: {{"));
+    world.write("hapax.yaml", &yaml);
+    world.hapax(&["test"]).exits(0).says(&["1 passed"]);
+    world.write("hapax.yaml", yaml.replace("    rejects: [{ input: 3, says: line 1 }]\n", ""));
+    world.hapax(&["test"]).exits(1).says(&["input 3 became a dead letter", "line 1", "HX2"]);
+}
+
 /// Goal: a key that depends on how the input was cut is found. Method: a key with the epoch, under a guarantee that rests
 /// on keys, and under one that does not.
 #[test]

@@ -17,12 +17,21 @@ pub(crate) struct Fixture {
     /// Only this sink; else all.
     pub(crate) sink: Option<String>,
     /// What the source reads, an input each.
-    pub(crate) input: Vec<String>,
+    pub(crate) input: Vec<Input>,
     pub(crate) expect: Vec<Node>,
     pub(crate) deletes: Vec<Node>,
     pub(crate) rejects: Vec<Reject>,
     /// None: they are not compared.
     pub(crate) keys: Option<Vec<String>>,
+}
+
+/// One input of a test.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Input {
+    /// Fields, which become what the source's format makes of them.
+    Fields(Node),
+    /// A line as it stands.
+    Line(String),
 }
 
 /// A dead letter, by as much of it as is written.
@@ -46,7 +55,7 @@ pub(super) fn build(test: &Value) -> Option<Fixture> {
         name: text("name"),
         workflow: text("workflow")?,
         sink: text("sink"),
-        input: events("input").iter().flat_map(lines).collect(),
+        input: events("input").into_iter().flat_map(inputs).collect(),
         expect: events("expect"),
         deletes: events("deletes"),
         rejects: test.get("rejects").map_or(&[][..], Value::items).iter().map(reject).collect(),
@@ -64,13 +73,13 @@ fn reject(value: &Value) -> Reject {
 }
 
 /// The inputs that one entry of `input` stands for.
-fn lines(node: &Node) -> Vec<String> {
+fn inputs(node: Node) -> Vec<Input> {
     match &node.data {
         // An empty text is one empty line.
-        Data::Text(text) if text.is_empty() => vec![String::new()],
-        Data::Text(text) => text.lines().map(str::to_owned).collect(),
+        Data::Text(text) if text.is_empty() => vec![Input::Line(String::new())],
+        Data::Text(text) => text.lines().map(|line| Input::Line(line.to_owned())).collect(),
         Data::Null | Data::Bool(_) | Data::Number(_) | Data::List(_) | Data::Map(_) | Data::Lost => {
-            vec![json_text(node)]
+            vec![Input::Fields(node)]
         }
     }
 }
@@ -138,9 +147,10 @@ mod tests {
     /// Goal: a text stands for its lines. Method: one line, several, none.
     #[test]
     fn a_text_is_its_lines() {
-        let lines_of = |text: &str| lines(&Node::new(Place::whole("hapax.yaml"), Data::Text(text.into())));
-        assert_eq!(lines_of("{\"id\":"), ["{\"id\":"]);
-        assert_eq!(lines_of("id,name\n1,ann\n"), ["id,name", "1,ann"]);
-        assert_eq!(lines_of(""), [""]);
+        let lines_of = |text: &str| inputs(Node::new(Place::whole("hapax.yaml"), Data::Text(text.into())));
+        let line = |text: &str| Input::Line(text.to_owned());
+        assert_eq!(lines_of("{\"id\":"), [line("{\"id\":")]);
+        assert_eq!(lines_of("id,name\n1,ann\n"), [line("id,name"), line("1,ann")]);
+        assert_eq!(lines_of(""), [line("")]);
     }
 }

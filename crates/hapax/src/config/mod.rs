@@ -35,7 +35,7 @@ pub(crate) use checked::{
     Columns, Config, Http, Secret, Sink, Source, SqliteSink, StateUrl, TableSink, Target, Workflow,
 };
 pub(crate) use files::System;
-pub(crate) use fixture::{Fixture, Reject};
+pub(crate) use fixture::{Fixture, Input, Reject, json_text};
 pub(crate) use json_schema::json_schema;
 pub(crate) use node::{Data, Node};
 use problem::Problems;

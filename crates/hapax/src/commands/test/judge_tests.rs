@@ -26,7 +26,7 @@ fn fixture() -> Fixture {
         name: None,
         workflow: "w".into(),
         sink: None,
-        input: vec![String::new(); 2],
+        input: Vec::new(),
         expect,
         deletes: Vec::new(),
         rejects: Vec::new(),

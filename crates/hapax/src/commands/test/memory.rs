@@ -6,6 +6,7 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use hapax_engine::batch::{Batch, Inputs, Operation, OutputEvent};
+use hapax_engine::decode::csv::Format;
 use hapax_engine::sink::{
     Claim, Committed, EpochRecord, SinkError, Target, TargetIdentity, TransactionalSink, Written, causes_of,
 };
@@ -25,7 +26,8 @@ use super::shape::{Fields, Shape};
 /// The inputs of a test, at positions 0, 1, 2 …, under the name of the source that they stand for.
 #[derive(Debug, Clone)]
 pub(super) struct MemorySource {
-    pub(super) inputs: Arc<[String]>,
+    pub(super) inputs: Arc<[Vec<u8>]>,
+    pub(super) format: Format,
     pub(super) lane: String,
     pub(super) identity: String,
     pub(super) next: u64,
@@ -58,9 +60,10 @@ impl Source for MemorySource {
 
     async fn poll(&mut self, into: &mut Inputs, room: Room) -> Result<Polled, SourceError> {
         let from = usize::try_from(self.next).unwrap_or(usize::MAX);
+        into.set_format(&self.format);
         let mut polled = Polled::End;
         for (offset, input) in self.inputs.iter().enumerate().skip(from).take(room.events) {
-            into.push(Position::at(offset as u64), input.as_bytes());
+            into.push(Position::at(offset as u64), input);
             self.next = offset as u64 + 1;
             polled = Polled::Records;
         }

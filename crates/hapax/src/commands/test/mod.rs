@@ -1,5 +1,6 @@
 //! `hapax test`: runs the tests of the configuration. Needs no database, no file, no server.
 
+mod input;
 mod judge;
 mod memory;
 mod report;
@@ -95,7 +96,7 @@ fn run_fixture(config: &Config, fixture: &Fixture, name: &str) -> Result<Vec<Rep
         let keys = if bears_epoch { KeysAcross::HoldEpoch } else { KeysAcross::Same };
         let failures = judge(fixture, &runs, keys);
         let name = if several { format!("{name} [{}]", part.sink.name) } else { name.to_owned() };
-        Report::new(fixture, part, name, runs, failures, keys, began.elapsed())
+        Report::new(fixture, &trial, name, runs, failures, keys, began.elapsed())
     };
     Ok(chosen.into_iter().map(report).collect())
 }

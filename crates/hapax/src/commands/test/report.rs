@@ -8,8 +8,7 @@ use serde_json::{Value, json};
 use super::judge::{Failure, KeysAcross, split};
 use super::memory::Kept;
 use super::shape::shown;
-use super::trial::Ran;
-use crate::assemble::Part;
+use super::trial::{Ran, Trial};
 use crate::config::Fixture;
 
 /// How a test of one sink ended.
@@ -30,7 +29,7 @@ pub(super) struct Report {
 impl Report {
     pub(super) fn new(
         fixture: &Fixture,
-        part: Part<'_>,
+        trial: &Trial<'_>,
         name: String,
         runs: Vec<Ran>,
         failures: Vec<Failure>,
@@ -40,10 +39,10 @@ impl Report {
         let count = runs.len();
         Self {
             name,
-            workflow: part.workflow.id.clone(),
-            sink: part.sink.name.clone(),
+            workflow: trial.part().workflow.id.clone(),
+            sink: trial.part().sink.name.clone(),
             place: fixture.place.to_string(),
-            inputs: fixture.input.len(),
+            inputs: trial.inputs(),
             kept: runs.into_iter().next().and_then(|plain| plain.result.ok()),
             runs: count,
             failures,

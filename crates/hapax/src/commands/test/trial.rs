@@ -18,6 +18,7 @@ use hapax_model::mode::ConflictMode;
 use hapax_model::rejects::{OnReject, RejectRule};
 use tokio::sync::watch;
 
+use super::input::{Inputs, inputs};
 use super::memory::{Ended, Kept, KeyShown, MemorySink, MemorySource, Store, View};
 use super::shape::fields_of;
 use crate::assemble::{AnyState, How, Part, plan};
@@ -83,8 +84,19 @@ impl<'a> Trial<'a> {
         settings.rejects = RejectRule::new(OnReject::DeadLetter, 1000);
         settings.unknown_fields = UnknownFields::Counted;
         let (identity, lane) = (part.open_source().identity(), settings.id.lane.clone());
-        let source = MemorySource { inputs: fixture.input.clone().into(), lane, identity, next: 0 };
+        let Inputs { bytes, format } = inputs(&part, &fixture.input);
+        let source = MemorySource { inputs: bytes.into(), format, lane, identity, next: 0 };
         Self { part, fixture, settings, source }
+    }
+
+    /// What it is about.
+    pub(super) const fn part(&self) -> Part<'a> {
+        self.part
+    }
+
+    /// How many inputs there are; a header is none.
+    pub(super) fn inputs(&self) -> usize {
+        self.source.inputs.len()
     }
 
     /// Whether keys hold the epoch because the configuration says so, and may.
@@ -94,7 +106,7 @@ impl<'a> Trial<'a> {
 
     /// Every way of running it, the plain one first. One that cannot be told from another is left out.
     pub(super) fn ways(&self) -> Vec<Way> {
-        let inputs = self.fixture.input.len();
+        let inputs = self.inputs();
         let sizes = BATCH_SIZES.into_iter().filter(|size| *size < inputs && inputs / size <= MOST_CUTS);
         let sizes: Vec<Option<usize>> = std::iter::once(None).chain(sizes.map(Some)).collect();
         let all = |ended: Ended| sizes.iter().map(move |batch| Way { batch: *batch, ended }).collect::<Vec<_>>();
