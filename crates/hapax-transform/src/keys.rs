@@ -110,7 +110,16 @@ fn fate_in(expr: &Node<Expr>, key: &[OwnedSegment], depth: usize) -> Fate {
             Container::Block(_) => Fate::Open,
         },
         Expr::Op(op) if *op.1.inner() == Opcode::Merge => merged(fate_in(&op.0, key, depth), &op.2, key, depth),
-        _ => Fate::Open,
+        Expr::Op(_)
+        | Expr::IfStatement(_)
+        | Expr::Assignment(_)
+        | Expr::Query(_)
+        | Expr::FunctionCall(_)
+        | Expr::Variable(_)
+        | Expr::Unary(_)
+        | Expr::Abort(_)
+        | Expr::Return(_)
+        | Expr::Break(_) => Fate::Open,
     }
 }
 
@@ -118,7 +127,7 @@ fn fate_in(expr: &Node<Expr>, key: &[OwnedSegment], depth: usize) -> Fate {
 fn merged(left: Fate, right: &Node<Expr>, key: &[OwnedSegment], depth: usize) -> Fate {
     match fate_in(right, key, depth) {
         Fate::Dropped => left,
-        other => other,
+        named @ (Fate::Kept | Fate::Overwritten | Fate::Open) => named,
     }
 }
 

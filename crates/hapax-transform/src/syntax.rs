@@ -68,10 +68,8 @@ pub(crate) fn facts(program: &vrl::parser::Program) -> Facts {
 
 /// The path of a query into the event, if that is what `expr` is.
 pub(crate) fn event_path(expr: &Node<Expr>) -> Option<&[OwnedSegment]> {
-    match expr.inner() {
-        Expr::Query(query) => query_path(query.inner()).map(|path| path.segments.as_slice()),
-        _ => None,
-    }
+    let Expr::Query(query) = expr.inner() else { return None };
+    query_path(query.inner()).map(|path| path.segments.as_slice())
 }
 
 fn query_path(query: &Query) -> Option<&OwnedValuePath> {

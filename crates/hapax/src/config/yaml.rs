@@ -87,10 +87,8 @@ impl<'a> Builder<'a> {
                     _ => Data::Text(text.into_owned()),
                 };
                 self.refuse_tag(tag.as_deref(), &place)?;
-                let place = match &data {
-                    Data::Text(text) if style == ScalarStyle::Literal => self.block_place(place, text),
-                    _ => place,
-                };
+                let block = if style == ScalarStyle::Literal { text_of(&data) } else { None };
+                let place = block.map_or(place.clone(), |text| self.block_place(place, text));
                 self.finish(Node::new(place, data), anchor)
             }
             Event::SequenceStart(anchor, tag) => self.start(Data::List(Vec::new()), place, anchor, tag.as_deref()),
@@ -219,6 +217,10 @@ fn duplicate_key(key: &str, place: &Place, first: &Place) -> Problem {
 fn too_deep(place: &Place) -> Problem {
     let message = format!("values are nested more than {DEEPEST} deep");
     Problem::new(place, code::TOO_LARGE, message, "no field needs such depth; look for a bracket too many")
+}
+
+fn text_of(data: &Data) -> Option<&str> {
+    if let Data::Text(text) = data { Some(text) } else { None }
 }
 
 fn place_of(file: &Arc<str>, marker: &Marker) -> Place {
