@@ -58,8 +58,10 @@ impl Bed {
 
     /// Everything from the beginning to the end, or to what stopped it.
     async fn once(&self) -> Read {
-        let from = self.earliest().await;
-        read(&mut self.source(), &from, Follow::No).await
+        match self.source().start(StartAt::Earliest).await {
+            Ok(from) => read(&mut self.source(), &from, Follow::No).await,
+            Err(error) => Read { texts: Vec::new(), lines: Vec::new(), end: Err(error) },
+        }
     }
 }
 

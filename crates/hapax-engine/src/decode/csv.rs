@@ -75,12 +75,7 @@ impl CsvFormat {
     pub fn header_record(&self) -> Vec<u8> {
         let Header::Names(names) = &self.header else { return Vec::new() };
         let mut record = Vec::new();
-        for (at, name) in names.iter().enumerate() {
-            if at > 0 {
-                record.push(self.dialect.delimiter);
-            }
-            self.dialect.write_field(name, &mut record);
-        }
+        self.dialect.write_record(names.iter(), &mut record);
         record.push(b'\n');
         record
     }
@@ -130,18 +125,22 @@ impl Dialect {
         }
     }
 
+    fn write_record<'t>(&self, texts: impl Iterator<Item = &'t String>, into: &mut Vec<u8>) {
+        for (at, text) in texts.enumerate() {
+            if at > 0 {
+                into.push(self.delimiter);
+            }
+            self.write_field(text, into);
+        }
+    }
+
     /// One record with its header: names and texts that somebody asks about.
     #[must_use]
     pub fn record_of(&self, fields: &[(String, String)]) -> Vec<u8> {
         let mut bytes = Vec::new();
-        let rows: [fn(&(String, String)) -> &String; 2] = [|field| &field.0, |field| &field.1];
-        for (row, text) in rows.into_iter().enumerate() {
-            bytes.extend(std::iter::repeat_n(b'\n', row));
-            for (at, field) in fields.iter().enumerate() {
-                bytes.extend(std::iter::repeat_n(self.delimiter, usize::from(at > 0)));
-                self.write_field(text(field), &mut bytes);
-            }
-        }
+        self.write_record(fields.iter().map(|(name, _)| name), &mut bytes);
+        bytes.push(b'\n');
+        self.write_record(fields.iter().map(|(_, text)| text), &mut bytes);
         bytes
     }
 
