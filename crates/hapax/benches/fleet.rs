@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-const TABLE: &str = "CREATE TABLE orders (order_id BIGINT PRIMARY KEY, customer TEXT, amount_cents BIGINT, currency TEXT, \
+const TABLE: &str = "CREATE TABLE orders (order_id BIGINT NOT NULL PRIMARY KEY, customer TEXT, amount_cents BIGINT, currency TEXT, \
                      status TEXT, version BIGINT, op TEXT, created_at TEXT)";
 /// How long the first deliveries take to get under way is not measured as their rate.
 const WARM_UP: Duration = Duration::from_secs(3);
