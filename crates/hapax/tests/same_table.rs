@@ -113,8 +113,11 @@ fn letters(world: &World) -> Vec<(String, u64, String)> {
     causes
 }
 
+/// The table as text, and the causes of its letters with how many there are of each.
+type Left = (String, Vec<(String, u64, String)>);
+
 /// What two ways left, compared.
-fn compare(database: &str, pair: &[Way; 2], left: &[(String, Vec<(String, u64, String)>)]) {
+fn compare(database: &str, pair: &[Way; 2], left: &[Left]) {
     let [(one, one_letters), (other, other_letters)] = left else { panic!("two ways") };
     assert!(one.lines().count() > 300, "{database}: {} left {} rows", pair[0].name, one.lines().count());
     let differs = one.lines().zip(other.lines()).find(|(a, b)| a != b);

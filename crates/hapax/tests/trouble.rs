@@ -20,7 +20,7 @@ fn letters_wanted() -> u64 {
 enum Target {
     Sqlite(World),
     #[cfg(feature = "postgres")]
-    Postgres(crate::postgres::world::Shop),
+    Postgres(Box<crate::postgres::world::Shop>),
 }
 
 const STRICT: &str = "onConflict: append, columns: strict";
@@ -40,7 +40,7 @@ impl Target {
         shop.sql("CREATE TABLE orders (id bigint, amount integer CONSTRAINT positive CHECK (amount >= 0))");
         shop.configure(STRICT, DELIVERY);
         shop.hapax(&["setup", "--yes"]).exits(0);
-        Self::Postgres(shop)
+        Self::Postgres(Box::new(shop))
     }
 
     fn world(&self) -> &World {

@@ -103,7 +103,7 @@ fn write_all(connection: &Connection, waiting: Vec<Waiting>) -> Result<(), ()> {
     } else {
         after_commit(&path, During::Look, checked_commit(&transaction)).map_err(|error| error.to_string())
     };
-    told.into_iter().for_each(|one| one(committed.as_ref().map(|()| ()).map_err(String::as_str)));
+    told.into_iter().for_each(|one| one(committed.as_ref().copied().map_err(String::as_str)));
     committed.map_err(drop)
 }
 

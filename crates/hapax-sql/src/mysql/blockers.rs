@@ -91,6 +91,11 @@ const BY_MYSQL: &str = "SELECT DISTINCT t.trx_mysql_thread_id AS id, \
      JOIN information_schema.innodb_trx AS t ON t.trx_id = w.blocking_engine_transaction_id \
      WHERE r.trx_mysql_thread_id = ?";
 
+/// The server tells of transactions from a copy, which it renews only if nobody has read it for a tenth of a second. So
+/// an answer may be old, and who finds nobody asks again.
+const LOOKS: usize = 4;
+const BETWEEN_LOOKS: Duration = Duration::from_millis(170);
+
 fn find(session: &Session) -> String {
     let server = session.server();
     // Before 8.0, MySQL had the tables that MariaDB still has.
@@ -108,11 +113,20 @@ fn find(session: &Session) -> String {
 /// If the server does not answer.
 pub async fn end_blockers(watcher: &mut Session, connection_id: u64) -> Result<Vec<Blocker>, SqlFault> {
     let sql = find(watcher);
-    let rows = match watcher.rows(&sql, vec![OUR_LOCK.into(), connection_id.into()]).await {
-        Ok(rows) => rows,
-        Err(fault) if fault.class == FaultClass::Denied => return Ok(vec![unseen(&fault)]),
-        Err(fault) => return Err(fault),
-    };
+    let mut rows = Vec::new();
+    for asked in 0..LOOKS {
+        if asked > 0 {
+            tokio::time::sleep(BETWEEN_LOOKS).await;
+        }
+        rows = match watcher.rows(&sql, vec![OUR_LOCK.into(), connection_id.into()]).await {
+            Ok(rows) => rows,
+            Err(fault) if fault.class == FaultClass::Denied => return Ok(vec![unseen(&fault)]),
+            Err(fault) => return Err(fault),
+        };
+        if !rows.is_empty() {
+            break;
+        }
+    }
     let mut blockers = Vec::new();
     for row in rows {
         let (id, user, command, seconds, ours): (u64, String, String, Option<i64>, i64) =

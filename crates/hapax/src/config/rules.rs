@@ -58,10 +58,8 @@ fn check_tests(effective: &Value, problems: &mut Problems) {
 
 /// What a single `sink:` is called: the kind that is written in it.
 fn kind_of(sink: &Value) -> Option<&'static str> {
-    match &sink.held {
-        Held::Object(fields) => fields.first().map(|(name, _)| *name),
-        _ => None,
-    }
+    let Held::Object(fields) = &sink.held else { return None };
+    fields.first().map(|(name, _)| *name)
 }
 
 fn unknown_in_test<'a>(named: &Value, what: &str, known: impl Iterator<Item = &'a str> + Clone) -> Problem {

@@ -64,7 +64,7 @@ impl Report {
             self.workflow, self.name, self.inputs, self.runs
         );
         if !self.passed() {
-            write!(text, "  {}\n", self.place).expect("a string takes all");
+            writeln!(text, "  {}", self.place).expect("a string takes all");
         }
         for failure in &self.failures {
             let way = if failure.way.starts_with("all in one batch") && !failure.way.contains(',') {
@@ -72,7 +72,7 @@ impl Report {
             } else {
                 format!(" ({})", failure.way)
             };
-            write!(text, "  {}{way}\n", failure.what).expect("a string takes all");
+            writeln!(text, "  {}{way}", failure.what).expect("a string takes all");
             if !(failure.expected.is_empty() && failure.got.is_empty()) {
                 write!(text, "    expected {}\n    got      {}\n", failure.expected, failure.got)
                     .expect("a string takes all");

@@ -216,9 +216,9 @@ mod tests {
     /// Goal: a difference names its place. Method: nested, in a list, absent against null, one field too many.
     #[test]
     fn differences_are_told_field_by_field() {
-        let fields = |text: &str| match Shape::of_json(text) {
-            Shape::Fields(fields) => fields,
-            other => panic!("no fields: {other}"),
+        let fields = |text: &str| {
+            let Shape::Fields(fields) = Shape::of_json(text) else { panic!("no fields: {text}") };
+            fields
         };
         let expected = fields(r#"{"a":{"b":[1,2]},"c":null,"d":"x","same":[{"n":1.0}]}"#);
         let got = fields(r#"{"a":{"b":[1,3,4]},"d":"y","e":true,"same":[{"n":1}]}"#);
