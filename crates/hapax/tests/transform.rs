@@ -61,8 +61,8 @@ fn a_replay_runs_the_present_program() {
     assert_eq!(world.amounts(), "1:7 2:20", "a changed program is no changed contract");
 }
 
-/// Goal: one input becomes several rows, in one epoch, each with a key of its own; after a kill in the middle of them
-/// they are all there once. Method: an array; the number of epochs and rows; a second start.
+/// Goal: one input becomes several rows, in one epoch, each with a key of its own, and a second start adds
+/// none. Method: an array; the number of epochs and rows; a second start.
 #[test]
 fn an_input_becomes_several_rows() {
     let program = ". = [\n  { \"id\": .id, \"amount\": .amount },\n  { \"id\": int!(.id) + 100, \"amount\": 0 },\n]";
