@@ -97,6 +97,19 @@ fn deliver_through_kills(world: &World, seed: u64) -> u32 {
     }
 }
 
+/// The usual settings of tests make room for those of this one.
+fn keep_own_epochs(world: &World) {
+    let yaml = world.read("hapax.yaml").replace("epoch: { interval: 20ms }, lease: 2s, ", "");
+    world.write("hapax.yaml", yaml);
+}
+
+/// Delivers the input of this seed, through kills.
+fn deliver(world: &World, way: &Way, seed: u64) {
+    world.write("orders.jsonl", input(seed));
+    let killed = deliver_through_kills(world, seed * 7);
+    assert!(killed >= 2, "{}: workers are killed in the middle ({killed})", way.name);
+}
+
 /// The letters by code and cause, without what depends on the place and the time.
 fn letters(world: &World) -> Vec<(String, u64, String)> {
     let answer = world.hapax(&["dlq", "list", "--json"]).exits(0).json();
@@ -142,11 +155,8 @@ fn both_ways_leave_the_same_table_in_sqlite() {
                  version INTEGER NOT NULL, op TEXT)",
             );
             world.configure("orders", way.sink, &format!("{}, {EPOCHS}", way.delivery));
-            let yaml = world.read("hapax.yaml").replace("epoch: { interval: 20ms }, lease: 2s, ", "");
-            world.write("hapax.yaml", yaml);
-            world.write("orders.jsonl", input(seed));
-            let killed = deliver_through_kills(&world, seed * 7);
-            assert!(killed >= 2, "{}: workers are killed in the middle ({killed})", way.name);
+            keep_own_epochs(&world);
+            deliver(&world, way, seed);
             let dump = "SELECT group_concat(id || ' ' || customer || ' ' || amount || ' ' || version || ' ' || op, char(10)) \
                         FROM (SELECT * FROM orders ORDER BY id)";
             left.push((world.ask::<String>(dump), letters(&world)));
@@ -169,16 +179,38 @@ fn both_ways_leave_the_same_table_in_postgresql() {
                  version bigint NOT NULL, op text)",
             );
             shop.configure(way.sink, &format!("{}, {EPOCHS}", way.delivery));
-            let yaml = shop.world.read("hapax.yaml").replace("epoch: { interval: 20ms }, lease: 2s, ", "");
-            shop.world.write("hapax.yaml", yaml);
+            keep_own_epochs(&shop.world);
             shop.hapax(&["setup", "--yes"]).exits(0);
-            shop.world.write("orders.jsonl", input(seed));
-            let killed = deliver_through_kills(&shop.world, seed * 7);
-            assert!(killed >= 2, "{}: workers are killed in the middle ({killed})", way.name);
+            deliver(&shop.world, way, seed);
             let dump =
                 "SELECT string_agg(concat_ws(' ', id, customer, amount, version, op), E'\\n' ORDER BY id) FROM orders";
             left.push((shop.ask(dump), letters(&shop.world)));
         }
         compare("PostgreSQL", pair, &left);
+    }
+}
+
+/// The same on MariaDB.
+#[cfg(feature = "mysql")]
+#[test]
+fn both_ways_leave_the_same_table_in_mariadb() {
+    use crate::mysql::world::Shop;
+    for (seed, pair) in (5..).zip(&WAYS) {
+        let mut left = Vec::new();
+        for way in pair {
+            let shop = Shop::empty();
+            shop.sql(
+                "CREATE TABLE orders (id bigint PRIMARY KEY, customer varchar(40), amount integer CHECK (amount >= 0), \
+                 version bigint NOT NULL, op varchar(1))",
+            );
+            shop.configure(way.sink, &format!("{}, {EPOCHS}", way.delivery));
+            keep_own_epochs(&shop.world);
+            shop.hapax(&["setup", "--yes"]).exits(0);
+            deliver(&shop.world, way, seed);
+            let dump = "SELECT GROUP_CONCAT(CONCAT_WS(' ', id, customer, amount, version, op) ORDER BY id SEPARATOR '\\n') \
+                        FROM orders";
+            left.push((shop.ask(dump), letters(&shop.world)));
+        }
+        compare("MariaDB", pair, &left);
     }
 }
