@@ -1,0 +1,1 @@
+//! Record batches: header, checks, offsets written in, records walked, compression.

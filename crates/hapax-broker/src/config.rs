@@ -1,0 +1,77 @@
+//! What a broker and a topic can be told.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+/// What was said of one topic: Kafka's own names (`retention.ms`, `cleanup.policy` …) and values as text.
+///
+/// Only known names with valid values get in; `TopicConfig::checked` is the gate, `settings` the one list of names, with
+/// defaults. Reading goes through the typed accessors.
+#[derive(Debug, Clone, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(transparent)]
+pub struct TopicConfig(pub BTreeMap<String, String>);
+
+/// What a broker is told, with the defaults of Kafka where Kafka has one.
+#[derive(Debug, Clone)]
+pub struct BrokerConfig {
+    /// The largest request frame.
+    pub max_frame: usize,
+    /// The largest frame that is not Produce.
+    pub max_small_frame: usize,
+    /// Connections in all.
+    pub max_connections: usize,
+    /// Connections of one address.
+    pub max_connections_per_address: usize,
+    /// A connection that says nothing for so long is closed.
+    pub idle: Duration,
+    /// A frame that has begun must be whole after so long.
+    pub frame_deadline: Duration,
+    /// Requests of one connection in work at once.
+    pub requests_in_work: usize,
+    /// Bytes that wait for the appender, of all connections; more stops reading sockets.
+    pub append_queue: usize,
+    /// Bytes in one commit.
+    pub append_group: usize,
+    /// Bytes of the newest batches kept for readers.
+    pub tail_cache: usize,
+    /// Make a topic when a client asks for it by Metadata.
+    pub auto_create_topics: bool,
+    /// Partitions of a topic of which nobody said how many.
+    pub default_partitions: i32,
+    /// How long the first join of an empty group waits for others.
+    pub initial_rebalance_delay: Duration,
+    /// Offsets of an empty group are kept for so long.
+    pub offsets_retention: Duration,
+    /// A producer that wrote nothing for so long is forgotten.
+    pub producer_id_expiration: Duration,
+    /// How often retention looks.
+    pub retention_interval: Duration,
+    /// What topics get that say nothing themselves.
+    pub topic_defaults: TopicConfig,
+}
+
+impl Default for BrokerConfig {
+    fn default() -> Self {
+        const MIB: usize = 1 << 20;
+        const DAY: Duration = Duration::from_secs(24 * 3600);
+        Self {
+            max_frame: 100 * MIB,
+            max_small_frame: 4 * MIB,
+            max_connections: 10_000,
+            max_connections_per_address: 10_000,
+            idle: Duration::from_secs(600),
+            frame_deadline: Duration::from_secs(30),
+            requests_in_work: 32,
+            append_queue: 64 * MIB,
+            append_group: 8 * MIB,
+            tail_cache: 64 * MIB,
+            auto_create_topics: true,
+            default_partitions: 1,
+            initial_rebalance_delay: Duration::from_secs(3),
+            offsets_retention: DAY * 7,
+            producer_id_expiration: DAY,
+            retention_interval: Duration::from_secs(30),
+            topic_defaults: TopicConfig::default(),
+        }
+    }
+}

@@ -1,0 +1,1 @@
+//! The rules of Kafka, pure: state and request in, new state or refusal out.

@@ -1,0 +1,1 @@
+//! Sockets: listening, limits, one task per connection, answers in order.

@@ -1,0 +1,1 @@
+//! What happens without a request: leases, retention, compaction, expiry, snapshots.

@@ -1,0 +1,1 @@
+//! Bytes to requests and back: frames, the guard before decoding, headers.
