@@ -7,6 +7,8 @@ mod brokers;
 mod error;
 mod groups;
 mod log;
+#[cfg(feature = "postgres")]
+pub mod postgres;
 mod producers;
 mod topics;
 
