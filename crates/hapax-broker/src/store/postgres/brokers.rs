@@ -16,6 +16,8 @@ use crate::store::{Address, Brokers, StoreError};
 
 /// How long we wait for our own number: a session of ours that was killed may still be there for a moment.
 const NUMBER_WAIT: Duration = Duration::from_secs(6);
+/// A renewal without an answer leaves time for another within the lease.
+const RENEW_LIMIT: Duration = Duration::from_secs(2);
 const NUMBER_ASK: Duration = Duration::from_millis(200);
 
 /// Together with our number: which lock is our life. The same number is in `kafka.living`.
@@ -73,10 +75,17 @@ impl Keeper {
         Ok(Some(session))
     }
 
-    async fn write(&self, session: &Session, sql: &str, store: &PostgresStore, address: &Address) -> Result<bool, StoreError> {
+    async fn write(
+        &self,
+        session: &Session,
+        sql: &str,
+        store: &PostgresStore,
+        address: &Address,
+    ) -> Result<bool, StoreError> {
         let lease = i64::try_from(LEASE.as_millis()).unwrap_or(i64::MAX);
         let incarnation = store.incarnation.to_string();
-        let rows = run(session, sql, &[&self.me.0, &incarnation, &address.host, &i32::from(address.port), &lease]).await;
+        let rows =
+            run(session, sql, &[&self.me.0, &incarnation, &address.host, &i32::from(address.port), &lease]).await;
         rows.map(|rows| !rows.is_empty()).map_err(Failure::of_a_write)
     }
 }
@@ -110,7 +119,15 @@ impl Brokers for PostgresStore {
         let Some(session) = self.keeper.locked().await? else {
             return self.who_has_our_number().await;
         };
-        if self.keeper.write(&session, RENEW, self, &address).await? { Ok(()) } else { Err(StoreError::Fenced) }
+        let renewal = self.keeper.write(&session, RENEW, self, &address);
+        match tokio::time::timeout(RENEW_LIMIT, renewal).await {
+            Ok(renewed) => renewed?.then_some(()).ok_or(StoreError::Fenced),
+            Err(_) => {
+                // Perhaps only this connection is dead: the next renewal opens another.
+                session.spoil();
+                Err(StoreError::Away("no answer to the renewal of the lease".to_owned()))
+            }
+        }
     }
 
     fn lease(&self) -> Option<Duration> {

@@ -47,7 +47,11 @@ impl Link {
         }
         *place = None;
         let session = Session::connect(&self.url, &self.limits).await.map_err(|error| unreachable(&error))?;
-        session.client().batch_execute(self.setup).await.map_err(|error| StoreError::Away(session.fault(&error).to_string()))?;
+        session
+            .client()
+            .batch_execute(self.setup)
+            .await
+            .map_err(|error| StoreError::Away(session.fault(&error).to_string()))?;
         let session = Arc::new(session);
         *place = Some(Arc::clone(&session));
         Ok(session)

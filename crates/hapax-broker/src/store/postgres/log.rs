@@ -45,7 +45,8 @@ impl Log for PostgresStore {
     }
 
     async fn append(&self, group: Append) -> Result<Appended, StoreError> {
-        let (ids, epochs): (Vec<i32>, Vec<i32>) = group.led.iter().map(|(partition, epoch)| (partition.0, *epoch)).unzip();
+        let (ids, epochs): (Vec<i32>, Vec<i32>) =
+            group.led.iter().map(|(partition, epoch)| (partition.0, *epoch)).unzip();
         let rows = &group.rows;
         let partitions: Vec<i32> = rows.iter().map(|row| row.partition.0).collect();
         let bases: Vec<i64> = rows.iter().map(|row| row.base_offset).collect();
@@ -133,10 +134,5 @@ fn stored(row: &SqlRow) -> StoredRow {
 
 fn info(row: &SqlRow) -> RowInfo {
     let size: i32 = row.get(2);
-    RowInfo {
-        base_offset: row.get(0),
-        last_offset: row.get(1),
-        size: size.cast_unsigned(),
-        high_timestamp: row.get(3),
-    }
+    RowInfo { base_offset: row.get(0), last_offset: row.get(1), size: size.cast_unsigned(), high_timestamp: row.get(3) }
 }

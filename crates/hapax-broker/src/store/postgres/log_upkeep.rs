@@ -16,7 +16,12 @@ impl PostgresStore {
         if rows.is_empty() { Err(StoreError::Fenced) } else { Ok(()) }
     }
 
-    pub(super) async fn trim_rows(&self, partition: PartitionId, epoch: i32, max_bytes: usize) -> Result<u64, StoreError> {
+    pub(super) async fn trim_rows(
+        &self,
+        partition: PartitionId,
+        epoch: i32,
+        max_bytes: usize,
+    ) -> Result<u64, StoreError> {
         let most = i64::try_from(max_bytes).unwrap_or(i64::MAX);
         let rows = self.side.write("SELECT kafka.trim($1, $2, $3)", &[&partition.0, &epoch, &most]).await?;
         let removed: i64 = rows.first().map_or(-1, |row| row.get(0));

@@ -11,7 +11,6 @@ mod log;
 mod log_upkeep;
 mod open_error;
 mod producers;
-mod ring;
 mod schema;
 mod text;
 mod topics;

@@ -5,9 +5,9 @@ use std::ops::Range;
 use hapax_sql::postgres::tokio_postgres::Row;
 
 use super::PostgresStore;
-use super::ring;
 use super::text::{given, kept};
 use crate::model::{PartitionId, Timestamp};
+use crate::store::ring;
 use crate::store::{ProducerRow, ProducerSnapshot, ProducerState, Producers, StoreError, TransactionalRow};
 
 /// How many ids a broker takes at once; the sequence's increment.
@@ -102,7 +102,7 @@ impl Producers for PostgresStore {
         let epochs: Vec<i16> = producers.iter().map(|producer| producer.epoch).collect();
         let last = |producer: &ProducerState| producer.ring.last().map_or(-1, |entry| entry.last_sequence);
         let lasts: Vec<i32> = producers.iter().map(last).collect();
-        let rings: Vec<Vec<u8>> = producers.iter().map(|producer| ring::to_bytes(&producer.ring)).collect();
+        let rings: Vec<Vec<u8>> = producers.iter().map(|producer| ring::encode(&producer.ring)).collect();
         let opens: Vec<Option<i64>> = producers.iter().map(|producer| producer.open_since).collect();
         let updates: Vec<i64> = producers.iter().map(|producer| producer.updated).collect();
         let sql = "SELECT kafka.save_snapshot($1, $2, $3, $4, $5, $6, $7, $8, $9)";
@@ -135,7 +135,7 @@ fn producer(row: &Row) -> Result<ProducerState, StoreError> {
     Ok(ProducerState {
         producer_id: row.get(1),
         epoch: row.get(2),
-        ring: ring::from_bytes(row.get(3))?,
+        ring: ring::decode(row.get(3))?,
         open_since: row.get(4),
         updated: row.get(5),
     })

@@ -14,12 +14,8 @@ async fn refused(url: PostgresUrl) -> OpenError {
 async fn the_schema_is_made_once() {
     let database = TestDatabase::new();
     let (url, limits) = (database.url(), limits());
-    let (one, two, three, four) = tokio::join!(
-        prepare(&url, &limits),
-        prepare(&url, &limits),
-        prepare(&url, &limits),
-        prepare(&url, &limits)
-    );
+    let (one, two, three, four) =
+        tokio::join!(prepare(&url, &limits), prepare(&url, &limits), prepare(&url, &limits), prepare(&url, &limits));
     let cluster = one.unwrap();
     assert_eq!(cluster.len(), 22, "{cluster}");
     for other in [two, three, four] {
@@ -35,12 +31,9 @@ async fn a_role_without_rights_is_told_what_to_grant() {
     let database = TestDatabase::new();
     let role = format!("{}_role", database.name());
     database.on_server(&format!("CREATE ROLE {role} LOGIN"));
-    let url = PostgresUrl::parse(&format!(
-        "postgres://{role}@127.0.0.1:{}/{}",
-        database.url().hosts()[0].1,
-        database.name()
-    ))
-    .unwrap();
+    let url =
+        PostgresUrl::parse(&format!("postgres://{role}@127.0.0.1:{}/{}", database.url().hosts()[0].1, database.name()))
+            .unwrap();
     for expected in ["CREATE ON DATABASE", "USAGE ON SCHEMA"] {
         let error = refused(url.clone()).await;
         assert_eq!(error.code(), "HX4501");

@@ -67,7 +67,8 @@ impl Topics for PostgresStore {
     }
 
     async fn configure_topic(&self, id: TopicId, old: &TopicConfig, new: TopicConfig) -> Result<Topic, StoreError> {
-        let sql = "UPDATE kafka.topics SET config = $3::text::jsonb WHERE id = $1 AND config = $2::text::jsonb RETURNING id";
+        let sql =
+            "UPDATE kafka.topics SET config = $3::text::jsonb WHERE id = $1 AND config = $2::text::jsonb RETURNING id";
         let rows = self.desk.write(sql, &[&id.0, &written(old)?, &written(&new)?]).await?;
         if rows.is_empty() {
             return Err(StoreError::Conflict);
@@ -111,7 +112,8 @@ pub(super) async fn sweep_all(side: Arc<Link>) {
 }
 
 fn topic(row: &Row) -> Result<Topic, StoreError> {
-    let damaged = |what: &str, error: &dyn std::fmt::Display| StoreError::Damaged(format!("kafka.topics: {what}: {error}"));
+    let damaged =
+        |what: &str, error: &dyn std::fmt::Display| StoreError::Damaged(format!("kafka.topics: {what}: {error}"));
     let name: String = row.get(2);
     Ok(Topic {
         id: TopicId(row.get(0)),
