@@ -17,10 +17,22 @@ use crate::wire::{self, Request, WireError};
 mod api_versions;
 mod config_view;
 mod create_topics;
+mod delete_groups;
 mod delete_topics;
+mod describe_groups;
 pub(crate) mod failure;
+mod find_coordinator;
+mod group_fields;
+mod heartbeat;
+mod join_group;
 mod leaders;
+mod leave_group;
+mod list_groups;
 mod metadata;
+mod offset_commit;
+mod offset_delete;
+mod offset_fetch;
+mod sync_group;
 
 /// Who asks, and in which version.
 #[derive(Debug, Clone)]
@@ -172,7 +184,18 @@ impl<F: Future<Output = Result<Option<BytesMut>, Close>> + Send + 'static> Boxed
 
 routes! {
     answer Metadata(MetadataRequest) serve 0..=13 advertise 0 by metadata;
+    answer OffsetCommit(OffsetCommitRequest) serve 2..=9 advertise 2 by offset_commit;
+    answer OffsetFetch(OffsetFetchRequest) serve 1..=9 advertise 1 by offset_fetch;
+    answer FindCoordinator(FindCoordinatorRequest) serve 0..=6 advertise 0 by find_coordinator;
+    answer JoinGroup(JoinGroupRequest) serve 0..=9 advertise 0 by join_group;
+    answer Heartbeat(HeartbeatRequest) serve 0..=4 advertise 0 by heartbeat;
+    answer LeaveGroup(LeaveGroupRequest) serve 0..=5 advertise 0 by leave_group;
+    answer SyncGroup(SyncGroupRequest) serve 0..=5 advertise 0 by sync_group;
+    answer DescribeGroups(DescribeGroupsRequest) serve 0..=6 advertise 0 by describe_groups;
+    answer ListGroups(ListGroupsRequest) serve 0..=5 advertise 0 by list_groups;
     any_version ApiVersions(ApiVersionsRequest) serve 0..=4 advertise 0 by api_versions;
     answer CreateTopics(CreateTopicsRequest) serve 2..=7 advertise 2 by create_topics;
     answer DeleteTopics(DeleteTopicsRequest) serve 1..=6 advertise 1 by delete_topics;
+    answer DeleteGroups(DeleteGroupsRequest) serve 0..=2 advertise 0 by delete_groups;
+    answer OffsetDelete(OffsetDeleteRequest) serve 0..=0 advertise 0 by offset_delete;
 }
