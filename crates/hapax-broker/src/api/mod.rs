@@ -15,6 +15,12 @@ use crate::store::Store;
 use crate::wire::{self, Request, WireError};
 
 mod api_versions;
+mod config_view;
+mod create_topics;
+mod delete_topics;
+pub(crate) mod failure;
+mod leaders;
+mod metadata;
 
 /// Who asks, and in which version.
 #[derive(Debug, Clone)]
@@ -136,5 +142,8 @@ trait BoxedAnswer: Future<Output = Result<Option<BytesMut>, Close>> + Send + Siz
 impl<F: Future<Output = Result<Option<BytesMut>, Close>> + Send + 'static> BoxedAnswer for F {}
 
 routes! {
+    answer Metadata(MetadataRequest) serve 0..=13 advertise 0 by metadata;
     any_version ApiVersions(ApiVersionsRequest) serve 0..=4 advertise 0 by api_versions;
+    answer CreateTopics(CreateTopicsRequest) serve 2..=7 advertise 2 by create_topics;
+    answer DeleteTopics(DeleteTopicsRequest) serve 1..=6 advertise 1 by delete_topics;
 }
