@@ -1,7 +1,10 @@
 //! What a broker and a topic can be told.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
+
+use crate::metrics::Metrics;
 
 /// What was said of one topic: Kafka's own names (`retention.ms`, `cleanup.policy` …) and values as text.
 ///
@@ -48,6 +51,8 @@ pub struct BrokerConfig {
     pub retention_interval: Duration,
     /// What topics get that say nothing themselves.
     pub topic_defaults: TopicConfig,
+    /// Where all parts count what they do.
+    pub metrics: Arc<Metrics>,
 }
 
 impl Default for BrokerConfig {
@@ -72,6 +77,7 @@ impl Default for BrokerConfig {
             producer_id_expiration: DAY,
             retention_interval: Duration::from_secs(30),
             topic_defaults: TopicConfig::default(),
+            metrics: Arc::default(),
         }
     }
 }

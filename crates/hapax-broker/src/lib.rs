@@ -15,6 +15,7 @@ pub mod config;
 pub mod group;
 pub mod lead;
 pub mod log;
+pub mod metrics;
 pub mod model;
 pub mod rules;
 pub mod server;
