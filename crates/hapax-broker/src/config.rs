@@ -1,18 +1,15 @@
 //! What a broker and a topic can be told.
 
-use std::collections::BTreeMap;
+mod settings;
+mod topic;
+
 use std::sync::Arc;
 use std::time::Duration;
 
 use crate::metrics::Metrics;
 
-/// What was said of one topic: Kafka's own names (`retention.ms`, `cleanup.policy` …) and values as text.
-///
-/// Only known names with valid values get in; `TopicConfig::checked` is the gate, `settings` the one list of names, with
-/// defaults. Reading goes through the typed accessors.
-#[derive(Debug, Clone, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
-#[serde(transparent)]
-pub struct TopicConfig(pub BTreeMap<String, String>);
+pub use settings::{Kind, SETTINGS, Setting};
+pub use topic::{Cleanup, Compression, ConfigError, TimestampType, TopicConfig, TopicSettings};
 
 /// What a broker is told, with the defaults of Kafka where Kafka has one.
 #[derive(Debug, Clone)]

@@ -1,7 +1,26 @@
 //! One file per API; the router.
+//!
+//! The table below is the only list of what is served: ApiVersions, the dispatch and `docs/KAFKA_PROTOCOL_COVERAGE.md` come
+//! from it.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
+
+use bytes::BytesMut;
+use futures_util::future::{self, BoxFuture};
+use kafka_protocol::messages::{self, ApiKey};
+
+use crate::broker::Broker;
+use crate::store::Store;
+use crate::wire::{self, Request, WireError};
+
+mod api_versions;
+mod config_view;
+mod create_topics;
+mod delete_topics;
+pub(crate) mod failure;
+mod leaders;
+mod metadata;
 
 /// Who asks, and in which version.
 #[derive(Debug, Clone)]
@@ -18,3 +37,113 @@ pub struct Call {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct Close(pub String);
+
+impl From<WireError> for Close {
+    fn from(error: WireError) -> Self {
+        Self(error.to_string())
+    }
+}
+
+/// One API as it is served.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Route {
+    /// Its number.
+    pub key: ApiKey,
+    /// Its name.
+    pub name: &'static str,
+    /// The oldest version served.
+    pub min: i16,
+    /// The newest version served.
+    pub max: i16,
+    /// The oldest version that we say we serve.
+    pub advertised_min: i16,
+}
+
+impl Route {
+    /// The route of an API by its number.
+    pub fn find(key: i16) -> Option<&'static Self> {
+        ROUTES.iter().find(|route| route.key as i16 == key)
+    }
+
+    /// Whether a version is served.
+    pub fn serves(&self, version: i16) -> bool {
+        (self.min..=self.max).contains(&version)
+    }
+
+    /// ApiVersions is how a client learns which versions it may use, so every version of it gets an answer.
+    pub fn answers_any_version(&self) -> bool {
+        self.key == ApiKey::ApiVersions
+    }
+}
+
+/// An answer on its way: a frame, or nothing (acks=0), or the end of the connection.
+///
+/// Produce is under way already; everything else begins when this is polled first.
+pub(crate) type Answer = BoxFuture<'static, Result<Option<BytesMut>, Close>>;
+
+/// `answer`: `module::handle` is called when the request's turn has come. `begin`: `module::begin` is called at once, and the
+/// future that it gives is awaited in turn.
+macro_rules! routes {
+    ($($kind:ident $api:ident($request:ident) serve $min:literal..=$max:literal advertise $first:literal by $module:ident;)*) => {
+        /// Everything that is served, by number.
+        pub const ROUTES: &[Route] = &[$(
+            Route { key: ApiKey::$api, name: stringify!($api), min: $min, max: $max, advertised_min: $first },
+        )*];
+
+        /// Takes a request up. Waits only where Produce waits for room.
+        pub(crate) async fn dispatch<S: Store>(broker: &Arc<Broker<S>>, mut request: Request) -> Answer {
+            match request.route.key as i16 {
+                $(key if key == ApiKey::$api as i16 => {
+                    routes!(@$kind $module, messages::$request, broker, request)
+                })*
+                key => future::ready(Err(Close(format!("API {key} has no handler")))).boxed_answer(),
+            }
+        }
+    };
+    (@answer $module:ident, $request:ty, $broker:ident, $frame:ident) => {{
+        let broker = Arc::clone($broker);
+        async move {
+            let request: $request = wire::decode(&mut $frame)?;
+            let response = $module::handle(&broker, &$frame.call, request).await?;
+            Ok(Some(wire::encode($frame.correlation_id, $frame.call.version, &response)?))
+        }
+        .boxed_answer()
+    }};
+    (@any_version $module:ident, $request:ty, $broker:ident, $frame:ident) => {{
+        let answered = $module::answer(&mut $frame).map(Some);
+        future::ready(answered.map_err(Close::from)).boxed_answer()
+    }};
+    (@begin $module:ident, $request:ty, $broker:ident, $frame:ident) => {{
+        let request: $request = match wire::decode(&mut $frame) {
+            Ok(request) => request,
+            Err(error) => return future::ready(Err(error.into())).boxed_answer(),
+        };
+        let answer = match $module::begin($broker, &$frame.call, request).await {
+            Ok(answer) => answer,
+            Err(close) => return future::ready(Err(close)).boxed_answer(),
+        };
+        let (correlation_id, version) = ($frame.correlation_id, $frame.call.version);
+        async move {
+            match answer.await? {
+                Some(response) => Ok(Some(wire::encode(correlation_id, version, &response)?)),
+                None => Ok(None),
+            }
+        }
+        .boxed_answer()
+    }};
+}
+
+trait BoxedAnswer: Future<Output = Result<Option<BytesMut>, Close>> + Send + Sized + 'static {
+    fn boxed_answer(self) -> Answer {
+        Box::pin(self)
+    }
+}
+
+impl<F: Future<Output = Result<Option<BytesMut>, Close>> + Send + 'static> BoxedAnswer for F {}
+
+routes! {
+    answer Metadata(MetadataRequest) serve 0..=13 advertise 0 by metadata;
+    any_version ApiVersions(ApiVersionsRequest) serve 0..=4 advertise 0 by api_versions;
+    answer CreateTopics(CreateTopicsRequest) serve 2..=7 advertise 2 by create_topics;
+    answer DeleteTopics(DeleteTopicsRequest) serve 1..=6 advertise 1 by delete_topics;
+}
