@@ -16,6 +16,7 @@ pub mod config;
 pub mod group;
 pub mod lead;
 pub mod log;
+pub mod metrics;
 pub mod model;
 pub mod rules;
 pub mod server;
