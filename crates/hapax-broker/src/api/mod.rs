@@ -14,7 +14,15 @@ use crate::broker::Broker;
 use crate::store::Store;
 use crate::wire::{self, Request, WireError};
 
+mod admit;
 mod api_versions;
+mod delete_records;
+mod fetch;
+mod init_producer_id;
+mod list_offsets;
+mod offset_for_leader_epoch;
+mod place;
+mod produce;
 
 /// Who asks, and in which version.
 #[derive(Debug, Clone)]
@@ -136,5 +144,11 @@ trait BoxedAnswer: Future<Output = Result<Option<BytesMut>, Close>> + Send + Siz
 impl<F: Future<Output = Result<Option<BytesMut>, Close>> + Send + 'static> BoxedAnswer for F {}
 
 routes! {
+    begin Produce(ProduceRequest) serve 3..=13 advertise 0 by produce;
+    answer Fetch(FetchRequest) serve 4..=18 advertise 4 by fetch;
+    answer ListOffsets(ListOffsetsRequest) serve 1..=10 advertise 1 by list_offsets;
     any_version ApiVersions(ApiVersionsRequest) serve 0..=4 advertise 0 by api_versions;
+    answer DeleteRecords(DeleteRecordsRequest) serve 0..=2 advertise 0 by delete_records;
+    answer InitProducerId(InitProducerIdRequest) serve 0..=5 advertise 0 by init_producer_id;
+    answer OffsetForLeaderEpoch(OffsetForLeaderEpochRequest) serve 2..=4 advertise 2 by offset_for_leader_epoch;
 }

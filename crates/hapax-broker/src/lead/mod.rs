@@ -21,6 +21,11 @@ impl<S: Store> Leadership<S> {
         self.leader().is_some_and(|leader| leader.id == self.store.me())
     }
 
+    /// Whether an answer from memory may be given: nobody else can have led meanwhile.
+    pub fn fresh(&self) -> bool {
+        self.leads()
+    }
+
     /// The broker with the lowest number leads everything.
     pub fn leader(&self) -> Option<LiveBroker> {
         self.brokers().into_iter().min_by_key(|broker| broker.id)
