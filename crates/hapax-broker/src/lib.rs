@@ -17,6 +17,7 @@ pub mod fault;
 pub mod group;
 pub mod lead;
 pub mod log;
+pub mod metrics;
 pub mod model;
 pub mod rules;
 pub mod server;
