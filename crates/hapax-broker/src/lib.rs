@@ -12,6 +12,7 @@ pub mod batch;
 pub mod broker;
 pub mod catalog;
 pub mod config;
+pub mod fault;
 pub mod group;
 pub mod lead;
 pub mod log;
