@@ -10,6 +10,7 @@ mod cluster;
 mod compression;
 mod connection;
 mod error;
+mod group;
 mod producer;
 mod reader;
 pub mod records;
@@ -17,6 +18,7 @@ pub mod records;
 pub use cluster::Client;
 pub use connection::{Connection, Options, Ticket};
 pub use error::{ClientError, Outcome};
+pub use group::{Joined, Membership};
 pub use producer::{Acks, Delivery, Identity, Patience, Producer, delivery, produce_request};
 pub use reader::{At, Fetched, Reader};
 

@@ -38,6 +38,10 @@ impl PostgresStore {
         let datas: Vec<Option<&[u8]>> = rows.iter().map(|row| row.data.as_deref()).collect();
         let sql = "SELECT kafka.replace_rows($1, $2, $3, $4)";
         let answer = self.side.write(sql, &[&partition.0, &epoch, &bases, &datas]).await?;
-        if answer.first().is_some_and(|row| row.get(0)) { Ok(()) } else { Err(StoreError::Fenced) }
+        match answer.first().map(|row| row.get::<_, i32>(0)) {
+            Some(0) => Ok(()),
+            Some(2) => Err(StoreError::Conflict),
+            _ => Err(StoreError::Fenced),
+        }
     }
 }

@@ -135,17 +135,18 @@ BEGIN
   RETURN removed;
 END $$;
 
--- Puts other data into rows (NULL removes the row), never into the newest.
-CREATE FUNCTION kafka.replace_rows(p int, e int, bases bigint[], datas bytea[]) RETURNS boolean LANGUAGE plpgsql AS $$
+-- Puts other data into rows (NULL removes the row). 0: done; 1: led under another epoch; 2: one is the newest, whose end is the log's.
+CREATE FUNCTION kafka.replace_rows(p int, e int, bases bigint[], datas bytea[]) RETURNS int LANGUAGE plpgsql AS $$
 DECLARE newest bigint;
 BEGIN
-  IF NOT kafka.led(p, e) THEN RETURN false; END IF;
+  IF NOT kafka.led(p, e) THEN RETURN 1; END IF;
   SELECT max(b.base_offset) INTO newest FROM kafka.batches b WHERE b.partition_id = p;
+  IF newest = ANY (bases) THEN RETURN 2; END IF;
   UPDATE kafka.batches b SET data = u.data, size = length(u.data) FROM unnest(bases, datas) u(base, data)
-    WHERE b.partition_id = p AND b.base_offset = u.base AND b.base_offset < newest AND u.data IS NOT NULL;
+    WHERE b.partition_id = p AND b.base_offset = u.base AND u.data IS NOT NULL;
   DELETE FROM kafka.batches b USING unnest(bases, datas) u(base, data)
-    WHERE b.partition_id = p AND b.base_offset = u.base AND b.base_offset < newest AND u.data IS NULL;
-  RETURN true;
+    WHERE b.partition_id = p AND b.base_offset = u.base AND u.data IS NULL;
+  RETURN 0;
 END $$;
 
 CREATE FUNCTION kafka.save_snapshot(p int, e int, reach bigint, ids bigint[], epochs smallint[], lasts int[], rings bytea[], opens bigint[], updates bigint[])

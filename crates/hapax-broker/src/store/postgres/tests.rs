@@ -8,6 +8,19 @@ use crate::config::TopicConfig;
 use crate::model::{PartitionId, Topic};
 use crate::store::{Address, Append, Appended, Brokers, Log, NewTopic, Row, StoreError, Topics};
 
+/// The contract over this store.
+mod contract {
+    use super::*;
+
+    async fn make() -> (TestDatabase, PostgresStore) {
+        let database = TestDatabase::new();
+        let store = database.store(1).await;
+        (database, store)
+    }
+
+    crate::store::contract::contract_tests!(make);
+}
+
 fn address() -> Address {
     Address { host: "127.0.0.1".to_owned(), port: 9092 }
 }
