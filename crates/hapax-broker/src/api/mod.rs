@@ -16,8 +16,8 @@ use crate::store::Store;
 use crate::wire::{self, Request, WireError};
 
 mod acls;
-mod alter_configs;
 mod admit;
+mod alter_configs;
 mod api_versions;
 mod config_view;
 mod create_partitions;
@@ -44,16 +44,16 @@ mod leaders;
 mod leave_group;
 mod list_config_resources;
 mod list_groups;
-mod list_partition_reassignments;
 mod list_offsets;
+mod list_partition_reassignments;
 mod metadata;
 mod offset_commit;
 mod offset_delete;
 mod offset_fetch;
-mod resource;
 mod offset_for_leader_epoch;
 mod place;
 mod produce;
+mod resource;
 mod sync_group;
 
 /// Who asks, and in which version.
