@@ -22,6 +22,8 @@ mod delete_topics;
 mod describe_groups;
 pub(crate) mod failure;
 mod find_coordinator;
+#[cfg(all(test, feature = "embedded"))]
+mod group_api_tests;
 mod group_fields;
 mod heartbeat;
 mod join_group;
