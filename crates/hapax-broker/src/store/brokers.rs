@@ -38,6 +38,17 @@ pub trait Brokers {
     /// Who leads each partition, and under which epoch.
     fn leaders(&self) -> impl Future<Output = Result<Vec<(PartitionId, Option<BrokerId>, i32)>, StoreError>> + Send;
 
+    /// Stops leading everything and stays: another may lead at once.
+    fn give_back(&self) -> impl Future<Output = Result<(), StoreError>> + Send {
+        async { Ok(()) }
+    }
+
+    /// The age of the oldest transaction that keeps the database from removing dead rows; `None`: there is none, or the
+    /// store knows no such thing. An hour of it makes every update slower.
+    fn oldest_transaction(&self) -> impl Future<Output = Result<Option<Duration>, StoreError>> + Send {
+        async { Ok(None) }
+    }
+
     /// Gives everything back, so that another need not wait for the lease to end.
     fn leave(&self) -> impl Future<Output = Result<(), StoreError>> + Send;
 }

@@ -11,6 +11,8 @@ pub mod embedded;
 mod error;
 mod groups;
 mod log;
+#[cfg(feature = "postgres")]
+pub mod postgres;
 mod producers;
 #[cfg(any(feature = "embedded", feature = "postgres"))]
 pub(crate) mod ring;

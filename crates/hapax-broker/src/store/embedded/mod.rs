@@ -148,3 +148,7 @@ fn now() -> Timestamp {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     Timestamp::try_from(since.as_millis()).unwrap_or(Timestamp::MAX)
 }
+
+#[cfg(test)]
+#[path = "embedded_tests.rs"]
+mod tests;
