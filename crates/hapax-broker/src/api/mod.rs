@@ -213,3 +213,10 @@ routes! {
     answer DeleteGroups(DeleteGroupsRequest) serve 0..=2 advertise 0 by delete_groups;
     answer OffsetDelete(OffsetDeleteRequest) serve 0..=0 advertise 0 by offset_delete;
 }
+
+#[cfg(test)]
+mod fetch_tests;
+#[cfg(test)]
+mod log_rig;
+#[cfg(test)]
+mod produce_tests;
