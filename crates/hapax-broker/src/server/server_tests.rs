@@ -171,7 +171,7 @@ async fn it_listens_on_loopback_only() {
 }
 
 fn batch(value: &'static str) -> ProduceRequest {
-    let records = encode(BatchHeader::default(), &[NewRecord::of(value)]);
+    let records = encode(BatchHeader::PLAIN, &[NewRecord::of(value)]);
     produce_request("letters", 0, records, Acks::All, Duration::from_secs(5))
 }
 
