@@ -96,6 +96,12 @@ impl<S: Store> Logs<S> {
         read_lock(&self.shared.led).values().cloned().collect()
     }
 
+    /// The end that was last acknowledged here, also of a partition that is no longer led: a store that has less has lost it.
+    pub(crate) fn acknowledged(&self, id: PartitionId) -> Option<Offset> {
+        let retired = lock(&self.shared.ends).get(&id).copied();
+        self.partition(id).map(|partition| partition.end()).max(retired)
+    }
+
     /// Tells what the appender met.
     pub fn trouble(&self) -> watch::Receiver<Trouble> {
         self.shared.trouble.subscribe()
@@ -108,7 +114,6 @@ impl<S: Store> Logs<S> {
             tokio::spawn(appender::run(Arc::clone(&self.shared), waiting));
         }
         for led in led {
-            self.shared.warn_if_shorter(&led);
             let partition = load::load(&*self.shared.store, &led).await?;
             self.shared.insert(Arc::new(partition));
         }
@@ -164,15 +169,6 @@ impl<S: Store> Shared<S> {
         let mut ends = lock(&self.ends);
         let end = ends.entry(partition.id).or_insert(0);
         *end = partition.end().max(*end);
-    }
-
-    /// A database that came back from a backup, or a standby that was behind, is told apart from a bug of ours.
-    fn warn_if_shorter(&self, led: &LedPartition) {
-        let before = lock(&self.ends).get(&led.partition).copied().unwrap_or(0);
-        if before > led.end {
-            let (partition, end) = (led.partition.0, led.end);
-            tracing::error!(partition, acknowledged = before, end, "the store has lost acknowledged records");
-        }
     }
 }
 

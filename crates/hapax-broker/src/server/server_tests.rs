@@ -12,7 +12,8 @@ use tokio::net::TcpStream;
 use super::trial::{Trial, frame};
 use super::*;
 use crate::api::{ROUTES, empty_request};
-use crate::client::{Acks, BatchHeader, NewRecord, encode, produce_request};
+use crate::client::batch::{BatchHeader, NewRecord, encode};
+use crate::client::{Acks, produce_request};
 use crate::wire::author::Author;
 use crate::wire::shape::shape;
 
@@ -170,7 +171,7 @@ async fn it_listens_on_loopback_only() {
 }
 
 fn batch(value: &'static str) -> ProduceRequest {
-    let records = encode(BatchHeader::default(), &[NewRecord::of(value)]);
+    let records = encode(BatchHeader::PLAIN, &[NewRecord::of(value)]);
     produce_request("letters", 0, records, Acks::All, Duration::from_secs(5))
 }
 

@@ -33,7 +33,8 @@ struct Walk<'a> {
 
 impl Walk<'_> {
     fn structure(&mut self, fields: &'static [Field]) -> Result<(), WireError> {
-        for field in fields.iter().filter(|field| field.tag.is_none() && has(field, self.version)) {
+        let version = self.version;
+        for field in fields.iter().filter(|field| field.tag.is_none() && has(field, version)) {
             self.value(&field.kind)?;
         }
         if self.compact { self.tags(fields) } else { Ok(()) }
