@@ -35,6 +35,8 @@ mod elect_leaders;
 pub(crate) mod failure;
 mod fetch;
 mod find_coordinator;
+#[cfg(all(test, feature = "embedded"))]
+mod group_api_tests;
 mod group_fields;
 mod heartbeat;
 mod incremental_alter_configs;
@@ -241,3 +243,10 @@ routes! {
     answer ListConfigResources(ListConfigResourcesRequest) serve 0..=1 advertise 0 by list_config_resources;
     answer DescribeTopicPartitions(DescribeTopicPartitionsRequest) serve 0..=0 advertise 0 by describe_topic_partitions;
 }
+
+#[cfg(test)]
+mod fetch_tests;
+#[cfg(test)]
+mod log_rig;
+#[cfg(test)]
+mod produce_tests;
