@@ -3,7 +3,10 @@
 mod settings;
 mod topic;
 
+use std::sync::Arc;
 use std::time::Duration;
+
+use crate::metrics::Metrics;
 
 pub use settings::{Kind, SETTINGS, Setting};
 pub use topic::{Cleanup, Compression, ConfigError, TimestampType, TopicConfig, TopicSettings};
@@ -45,6 +48,8 @@ pub struct BrokerConfig {
     pub retention_interval: Duration,
     /// What topics get that say nothing themselves.
     pub topic_defaults: TopicConfig,
+    /// Where all parts count what they do.
+    pub metrics: Arc<Metrics>,
 }
 
 impl Default for BrokerConfig {
@@ -69,6 +74,7 @@ impl Default for BrokerConfig {
             producer_id_expiration: DAY,
             retention_interval: Duration::from_secs(30),
             topic_defaults: TopicConfig::default(),
+            metrics: Arc::default(),
         }
     }
 }

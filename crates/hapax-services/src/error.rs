@@ -20,6 +20,20 @@ pub enum ServiceError {
         /// What came of asking the package manager.
         installing: String,
     },
+    /// A package that is neither in the cache nor to be fetched.
+    #[error(
+        "{what} could not be had: {why}\nIt is fetched once by `{by}` and kept. Install {needs}, give it its packages, and run this again."
+    )]
+    NotFetched {
+        /// What is missing.
+        what: &'static str,
+        /// The program that fetches it.
+        by: &'static str,
+        /// What has to be installed for that.
+        needs: &'static str,
+        /// What it said.
+        why: String,
+    },
     /// A server refuses to run as root, and there is no other account.
     #[error("{} does not run as root, and there is no other account: tried {}", product.name(), product.accounts().join(", "))]
     NoAccount {
@@ -77,6 +91,7 @@ impl ServiceError {
         match self {
             Self::Server { code, .. } => Some(code),
             Self::NotFound { .. }
+            | Self::NotFetched { .. }
             | Self::NoAccount { .. }
             | Self::System { .. }
             | Self::Program { .. }

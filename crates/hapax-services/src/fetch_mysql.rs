@@ -4,9 +4,9 @@
 //! Reads: which archive apt uses. Writes: one cache directory. Not here: other systems; there MySQL is what is installed.
 
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Command;
 
-use crate::account;
+use crate::cache::{self, said};
 use crate::find_mariadb::MariadbPrograms;
 
 const PACKAGE: &str = "mysql-server-core";
@@ -17,7 +17,7 @@ const NEEDLESS: [&str; 4] = ["perl", "libperl", "libc-gconv", "gcc-"];
 
 /// The server of the cache, fetched first if it is not there; or why there is none.
 pub(crate) fn fetch_mysql() -> Result<MariadbPrograms, String> {
-    let home = cache().ok_or("There is no directory to unpack it in.")?;
+    let home = cache::home()?;
     let place = home.join("mysql");
     if let Some(programs) = unpacked(&place) {
         return Ok(programs);
@@ -37,17 +37,6 @@ pub(crate) fn fetch_mysql() -> Result<MariadbPrograms, String> {
         }
     }
     outcome
-}
-
-/// A directory that the server's account can read, too.
-fn cache() -> Option<PathBuf> {
-    let home = if account::are_root() {
-        PathBuf::from("/var/cache")
-    } else {
-        let named = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from);
-        named.or_else(|| Some(PathBuf::from(std::env::var_os("HOME")?).join(".cache")))?
-    };
-    Some(home.join("hapax-services"))
 }
 
 /// The server of an unpacked tree, if the tree is whole: it is only moved to its place when it is.
@@ -131,16 +120,6 @@ fn apt(work: &Path) -> Command {
         apt.arg("-o").arg(setting);
     }
     apt
-}
-
-fn said(command: &mut Command) -> Result<String, String> {
-    let program = command.get_program().to_string_lossy().into_owned();
-    let output = command.stdin(Stdio::null()).output().map_err(|error| format!("{program}: {error}"))?;
-    if output.status.success() {
-        return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
-    }
-    let why = String::from_utf8_lossy(&output.stderr).lines().last().unwrap_or("it said nothing").to_owned();
-    Err(format!("{program} failed: {why}"))
 }
 
 #[cfg(test)]

@@ -66,7 +66,7 @@ pub(crate) fn run(command: &mut Command) -> Result<(), ServiceError> {
 }
 
 /// A port of loopback that is free now.
-fn free_port() -> Result<u16, ServiceError> {
+pub(crate) fn free_port() -> Result<u16, ServiceError> {
     let listener = TcpListener::bind("127.0.0.1:0").doing(|| "find a free port".to_owned())?;
     Ok(listener.local_addr().doing(|| "find a free port".to_owned())?.port())
 }

@@ -7,6 +7,7 @@
 #![deny(missing_docs)]
 
 mod account;
+mod cache;
 mod client;
 mod error;
 mod fetch_mysql;
@@ -14,9 +15,11 @@ mod find;
 mod find_mariadb;
 mod holder;
 mod install;
+mod kafka;
 mod launch;
 mod mariadb;
 mod mysql_client;
+mod packages;
 mod postgres;
 mod product;
 mod scratch;
@@ -26,7 +29,9 @@ pub use error::ServiceError;
 pub use find::{Programs, find_postgres};
 pub use find_mariadb::{MariadbPrograms, find_mariadb, find_mysql};
 pub use holder::Stop;
+pub use kafka::{Kafka, KafkaBuilder};
 pub use mariadb::{Mariadb, MariadbBuilder};
 pub use mysql_client::MysqlClient;
+pub use packages::{KAFKA_VERSION, Kcat, go_program, kafka_jars, kcat, node_modules, python};
 pub use postgres::{Builder, Postgres};
 pub use product::Product;

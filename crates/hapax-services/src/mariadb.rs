@@ -54,7 +54,7 @@ impl MariadbBuilder {
     pub fn without_sync(self) -> Self {
         match self.product {
             Product::Mysql => self.setting("innodb_flush_method", "nosync"),
-            Product::Mariadb | Product::Postgres => self.line("debug-no-sync"),
+            Product::Mariadb | Product::Postgres | Product::Kafka => self.line("debug-no-sync"),
         }
     }
 

@@ -9,6 +9,8 @@ pub enum Product {
     Mariadb,
     /// MySQL's own server.
     Mysql,
+    /// Apache Kafka.
+    Kafka,
 }
 
 impl Product {
@@ -19,6 +21,7 @@ impl Product {
             Self::Postgres => "PostgreSQL",
             Self::Mariadb => "MariaDB",
             Self::Mysql => "MySQL",
+            Self::Kafka => "Apache Kafka",
         }
     }
 
@@ -28,6 +31,7 @@ impl Product {
             Self::Postgres => "postgres",
             Self::Mariadb => "mariadb",
             Self::Mysql => "mysql",
+            Self::Kafka => "kafka",
         }
     }
 
@@ -37,6 +41,7 @@ impl Product {
             Self::Postgres => "the programs postgres and initdb",
             Self::Mariadb => "the program mariadbd and its file mysql_system_tables.sql",
             Self::Mysql => "the program mysqld (of MySQL, not of MariaDB)",
+            Self::Kafka => "its jars",
         }
     }
 
@@ -57,6 +62,7 @@ impl Product {
                 "`dnf install mysql-server` (Fedora), `apt-get install mysql-server-core-8.0` (Ubuntu), `brew install \
                  mysql` (macOS); or put the directory that holds the program in the PATH"
             }
+            Self::Kafka => "its jars are fetched by Maven: install maven and a JDK of version 17",
         }
     }
 
@@ -76,7 +82,7 @@ impl Product {
                 ("dnf", &["install", "-y", "-q", "mariadb-server"]),
                 ("apk", &["add", "-q", "mariadb"]),
             ],
-            Self::Mysql => &[],
+            Self::Mysql | Self::Kafka => &[],
         }
     }
 
@@ -85,6 +91,7 @@ impl Product {
         match self {
             Self::Postgres => &["postgres", "nobody"],
             Self::Mariadb | Self::Mysql => &["mysql", "nobody"],
+            Self::Kafka => &["nobody"],
         }
     }
 
@@ -93,7 +100,7 @@ impl Product {
         match self {
             Self::Postgres => ["INT", "QUIT"],
             // They know no quick end of their own.
-            Self::Mariadb | Self::Mysql => ["TERM", "KILL"],
+            Self::Mariadb | Self::Mysql | Self::Kafka => ["TERM", "KILL"],
         }
     }
 }

@@ -119,6 +119,35 @@ macro_rules! routes {
                 key => future::ready(Err(Close(format!("API {key} has no handler")))).boxed_answer(),
             }
         }
+
+        /// What the codec makes of a body, and how it writes that again; for tests of the guard.
+        #[cfg(test)]
+        pub(crate) fn recode(key: ApiKey, version: i16, body: &mut bytes::Bytes) -> Result<BytesMut, String> {
+            use kafka_protocol::protocol::{Decodable, Encodable};
+            let mut again = BytesMut::new();
+            match key as i16 {
+                $(key if key == ApiKey::$api as i16 => {
+                    let request = messages::$request::decode(body, version).map_err(|error| error.to_string())?;
+                    request.encode(&mut again, version).map_err(|error| error.to_string())?;
+                })*
+                key => return Err(format!("API {key} has no route")),
+            }
+            Ok(again)
+        }
+
+        /// The body of a request that says nothing; for tests of the guard.
+        #[cfg(test)]
+        pub(crate) fn empty_request(key: ApiKey, version: i16) -> Result<BytesMut, String> {
+            use kafka_protocol::protocol::Encodable;
+            let mut body = BytesMut::new();
+            match key as i16 {
+                $(key if key == ApiKey::$api as i16 => {
+                    messages::$request::default().encode(&mut body, version).map_err(|error| error.to_string())?;
+                })*
+                key => return Err(format!("API {key} has no route")),
+            }
+            Ok(body)
+        }
     };
     (@answer $module:ident, $request:ty, $broker:ident, $frame:ident) => {{
         let broker = Arc::clone($broker);

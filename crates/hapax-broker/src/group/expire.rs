@@ -34,8 +34,7 @@ pub(super) struct Trim {
 impl<S: Store> Coordinator<S> {
     /// Removes what has expired by `now`: offsets, and groups that have neither members nor offsets.
     pub async fn expire(&self, now: Timestamp) -> Result<(), ResponseError> {
-        let term = self.term()?;
-        expire(&term, now).await
+        expire(&*self.term()?, now).await
     }
 }
 

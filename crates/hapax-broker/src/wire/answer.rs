@@ -4,11 +4,14 @@ use bytes::{BufMut, BytesMut};
 use kafka_protocol::messages::ResponseHeader;
 use kafka_protocol::protocol::{Decodable, Encodable, HeaderVersion};
 
-use crate::wire::{Request, WireError};
+use crate::wire::{Request, WireError, guard, shape};
 
-/// Reads the body of a request, after the guard has seen it.
+/// Reads the body of a request, after the guard has seen it. What comes after it is nobody's, as in Kafka.
 pub(crate) fn decode<R: Decodable>(request: &mut Request) -> Result<R, WireError> {
     let (api, version) = (request.route.name, request.call.version);
+    let shape =
+        shape::shape(request.route.key).ok_or(WireError::UnknownApi { key: request.route.key as i16, version })?;
+    guard::check(shape, version, &request.body)?;
     R::decode(&mut request.body, version).map_err(|cause| WireError::Body { api, version, cause: format!("{cause:#}") })
 }
 

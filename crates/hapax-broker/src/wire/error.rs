@@ -34,6 +34,12 @@ pub enum WireError {
     /// More tagged fields than anyone needs.
     #[error("more than {0} tagged fields in one request")]
     Tags(usize),
+    /// A tagged field that this version has not, or whose size is not the size of its value.
+    #[error("tagged field {0} is not in this version, or has another size than it says")]
+    Tag(u32),
+    /// More elements than anyone needs.
+    #[error("more than {0} elements in the lists of one request")]
+    Elements(usize),
     /// A text that is not UTF-8.
     #[error("a text is not UTF-8")]
     Text,

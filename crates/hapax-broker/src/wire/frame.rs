@@ -92,3 +92,7 @@ impl<R: AsyncRead + Unpin> FrameReader<R> {
         Ok(())
     }
 }
+
+#[cfg(test)]
+#[path = "frame_tests.rs"]
+mod tests;

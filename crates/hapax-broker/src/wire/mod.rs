@@ -7,7 +7,9 @@ mod answer;
 mod cursor;
 mod error;
 mod frame;
+mod guard;
 mod header;
+mod shape;
 
 pub(crate) use answer::{decode, encode};
 pub use error::WireError;

@@ -4,12 +4,15 @@
 //! anew; [`Producer`] and [`Reader`] are what most want. [`batch`] and [`records`] write and read batches byte by byte.
 //! Invariant: shares no code with the broker, so that a mistake of the one is not also the other's.
 
+#![deny(missing_docs)]
+
 pub mod admin;
 pub mod batch;
 mod cluster;
 mod compression;
 mod connection;
 mod error;
+mod group;
 mod producer;
 mod reader;
 pub mod records;
@@ -17,6 +20,7 @@ pub mod records;
 pub use cluster::Client;
 pub use connection::{Connection, Options, Ticket};
 pub use error::{ClientError, Outcome};
+pub use group::{Joined, Membership};
 pub use producer::{Acks, Delivery, Identity, Patience, Producer, delivery, produce_request};
 pub use reader::{At, Fetched, Reader};
 

@@ -120,11 +120,11 @@ impl Client {
         }
     }
 
-    /// A connection to the leader of a partition.
+    /// Where the leader of a partition is.
     ///
     /// # Errors
-    /// If it has none, or the leader cannot be reached.
-    pub async fn leader(&mut self, topic: &str, partition: i32) -> Result<&mut Connection, ClientError> {
+    /// If it has none, or nobody says.
+    pub async fn leader_address(&mut self, topic: &str, partition: i32) -> Result<String, ClientError> {
         let key = (topic.to_owned(), partition);
         if !self.leaders.contains_key(&key) {
             let answer = self.metadata(Some(&[topic])).await?;
@@ -132,7 +132,15 @@ impl Client {
             check(code, || format!("metadata of topic {topic}"))?;
         }
         let address = self.leaders.get(&key).and_then(|id| self.brokers.get(id)).cloned();
-        let address = address.ok_or_else(|| ClientError::NoLeader { topic: topic.to_owned(), partition })?;
+        address.ok_or_else(|| ClientError::NoLeader { topic: topic.to_owned(), partition })
+    }
+
+    /// A connection to the leader of a partition.
+    ///
+    /// # Errors
+    /// If it has none, or the leader cannot be reached.
+    pub async fn leader(&mut self, topic: &str, partition: i32) -> Result<&mut Connection, ClientError> {
+        let address = self.leader_address(topic, partition).await?;
         match self.at(&address).await {
             // Asked twice because a borrow that is returned lasts for both arms.
             Ok(_) => self.at(&address).await,

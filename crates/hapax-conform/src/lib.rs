@@ -1,0 +1,8 @@
+//! Does our broker pass for Kafka? Unmodified clients and raw frames, against ours and against Apache Kafka.
+//!
+//! Reads: the programs in `clients`. Writes: topics of its own on the broker under test, `docs/kafka/clients-table.md`.
+//! Not here: what a broker must do (`hapax-broker`), how servers and packages are had (`hapax-services`).
+
+#![deny(missing_docs)]
+
+pub mod wire;
