@@ -13,12 +13,12 @@ use kafka_protocol::messages::{InitProducerIdRequest, InitProducerIdResponse, To
 use kafka_protocol::protocol::StrBytes;
 
 use crate::broker::Broker;
+use hapax_kafka::{Connection, Options};
 use crate::config::{BrokerConfig, TopicConfig};
 use crate::log::scripted_store::Scripted;
 use crate::model::{LiveBroker, Topic};
 use crate::server::{Listener, Server};
 use crate::store::{Brokers, NewTopic};
-use hapax_kafka::{Connection, Options};
 
 pub(super) struct Rig {
     pub(super) broker: Arc<Broker<Scripted>>,
@@ -32,7 +32,7 @@ impl Rig {
         let listener = Listener::bind("127.0.0.1:0").await.unwrap();
         let me = broker.store.me();
         let port = listener.address().port();
-        broker.lead.note(vec![LiveBroker { id: me, host: "127.0.0.1".to_owned(), port }]);
+        broker.lead.pretend(vec![LiveBroker { id: me, host: "127.0.0.1".to_owned(), port }]);
         broker.catalog.refresh().await.unwrap();
         for topic in broker.catalog.all() {
             broker.lead_partitions(&topic.partitions).await.unwrap();
