@@ -35,6 +35,8 @@ mod elect_leaders;
 pub(crate) mod failure;
 mod fetch;
 mod find_coordinator;
+#[cfg(all(test, feature = "embedded"))]
+mod group_api_tests;
 mod group_fields;
 mod heartbeat;
 mod incremental_alter_configs;
