@@ -12,6 +12,7 @@ pub mod history;
 pub mod load;
 pub mod plants;
 pub mod points;
+pub mod power;
 pub mod process;
 pub mod report;
 pub mod run;
