@@ -310,19 +310,3 @@ fn damaged_batches_never_panic() {
     }
     assert!(refused > 1_000, "{refused}");
 }
-
-/// Goal: the client shares no code with the broker, for it judges it. Method: read what its files import.
-#[test]
-fn the_client_shares_no_code_with_the_broker() {
-    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/src/client");
-    let mut files = 0;
-    for entry in std::fs::read_dir(folder).expect("the client's folder") {
-        let path = entry.expect("an entry").path();
-        let text = std::fs::read_to_string(&path).expect("a source file");
-        // Written in two parts, so that this file does not find itself.
-        let foreign = [concat!("crate", "::"), concat!("super::", "super")];
-        assert!(!foreign.iter().any(|word| text.contains(word)), "{}", path.display());
-        files += 1;
-    }
-    assert!(files > 8, "{files}");
-}
