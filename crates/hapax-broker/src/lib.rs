@@ -13,6 +13,7 @@ pub mod broker;
 pub mod catalog;
 pub mod client;
 pub mod config;
+pub mod fault;
 pub mod group;
 pub mod lead;
 pub mod log;

@@ -14,24 +14,32 @@ use crate::broker::Broker;
 use crate::store::Store;
 use crate::wire::{self, Request, WireError};
 
+mod admit;
 mod api_versions;
 mod config_view;
 mod create_topics;
 mod delete_groups;
+mod delete_records;
 mod delete_topics;
 mod describe_groups;
 pub(crate) mod failure;
+mod fetch;
 mod find_coordinator;
 mod group_fields;
 mod heartbeat;
+mod init_producer_id;
 mod join_group;
 mod leaders;
 mod leave_group;
 mod list_groups;
+mod list_offsets;
 mod metadata;
 mod offset_commit;
 mod offset_delete;
 mod offset_fetch;
+mod offset_for_leader_epoch;
+mod place;
+mod produce;
 mod sync_group;
 
 /// Who asks, and in which version.
@@ -183,6 +191,9 @@ trait BoxedAnswer: Future<Output = Result<Option<BytesMut>, Close>> + Send + Siz
 impl<F: Future<Output = Result<Option<BytesMut>, Close>> + Send + 'static> BoxedAnswer for F {}
 
 routes! {
+    begin Produce(ProduceRequest) serve 3..=13 advertise 0 by produce;
+    answer Fetch(FetchRequest) serve 4..=18 advertise 4 by fetch;
+    answer ListOffsets(ListOffsetsRequest) serve 1..=10 advertise 1 by list_offsets;
     answer Metadata(MetadataRequest) serve 0..=13 advertise 0 by metadata;
     answer OffsetCommit(OffsetCommitRequest) serve 2..=9 advertise 2 by offset_commit;
     answer OffsetFetch(OffsetFetchRequest) serve 1..=9 advertise 1 by offset_fetch;
@@ -196,6 +207,9 @@ routes! {
     any_version ApiVersions(ApiVersionsRequest) serve 0..=4 advertise 0 by api_versions;
     answer CreateTopics(CreateTopicsRequest) serve 2..=7 advertise 2 by create_topics;
     answer DeleteTopics(DeleteTopicsRequest) serve 1..=6 advertise 1 by delete_topics;
+    answer DeleteRecords(DeleteRecordsRequest) serve 0..=2 advertise 0 by delete_records;
+    answer InitProducerId(InitProducerIdRequest) serve 0..=5 advertise 0 by init_producer_id;
+    answer OffsetForLeaderEpoch(OffsetForLeaderEpochRequest) serve 2..=4 advertise 2 by offset_for_leader_epoch;
     answer DeleteGroups(DeleteGroupsRequest) serve 0..=2 advertise 0 by delete_groups;
     answer OffsetDelete(OffsetDeleteRequest) serve 0..=0 advertise 0 by offset_delete;
 }

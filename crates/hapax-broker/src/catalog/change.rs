@@ -41,6 +41,7 @@ impl<S: Store> Broker<S> {
         if !self.lead.leads() {
             return Ok(());
         }
+        let _turn = self.lead.turn().await;
         let unled: Vec<_> = partitions.iter().copied().filter(|id| self.logs.partition(*id).is_none()).collect();
         if unled.is_empty() {
             return Ok(());

@@ -113,15 +113,15 @@ impl<S: Store> Leadership<S> {
         self.lost_records.load(Ordering::Relaxed)
     }
 
-    fn note(&self, live: Vec<LiveBroker>) {
+    fn know(&self, live: Vec<LiveBroker>) {
         *self.live.write().unwrap_or_else(PoisonError::into_inner) = live;
     }
 
     /// Leads without a store's word, for tests of what follows from it.
     #[cfg(test)]
-    pub(crate) fn pretend(&self, live: Vec<LiveBroker>) {
+    pub(crate) fn note(&self, live: Vec<LiveBroker>) {
         self.lease.renewed(Instant::now());
-        self.note(live);
+        self.know(live);
     }
 
     fn read(&self) -> std::sync::RwLockReadGuard<'_, Vec<LiveBroker>> {

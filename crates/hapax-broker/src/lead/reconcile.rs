@@ -40,7 +40,7 @@ impl<S: Store> Leadership<S> {
         }
         let live = self.store.brokers().await?;
         let ours = placement::leads(&live, self.store.me());
-        self.note(live);
+        self.know(live);
         duties.refresh().await?;
         if ours {
             self.take_what_is_ours(duties).await

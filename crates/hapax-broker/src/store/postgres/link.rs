@@ -145,7 +145,7 @@ fn refused(fault: &SqlFault, message: String) -> StoreError {
         // The schema is no longer what it was when the store was opened.
         "42P01" | "42883" | "42703" | "3F000" => StoreError::Broken(message),
         // A row is there that we did not know of: our memory is not what the store has.
-        "23505" => StoreError::InDoubt(message),
+        "23505" => StoreError::Conflict,
         _ => StoreError::Away(message),
     }
 }

@@ -166,6 +166,9 @@ BEGIN
     ON CONFLICT (producer_id, topic_id, partition_id) DO UPDATE SET epoch = EXCLUDED.epoch, last_sequence = EXCLUDED.last_sequence, ring = EXCLUDED.ring,
       open_since = EXCLUDED.open_since, upto = EXCLUDED.upto, updated_at = EXCLUDED.updated_at
     WHERE (s.epoch, s.ring, s.open_since, s.updated_at) IS DISTINCT FROM (EXCLUDED.epoch, EXCLUDED.ring, EXCLUDED.open_since, EXCLUDED.updated_at);
+  -- Who writes is active; to the minute is enough, and spares a row version per producer and snapshot.
+  UPDATE kafka.producer_ids i SET last_active_at = kafka.at(u.updated) FROM unnest(ids, updates) u(id, updated)
+    WHERE i.producer_id = u.id AND i.last_active_at < kafka.at(u.updated) - interval '1 minute';
   RETURN true;
 END $$;
 
