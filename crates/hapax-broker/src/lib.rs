@@ -11,7 +11,6 @@ pub mod api;
 pub mod batch;
 pub mod broker;
 pub mod catalog;
-pub mod client;
 pub mod config;
 pub mod fault;
 pub mod group;

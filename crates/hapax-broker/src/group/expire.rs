@@ -34,7 +34,8 @@ pub(super) struct Trim {
 impl<S: Store> Coordinator<S> {
     /// Removes what has expired by `now`: offsets, and groups that have neither members nor offsets.
     pub async fn expire(&self, now: Timestamp) -> Result<(), ResponseError> {
-        expire(&*self.term()?, now).await
+        let term = self.term()?;
+        expire(&term, now).await
     }
 }
 

@@ -96,10 +96,15 @@ impl<S: Store> Logs<S> {
         read_lock(&self.shared.led).values().cloned().collect()
     }
 
-    /// The end that was last acknowledged here, also of a partition that is no longer led: a store that has less has lost it.
-    pub(crate) fn acknowledged(&self, id: PartitionId) -> Option<Offset> {
-        let retired = lock(&self.shared.ends).get(&id).copied();
-        self.partition(id).map(|partition| partition.end()).max(retired)
+    /// The epochs under which we lead, by partition.
+    pub fn served(&self) -> HashMap<PartitionId, i32> {
+        read_lock(&self.shared.led).iter().map(|(id, partition)| (*id, partition.epoch())).collect()
+    }
+
+    /// How far a partition was acknowledged by this process, led still or not.
+    pub fn acknowledged(&self, id: PartitionId) -> Option<Offset> {
+        let led = self.partition(id).map(|partition| partition.end());
+        led.max(lock(&self.shared.ends).get(&id).copied())
     }
 
     /// Tells what the appender met.
@@ -185,6 +190,8 @@ fn read_lock<T>(lock: &RwLock<T>) -> std::sync::RwLockReadGuard<'_, T> {
     lock.read().unwrap_or_else(PoisonError::into_inner)
 }
 
+#[cfg(test)]
+pub(crate) mod scripted_store;
 #[cfg(test)]
 #[path = "log_tests.rs"]
 mod tests;

@@ -86,8 +86,9 @@ pub(crate) fn row(
     high_timestamp: Timestamp,
     size: usize,
 ) -> Row {
-    let data: Bytes = format!("{base_offset:08}").into_bytes().into_iter().cycle().take(size).collect();
-    Row { partition, base_offset, last_offset, high_timestamp, data }
+    let mut data = format!("{base_offset:08}").repeat(size / 8 + 1).into_bytes();
+    data.truncate(size);
+    Row { partition, base_offset, last_offset, high_timestamp, data: Bytes::from(data) }
 }
 
 /// Appends rows to one partition, and expects that they are written.

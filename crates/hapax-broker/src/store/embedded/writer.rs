@@ -18,7 +18,7 @@ use crate::store::StoreError;
 const QUEUE: usize = 1024;
 /// Operations in one commit.
 const GROUP: usize = 1024;
-/// Pages in the write-ahead log from which on it is copied back: 8 MiB.
+/// Pages in the write-ahead log from which on it is copied back: 16 MiB.
 const CHECKPOINT_PAGES: i32 = 1000;
 
 /// The writer's handle. Dropping it ends the thread after what already waits.

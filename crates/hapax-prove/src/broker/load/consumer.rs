@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use hapax_broker::client::{Client, ClientError, Joined, Membership};
+use hapax_kafka::{Client, ClientError, Joined, Membership};
 
 use super::observer::{commit, committed, group_name, read};
 use super::{PARTITIONS, Pace, Shared};

@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
-use hapax_broker::client::{At, Client, ClientError, Options, Outcome as Fate};
+use hapax_kafka::{At, Client, ClientError, Options, Outcome as Fate};
 use tokio::task::JoinSet;
 
 use super::history::{Logged, Name, Outcome, Recorder};
@@ -225,7 +225,7 @@ async fn read_partition(shared: &Shared, partition: i32) -> Result<Vec<Logged>, 
         let before = next;
         for batch in fetched.batches {
             let leader_epoch = batch.leader_epoch;
-            let logged = |record: hapax_broker::client::records::FetchedRecord| Logged {
+            let logged = |record: hapax_kafka::records::FetchedRecord| Logged {
                 offset: record.offset,
                 name: record.value.as_deref().and_then(Name::read),
                 leader_epoch,

@@ -4,8 +4,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use hapax_broker::client::records::FetchedBatch;
-use hapax_broker::client::{Client, ClientError, Connection, Membership};
+use hapax_kafka::records::FetchedBatch;
+use hapax_kafka::{Client, ClientError, Connection, Membership};
 use kafka_protocol::error::ResponseError;
 use kafka_protocol::messages::list_offsets_request::{ListOffsetsPartition, ListOffsetsTopic};
 use kafka_protocol::messages::{BrokerId, ListOffsetsRequest, TopicName};

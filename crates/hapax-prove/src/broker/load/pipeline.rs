@@ -8,8 +8,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use hapax_broker::client::batch::{self, BatchHeader, NewRecord};
-use hapax_broker::client::{Acks, Client, ClientError, Connection, Identity, Ticket, delivery, produce_request};
+use hapax_kafka::batch::{self, BatchHeader, NewRecord};
+use hapax_kafka::{Acks, Client, ClientError, Connection, Identity, Ticket, delivery, produce_request};
 use kafka_protocol::error::ResponseError;
 use kafka_protocol::messages::ProduceRequest;
 

@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use hapax_broker::client::batch::{self, BatchHeader, NewRecord};
-use hapax_broker::client::{Acks, ClientError, Connection, Delivery, delivery, produce_request};
+use hapax_kafka::batch::{self, BatchHeader, NewRecord};
+use hapax_kafka::{Acks, ClientError, Connection, Delivery, delivery, produce_request};
 use kafka_protocol::messages::ProduceRequest;
 
 use super::{PARTITIONS, Pace, Shared, TOPIC, outcome_of};

@@ -4,6 +4,8 @@
 //! anew; [`Producer`] and [`Reader`] are what most want. [`batch`] and [`records`] write and read batches byte by byte.
 //! Invariant: shares no code with the broker, so that a mistake of the one is not also the other's.
 
+#![deny(missing_docs)]
+
 pub mod admin;
 pub mod batch;
 mod cluster;
