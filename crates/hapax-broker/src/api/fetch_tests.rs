@@ -13,7 +13,7 @@ use kafka_protocol::messages::offset_for_leader_epoch_request::{
 
 use super::log_rig::{Rig, fetch, fetched, named, send};
 use crate::batch::{BatchBuilder, Batches};
-use crate::client::Connection;
+use hapax_kafka::Connection;
 use crate::model::Topic;
 use crate::store::Log;
 

@@ -13,7 +13,7 @@ use kafka_protocol::messages::{InitProducerIdRequest, InitProducerIdResponse, To
 use kafka_protocol::protocol::StrBytes;
 
 use crate::broker::Broker;
-use crate::client::{Connection, Options};
+use hapax_kafka::{Connection, Options};
 use crate::config::{BrokerConfig, TopicConfig};
 use crate::log::scripted_store::Scripted;
 use crate::model::{LiveBroker, Topic};

@@ -94,7 +94,7 @@ async fn unknown_topics_and_partitions_are_refused() {
     let mut connection = rig.connect().await;
     let mut stranger = (*topic).clone();
     (stranger.name, stranger.uuid) = ("nobody".into(), uuid::Uuid::from_u128(7));
-    let code = async |connection: &mut crate::client::Connection, request: ProduceRequest, version| {
+    let code = async |connection: &mut hapax_kafka::Connection, request: ProduceRequest, version| {
         let response = connection.call_at(version, &for_version(request, version)).await.unwrap();
         produced(&response)[0].error_code
     };

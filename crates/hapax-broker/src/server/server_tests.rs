@@ -12,7 +12,8 @@ use tokio::net::TcpStream;
 use super::trial::{Trial, frame};
 use super::*;
 use crate::api::{ROUTES, empty_request};
-use crate::client::{Acks, BatchHeader, NewRecord, encode, produce_request};
+use hapax_kafka::batch::{BatchHeader, NewRecord, encode};
+use hapax_kafka::{Acks, produce_request};
 use crate::wire::author::Author;
 use crate::wire::shape::shape;
 
@@ -178,7 +179,7 @@ fn verdict(answer: &kafka_protocol::messages::ProduceResponse) -> &PartitionProd
     &answer.responses[0].partition_responses[0]
 }
 
-async fn make_topic(client: &mut crate::client::Connection, name: &'static str) {
+async fn make_topic(client: &mut hapax_kafka::Connection, name: &'static str) {
     let asked = kafka_protocol::messages::metadata_request::MetadataRequestTopic::default()
         .with_name(Some(TopicName(StrBytes::from_static_str(name))));
     let request = MetadataRequest::default().with_topics(Some(vec![asked])).with_allow_auto_topic_creation(true);

@@ -9,7 +9,7 @@ use kafka_protocol::protocol::{Encodable, StrBytes};
 use tempfile::TempDir;
 
 use crate::broker::Broker;
-use crate::client::{Connection, Options};
+use hapax_kafka::{Connection, Options};
 use crate::config::BrokerConfig;
 use crate::server::{Listener, Server};
 use crate::store::Address;
