@@ -96,10 +96,16 @@ impl Client {
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let child = command.spawn().with_context(|| format!("{:?} does not start", command.get_program()))?;
         let (printed, complained) = finish(child)?;
-        let found: BTreeMap<_, _> = printed.lines().filter_map(read_line).collect();
+        let mut found: BTreeMap<_, _> = printed.lines().filter_map(read_line).collect();
+        let from = complained.lines().count().saturating_sub(30);
+        let end = complained.lines().skip(from).collect::<Vec<_>>().join("\n");
+        for outcome in found.values_mut() {
+            if let Outcome::Fail(why) = outcome {
+                why.push('\n');
+                why.push_str(&end);
+            }
+        }
         for cell in cells {
-            let from = complained.lines().count().saturating_sub(30);
-            let end = complained.lines().skip(from).collect::<Vec<_>>().join("\n");
             ensure!(found.contains_key(cell), "{} says nothing of {cell}:\n{printed}\n{end}", self.title());
         }
         Ok(found)

@@ -31,7 +31,11 @@ fn clients(target: &Target, names: &[&str]) -> Result<ExitCode> {
         println!("{} ({:.1} s)", client.title(), started.elapsed().as_secs_f32());
         for (cell, outcome) in found {
             failed |= matches!(outcome, Outcome::Fail(_));
-            println!("  {cell:10} {outcome:?}");
+            match outcome {
+                Outcome::Pass(seen) => println!("  {:10} yes: {seen}", cell.word()),
+                Outcome::Cannot(why) => println!("  {:10} client cannot: {why}", cell.word()),
+                Outcome::Fail(why) => println!("  {:10} NO: {why}", cell.word()),
+            }
         }
     }
     Ok(if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
