@@ -1,15 +1,15 @@
 //! What a broker and a topic can be told.
 
-use std::collections::BTreeMap;
+mod settings;
+mod topic;
+
+use std::sync::Arc;
 use std::time::Duration;
 
-/// What was said of one topic: Kafka's own names (`retention.ms`, `cleanup.policy` …) and values as text.
-///
-/// Only known names with valid values get in; `TopicConfig::checked` is the gate, `settings` the one list of names, with
-/// defaults. Reading goes through the typed accessors.
-#[derive(Debug, Clone, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
-#[serde(transparent)]
-pub struct TopicConfig(pub BTreeMap<String, String>);
+use crate::metrics::Metrics;
+
+pub use settings::{Kind, SETTINGS, Setting};
+pub use topic::{Cleanup, Compression, ConfigError, TimestampType, TopicConfig, TopicSettings};
 
 /// What a broker is told, with the defaults of Kafka where Kafka has one.
 #[derive(Debug, Clone)]
@@ -48,6 +48,8 @@ pub struct BrokerConfig {
     pub retention_interval: Duration,
     /// What topics get that say nothing themselves.
     pub topic_defaults: TopicConfig,
+    /// Where all parts count what they do.
+    pub metrics: Arc<Metrics>,
 }
 
 impl Default for BrokerConfig {
@@ -72,6 +74,7 @@ impl Default for BrokerConfig {
             producer_id_expiration: DAY,
             retention_interval: Duration::from_secs(30),
             topic_defaults: TopicConfig::default(),
+            metrics: Arc::default(),
         }
     }
 }

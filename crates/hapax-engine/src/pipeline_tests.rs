@@ -27,7 +27,10 @@ impl Transform for RepeatLane {
 
     fn run(&mut self, given: &Given<'_>) -> Result<usize, Cause> {
         match &given.fields[1] {
-            Some(FieldSpan::Number(range)) => Ok(usize::from(given.bytes[range.start] - b'0')),
+            Some(FieldSpan::Number(range)) => {
+                let digits = std::str::from_utf8(&given.bytes[range.clone()]).expect("digits");
+                Ok(digits.parse().expect("a count"))
+            }
             Some(_) | None => Err(Verdict::TooLong.cause()),
         }
     }
@@ -84,12 +87,13 @@ fn an_input_becomes_what_its_transform_says() {
         r#"{"id":5}"#,
         r#"{"id":null,"times":2}"#,
         r#"{"id":6,"times":1}"#,
+        r#"{"id":7,"times":65537}"#,
     ];
     let batch = run(&mut pipeline, &lines);
     let emitted: Vec<_> = batch.events().map(|event| (event.input(), event.emit())).collect();
     assert_eq!(emitted, [(0, 0), (2, 0), (2, 1), (2, 2), (6, 0)]);
     let dead: Vec<_> = batch.letters().iter().map(|(input, letter)| (*input, letter.cause.code)).collect();
-    assert_eq!(dead, [(3, "HX2111"), (4, "HX2110"), (5, "HX2010")]);
+    assert_eq!(dead, [(3, "HX2111"), (4, "HX2110"), (5, "HX2010"), (7, "HX2104")]);
     assert_eq!(batch.filtered(), 1);
     let keys: Vec<_> = batch.events().map(|event| (event.entity_key(), event.event_key())).collect();
     assert_eq!(keys[1].0, keys[2].0);

@@ -5,6 +5,7 @@
 //! configuration file and the tables that any user can read.
 #![deny(missing_docs)]
 
+pub mod broker;
 pub mod catalog;
 pub mod cell;
 pub mod check;

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, bail};
 use clap::Parser;
 
+use hapax_prove::broker::campaign::{self, Campaign, Extent, Plants};
 use hapax_prove::catalog::cells;
 use hapax_prove::cell::Cell;
 use hapax_prove::plants::{self, PLANTS, Planted};
@@ -48,6 +49,9 @@ struct Arguments {
     /// Tell the cells of MariaDB on MySQL's own server. Not every machine can have it, and no run needs it.
     #[arg(long)]
     mysql: bool,
+    /// The broker's cells instead of the workflows'.
+    #[arg(long)]
+    broker: bool,
     /// Print the names of the cells and run none.
     #[arg(long)]
     list: bool,
@@ -87,6 +91,9 @@ fn main() -> ExitCode {
 }
 
 fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
+    if arguments.broker {
+        return run_broker(arguments);
+    }
     let chosen = choose(arguments);
     if arguments.list {
         chosen.iter().for_each(|cell| println!("{}", cell.name()));
@@ -116,7 +123,7 @@ fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
         plants: planted,
         servers: environment.servers.versions(),
     };
-    write_report(arguments, &report)?;
+    write_report(arguments, report.text(), &report.json())?;
     if arguments.dir.is_none() {
         // Fails if cells were kept in it, as it should.
         drop(std::fs::remove_dir(&environment.base));
@@ -141,14 +148,44 @@ fn contains(name: &str, filter: &str) -> bool {
     })
 }
 
-fn choose(arguments: &Arguments) -> Vec<Cell> {
-    let wanted = |cell: &Cell| match arguments.only.as_deref() {
+/// Whether `--only` names this cell.
+fn wanted(arguments: &Arguments, name: &str) -> bool {
+    match arguments.only.as_deref() {
         None => true,
         Some(filter) => match filter.strip_prefix('=') {
-            Some(name) => cell.name() == name,
-            None => contains(&cell.name(), filter),
+            Some(exactly) => name == exactly,
+            None => contains(name, filter),
         },
+    }
+}
+
+/// The broker's cells: the same words on the command line, the same names in the report.
+fn run_broker(arguments: &Arguments) -> anyhow::Result<ExitCode> {
+    let wanted = |name: &str| wanted(arguments, name);
+    if arguments.list {
+        campaign::chosen(arguments.seed, wanted).iter().for_each(|cell| println!("{}", cell.name()));
+        return Ok(ExitCode::SUCCESS);
+    }
+    let Environment { hapax, plant, base, .. } = environment(arguments)?;
+    let plants = match (arguments.plants, wants_plants(arguments)) {
+        (true, _) if !arguments.all && !arguments.slice => Plants::Only,
+        (_, true) => Plants::Too,
+        (_, false) => Plants::No,
     };
+    let extent = if arguments.slice { Extent::Slice(arguments.minutes) } else { Extent::All };
+    let keep = if arguments.keep { Keep::All } else { Keep::Failed };
+    let (seed, jobs) = (arguments.seed, arguments.jobs);
+    let report = Campaign { hapax, plant, base: base.clone(), seed, extent, plants, jobs, keep }.run(wanted);
+    write_report(arguments, report.text(), &report.json())?;
+    if arguments.dir.is_none() {
+        // Fails if cells were kept in it, as it should.
+        drop(std::fs::remove_dir(&base));
+    }
+    Ok(if report.holds() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+fn choose(arguments: &Arguments) -> Vec<Cell> {
+    let wanted = |cell: &Cell| wanted(arguments, &cell.name());
     let ordered = order(cells().into_iter().filter(wanted).collect(), arguments.seed);
     if arguments.slice {
         // The rest is for a machine that is slower than thought.
@@ -198,9 +235,8 @@ fn run_plants(environment: &Environment, arguments: &Arguments, until: Option<In
     planted
 }
 
-fn write_report(arguments: &Arguments, report: &Report) -> anyhow::Result<()> {
-    let text = report.text();
-    let json = format!("{:#}\n", report.json());
+fn write_report(arguments: &Arguments, text: String, json: &serde_json::Value) -> anyhow::Result<()> {
+    let json = format!("{json:#}\n");
     match arguments.json.as_deref() {
         Some(path) if path.as_os_str() == "-" => print!("{json}"),
         Some(path) => {

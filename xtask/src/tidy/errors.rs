@@ -1,9 +1,9 @@
 //! Every error code has one page that tells cause and cure, and every page a code.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::Finding;
-use super::code::{Keep, line_of, production, production_files};
+use super::code::{Keep, blank, line_of, production, production_files};
 use crate::tree::Tree;
 
 /// The index of the pages.
@@ -75,6 +75,29 @@ fn page_titles(tree: &Tree) -> BTreeMap<String, String> {
         .collect()
 }
 
+/// Rule: every code in the crates is named in a test, so that no error is first seen by an operator.
+pub(super) fn tested(tree: &Tree) -> Vec<Finding> {
+    let named = codes_in_tests(tree);
+    let untested = codes(tree).into_iter().filter(|(code, _)| !named.contains(code));
+    untested
+        .map(|(code, place)| Finding::new(place, format!("no test names {code}: write one that reaches it")))
+        .collect()
+}
+
+/// Codes in the code and strings of tests: whole files of them, and what is under `#[cfg(test)]` beside production code.
+fn codes_in_tests(tree: &Tree) -> BTreeSet<String> {
+    let mixed: BTreeMap<&str, &str> = production_files(tree).collect();
+    let mut found = BTreeSet::new();
+    for (path, text) in tree.rust().filter(|(path, _)| path.starts_with("crates/")) {
+        let everything = blank(text, Keep::CodeAndStrings);
+        let shown = mixed.get(path).map(|text| production(text, Keep::CodeAndStrings)).unwrap_or_default();
+        let in_production = |at: usize| shown.get(at..at + 2) == Some("HX");
+        let of_tests = codes_in(&everything).filter(|(at, _)| !in_production(*at));
+        found.extend(of_tests.map(|(_, code)| code.to_owned()));
+    }
+    found
+}
+
 /// Code → the first place where production code says it.
 fn codes(tree: &Tree) -> BTreeMap<String, String> {
     let mut found = BTreeMap::new();
@@ -113,6 +136,23 @@ mod tests {
         assert_eq!(pages(&tree("docs/errors/HX4002.md", &format!("# HX4002: it broke\n{parts}"))).len(), 2);
         assert_eq!(pages(&tree("docs/errors/HX4001.md", &format!("# It broke\n{parts}"))).len(), 1);
         assert_eq!(pages(&tree("docs/errors/HX4001.md", "# HX4001: it broke\n")).len(), 3);
+    }
+
+    /// Goal: a code counts as tested where a test says it, and nowhere else. Method: a comment, a string of production, a
+    /// module of tests, and files of tests.
+    #[test]
+    fn a_code_is_named_in_a_test() {
+        let product = ("crates/a/src/b.rs", "fn code() -> [&str; 2] {\n    [\"HX4001\", \"HX4002\"]\n}\n");
+        let found = |path: &str, text: &str| {
+            let findings = tested(&Tree::of(&[product, (path, text)]));
+            findings.into_iter().map(|finding| finding.text[14..20].to_owned()).collect::<Vec<_>>()
+        };
+        let both = "const A: [&str; 2] = [\"HX4001\", \"HX4002\"];\n";
+        assert_eq!(found("crates/a/src/c.rs", both), ["HX4001", "HX4002"]);
+        assert_eq!(found("crates/a/tests/c.rs", "// HX4001\n/// HX4002\nfn a() {}\n"), ["HX4001", "HX4002"]);
+        assert_eq!(found("crates/a/src/c.rs", &format!("#[cfg(test)]\nmod tests {{\n    {both}}}\n")), [] as [&str; 0]);
+        assert_eq!(found("crates/a/tests/c.rs", "const A: &str = \"HX4001: it broke\";\n"), ["HX4002"]);
+        assert_eq!(found("crates/a/src/b_tests.rs", "const A: &str = \"HX4002\";\n"), ["HX4001"]);
     }
 
     /// Goal: the index cannot rot. Method: as it should be, and with a page more.

@@ -44,7 +44,7 @@ impl fmt::Display for Finding {
 type Rule = (&'static str, fn(&Tree) -> Vec<Finding>);
 
 /// Every rule, in the order of CONTRIBUTING.md.
-pub(crate) const RULES: [Rule; 13] = [
+pub(crate) const RULES: [Rule; 14] = [
     ("edges between crates", edges::edges),
     ("workspace lints and documented libraries", manifest::lints),
     ("fault points are never a default", manifest::fault_is_never_default),
@@ -53,6 +53,7 @@ pub(crate) const RULES: [Rule; 13] = [
     ("banned names", names::banned),
     ("a page for every error code", errors::pages),
     ("the index of error pages", errors::index),
+    ("a test for every error code", errors::tested),
     ("nothing unfinished, no prints in libraries", leftovers::unfinished),
     ("no unwrap outside tests", leftovers::unwraps),
     ("the project speaks only of itself", leftovers::foreign_words),

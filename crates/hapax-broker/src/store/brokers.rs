@@ -26,7 +26,8 @@ pub trait Brokers {
     /// Makes us known, and begins the lease.
     fn join(&self, address: Address) -> impl Future<Output = Result<(), StoreError>> + Send;
 
-    /// Renews the lease. [`StoreError::Fenced`]: another process has our number; stop.
+    /// Renews the lease. [`StoreError::Fenced`]: another process has our number; stop. [`StoreError::InDoubt`]: we were
+    /// gone for a moment, and the store may be another one now; lead everything again.
     fn renew(&self) -> impl Future<Output = Result<(), StoreError>> + Send;
 
     /// How long a renewal lasts; `None`: for ever, because nobody else can lead.
@@ -37,6 +38,17 @@ pub trait Brokers {
 
     /// Who leads each partition, and under which epoch.
     fn leaders(&self) -> impl Future<Output = Result<Vec<(PartitionId, Option<BrokerId>, i32)>, StoreError>> + Send;
+
+    /// Stops leading everything and stays: another may lead at once.
+    fn give_back(&self) -> impl Future<Output = Result<(), StoreError>> + Send {
+        async { Ok(()) }
+    }
+
+    /// The age of the oldest transaction that keeps the database from removing dead rows; `None`: there is none, or the
+    /// store knows no such thing. An hour of it makes every update slower.
+    fn oldest_transaction(&self) -> impl Future<Output = Result<Option<Duration>, StoreError>> + Send {
+        async { Ok(None) }
+    }
 
     /// Gives everything back, so that another need not wait for the lease to end.
     fn leave(&self) -> impl Future<Output = Result<(), StoreError>> + Send;

@@ -93,6 +93,11 @@ pub struct Replacement {
 /// Only the leader writes: each write names the epoch under which the caller leads, and is refused, whole, if the store's
 /// epoch is another. Correctness never rests on a clock.
 pub trait Log {
+    /// Whether batches stay compressed as the producer sent them, where neither topic nor broker says otherwise.
+    fn keeps_compression(&self) -> bool {
+        true
+    }
+
     /// Makes us leader of those among `partitions` that nobody else alive leads, raises their epochs, notes where each
     /// epoch begins, and tells how they stand. The end is read after the epoch was raised: whatever an older leader still
     /// had under way is either in it or refused for ever.

@@ -4,10 +4,18 @@
 //! crash and power loss; what it has answered with an error was not done, unless the error says [`StoreError::InDoubt`].
 
 mod brokers;
+#[cfg(test)]
+pub(crate) mod contract;
+#[cfg(feature = "embedded")]
+pub mod embedded;
 mod error;
 mod groups;
 mod log;
+#[cfg(feature = "postgres")]
+pub mod postgres;
 mod producers;
+#[cfg(any(feature = "embedded", feature = "postgres"))]
+pub(crate) mod ring;
 mod topics;
 
 pub use brokers::{Address, Brokers};

@@ -105,3 +105,18 @@ mod packed {
         assert!(found == content && error.is_none(), "{error:?}");
     }
 }
+
+/// Goal: an edition that cannot unpack says so, and takes packed bytes for no lines. Method: the first bytes of either.
+#[cfg(not(feature = "compression"))]
+#[test]
+fn an_edition_that_cannot_unpack_says_so() {
+    use std::io::Write as _;
+
+    for head in [&b"\x1f\x8b\x08\x00"[..], b"\x28\xb5\x2f\xfd"] {
+        let mut file = tempfile::tempfile().expect("a file");
+        file.write_all(head).expect("it takes bytes");
+        let error = Feed::new(file).read_at(&mut [0; 16], 0).expect_err("it is packed");
+        let unreadable = error.get_ref().and_then(|inner| inner.downcast_ref::<Unreadable>()).expect("our own words");
+        assert_eq!(unreadable.code, "HX3013", "{error}");
+    }
+}

@@ -36,3 +36,14 @@ async fn books_are_read_with_no_worker_alive() {
     books.drop_tables().await.unwrap();
     assert_eq!(books.list(&all, 0, 10).await.unwrap(), []);
 }
+
+/// Goal: books that are no state store say so with a page of their own. Method: only the error itself: no configuration
+/// asks a MySQL database for leases, and whoever does it by a bug is told.
+#[tokio::test]
+async fn mysql_books_are_no_state_store() {
+    let place = Place::new().await;
+    let books = MysqlBooks::open(&place.url(), Limits::default()).await.unwrap();
+    let error = books.no_state_store();
+    assert_eq!(error.code(), "HX4452", "{error}");
+    assert!(error.to_string().contains("never a state store") && !error.to_string().contains("password"), "{error}");
+}

@@ -250,3 +250,15 @@ async fn damaged_progress_is_refused() {
     session.forget_statements();
     assert_eq!(look(&mut session, &id("w0")).await.unwrap_err().code(), "HX4015");
 }
+
+/// Goal: a name that its column would cut is refused, with nothing written. Method: the longest that fits, and one more.
+#[tokio::test]
+async fn a_name_that_is_too_long_is_refused() {
+    let place = Place::new().await;
+    let mut session = place.connect().await;
+    claim(&mut session, &id(&"é".repeat(LONGEST_NAME)), &take(0)).await.unwrap();
+    let error = claim(&mut session, &id(&"é".repeat(LONGEST_NAME + 1)), &take(0)).await.unwrap_err();
+    assert_eq!(error.code(), "HX4450", "{error}");
+    assert!(error.to_string().contains("has 121 characters"), "{error}");
+    assert_eq!(number(&mut session, "SELECT count(*) FROM hapax_progress").await, 1);
+}

@@ -75,9 +75,7 @@ pub async fn ensure(session: &mut Session) -> Result<Made, SinkError> {
 
 /// [`ensure`] for any layout: what the tests of the machinery pass in is longer than what is released.
 async fn migrate(session: &mut Session, layout: Steps) -> Result<Made, SinkError> {
-    if let Some(message) = too_old(session.server()) {
-        return Err(SinkError::Unfit { code: TOO_OLD, target: target_name(session), message });
-    }
+    refuse_old(session.server(), target_name(session))?;
     lock_setup(session).await?;
     let made = take_steps(session, layout).await;
     unlock_setup(session).await;
@@ -309,13 +307,15 @@ fn behind(found: usize, needed: usize) -> Option<String> {
 }
 
 /// Why this server cannot hold our tables, if it cannot.
-fn too_old(server: Server) -> Option<String> {
-    (server.flavour == Flavour::Mysql && server.version < EXACT_SINCE).then(|| {
-        format!(
-            "the server is {server}, and our tables need MySQL 8.0.17 or later: older ones compare \"a\" and \"a \" as one \
-             key; upgrade it, or keep progress elsewhere (progress: state)"
-        )
-    })
+fn refuse_old(server: Server, target: String) -> Result<(), SinkError> {
+    if server.flavour == Flavour::MariaDb || server.version >= EXACT_SINCE {
+        return Ok(());
+    }
+    let message = format!(
+        "the server is {server}, and our tables need MySQL 8.0.17 or later: older ones compare \"a\" and \"a \" as one \
+         key; upgrade it, or keep progress elsewhere (progress: state)"
+    );
+    Err(SinkError::Unfit { code: TOO_OLD, target, message })
 }
 
 /// Pure: what leads from version `found` to the newest one of `layout`; nothing if it is that. The version follows each

@@ -4,9 +4,7 @@ use super::super::schema::{Found, read};
 use super::*;
 use crate::table::config::{Columns, Deletes, TableConfig};
 use crate::table::live::LiveTable;
-use crate::table::mapping::{
-    DEFERRED_KEY, Feed, KEY_COLUMN_UNFIT, Mapping, NO_COLUMN, NO_DELETES, NO_UNIQUE_INDEX, NO_VERSION, UNFED_COLUMN,
-};
+use crate::table::mapping::{Feed, Mapping};
 
 fn live(sql: &str) -> LiveTable<SqliteColumn> {
     let connection = rusqlite::Connection::open_in_memory().unwrap();
@@ -63,31 +61,31 @@ fn an_unfit_table_is_refused_with_its_code() {
     let append = Some(ConflictMode::Append);
     let good = "CREATE TABLE t (a NOT NULL UNIQUE, b)";
     assert_eq!(code(&config(update, &["a"]), good), "fit");
-    assert_eq!(code(&config(update, &["a"]), "CREATE TABLE t (a NOT NULL, b)"), NO_UNIQUE_INDEX);
-    assert_eq!(code(&config(ignore, &["a"]), "CREATE TABLE t (a NOT NULL, b, UNIQUE (a, b))"), NO_UNIQUE_INDEX);
-    assert_eq!(code(&config(update, &["a"]), "CREATE TABLE t (a NOT NULL COLLATE NOCASE UNIQUE)"), NO_UNIQUE_INDEX);
+    assert_eq!(code(&config(update, &["a"]), "CREATE TABLE t (a NOT NULL, b)"), "HX4112");
+    assert_eq!(code(&config(ignore, &["a"]), "CREATE TABLE t (a NOT NULL, b, UNIQUE (a, b))"), "HX4112");
+    assert_eq!(code(&config(update, &["a"]), "CREATE TABLE t (a NOT NULL COLLATE NOCASE UNIQUE)"), "HX4112");
     assert_eq!(
         code(&config(update, &["a"]), "CREATE TABLE t (a NOT NULL, b); CREATE UNIQUE INDEX i ON t (a) WHERE b"),
-        NO_UNIQUE_INDEX
+        "HX4112"
     );
-    assert_eq!(code(&config(ignore, &[]), "CREATE TABLE t (a)"), NO_UNIQUE_INDEX);
-    assert_eq!(code(&config(update, &["a"]), "CREATE TABLE t (a UNIQUE)"), KEY_COLUMN_UNFIT);
-    assert_eq!(code(&config(update, &["x"]), good), NO_COLUMN);
+    assert_eq!(code(&config(ignore, &[]), "CREATE TABLE t (a)"), "HX4112");
+    assert_eq!(code(&config(update, &["a"]), "CREATE TABLE t (a UNIQUE)"), "HX4113");
+    assert_eq!(code(&config(update, &["x"]), good), "HX4114");
     let mapped = TableConfig {
         columns: Columns { map: vec![("x".into(), "a".parse().unwrap())], ..Default::default() },
         ..config(append, &[])
     };
-    assert_eq!(code(&mapped, good), NO_COLUMN);
+    assert_eq!(code(&mapped, good), "HX4114");
     assert_eq!(
         code(&config(update, &["a"]), "CREATE TABLE t (a NOT NULL UNIQUE, hapax_version BLOB NOT NULL)"),
-        UNFED_COLUMN
+        "HX4115"
     );
-    assert_eq!(code(&config(newer, &["a"]), good), NO_VERSION);
-    assert_eq!(code(&config(newer, &["a"]), "CREATE TABLE t (a NOT NULL UNIQUE, hapax_version TEXT)"), NO_VERSION);
+    assert_eq!(code(&config(newer, &["a"]), good), "HX4116");
+    assert_eq!(code(&config(newer, &["a"]), "CREATE TABLE t (a NOT NULL UNIQUE, hapax_version TEXT)"), "HX4116");
     assert_eq!(code(&config(newer, &["a"]), "CREATE TABLE t (a NOT NULL UNIQUE, hapax_version BLOB)"), "fit");
     let deferred =
         "CREATE TABLE p (id INTEGER PRIMARY KEY); CREATE TABLE t (a REFERENCES p DEFERRABLE INITIALLY DEFERRED)";
-    assert_eq!(code(&config(append, &[]), deferred), DEFERRED_KEY);
+    assert_eq!(code(&config(append, &[]), deferred), "HX4118");
 }
 
 /// Goal: keys and versions by name. Method: `keyColumn` and `versionColumn`, right and wrong.
@@ -100,12 +98,12 @@ fn named_special_columns_are_checked() {
     };
     let sql = "CREATE TABLE t (k BLOB PRIMARY KEY NOT NULL, n INTEGER NOT NULL UNIQUE, seq INTEGER, id)";
     assert_eq!(code(&with("k", Some("seq")), sql), "fit");
-    assert_eq!(code(&with("k", None), sql), NO_VERSION);
-    assert_eq!(code(&with("k", Some("x")), sql), NO_COLUMN);
-    assert_eq!(code(&with("n", Some("seq")), sql), KEY_COLUMN_UNFIT);
-    assert_eq!(code(&with("x", Some("seq")), sql), NO_COLUMN);
+    assert_eq!(code(&with("k", None), sql), "HX4116");
+    assert_eq!(code(&with("k", Some("x")), sql), "HX4114");
+    assert_eq!(code(&with("n", Some("seq")), sql), "HX4113");
+    assert_eq!(code(&with("x", Some("seq")), sql), "HX4114");
     let elsewhere = TableConfig { progress: ProgressPlace::State, ..with("k", None) };
-    assert_eq!(code(&elsewhere, "CREATE TABLE t (k BLOB PRIMARY KEY NOT NULL, hapax_version BLOB)"), NO_VERSION);
+    assert_eq!(code(&elsewhere, "CREATE TABLE t (k BLOB PRIMARY KEY NOT NULL, hapax_version BLOB)"), "HX4116");
 }
 
 /// Goal: deletes are refused where they cannot be written. Method: every mode.
@@ -113,14 +111,14 @@ fn named_special_columns_are_checked() {
 fn deletes_need_a_mode_that_has_them() {
     let with = |mode| TableConfig { deletes: Deletes::Some, ..config(Some(mode), &["a"]) };
     let sql = "CREATE TABLE t (a NOT NULL UNIQUE, hapax_version BLOB)";
-    assert_eq!(code(&with(ConflictMode::Append), sql), NO_DELETES);
-    assert_eq!(code(&with(ConflictMode::Ignore), sql), NO_DELETES);
+    assert_eq!(code(&with(ConflictMode::Append), sql), "HX4117");
+    assert_eq!(code(&with(ConflictMode::Ignore), sql), "HX4117");
     assert_eq!(code(&with(ConflictMode::Update), sql), "fit");
-    assert_eq!(code(&with(ConflictMode::Newer), sql), NO_DELETES);
+    assert_eq!(code(&with(ConflictMode::Newer), sql), "HX4117");
     let sql = "CREATE TABLE t (a NOT NULL UNIQUE, hapax_version BLOB, hapax_deleted)";
     assert_eq!(code(&with(ConflictMode::Newer), sql), "fit");
     let child = "CREATE TABLE t (a NOT NULL UNIQUE); CREATE TABLE c (t REFERENCES t (a) DEFERRABLE INITIALLY DEFERRED)";
-    assert_eq!(code(&with(ConflictMode::Update), child), DEFERRED_KEY);
+    assert_eq!(code(&with(ConflictMode::Update), child), "HX4118");
     assert_eq!(code(&config(Some(ConflictMode::Update), &["a"]), child), "fit");
 }
 

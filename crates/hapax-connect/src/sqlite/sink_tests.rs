@@ -385,3 +385,15 @@ async fn what_a_dead_connection_wrote_is_rolled_back() {
     rig.deliver(&[r#"{"id":2,"b":2}"#]).await;
     assert_eq!(rig.texts("SELECT CAST(b AS TEXT) FROM t"), ["2"]);
 }
+
+/// Goal: an event that asks for a delete is a dead letter where rows are only added. Method: both such modes; the
+/// configuration refuses `deleteWhen` there, so only a source that knows deletes by itself can bring one.
+#[tokio::test]
+async fn a_delete_where_rows_are_only_added_is_a_dead_letter() {
+    for mode in [ConflictMode::Append, ConflictMode::Ignore] {
+        let mut rig = Rig::new("CREATE TABLE t (id INTEGER NOT NULL UNIQUE)", keyed(mode)).await;
+        rig.deliver(&[r#"{"id":1}"#, r#"{"id":2,"op":"d"}"#, r#"{"id":3}"#]).await;
+        assert_eq!(rig.texts("SELECT id || '' FROM t ORDER BY id"), ["1", "3"], "{mode:?}");
+        assert_eq!(rig.texts("SELECT code FROM hapax_dead_letters"), ["HX2022"], "{mode:?}");
+    }
+}

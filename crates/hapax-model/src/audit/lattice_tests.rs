@@ -414,3 +414,33 @@ fn each_condition_is_stated_in_its_own_way() {
         assert!(condition.is_stated(&delivery), "{condition:?}");
     }
 }
+
+/// Goal: a condition that nobody states leads to its own page. Method: for each, facts that need it and no other.
+#[test]
+fn each_condition_has_its_page() {
+    let codes = |facts: AuditFacts<'_>| match audit(&facts).verdict {
+        Verdict::HoldsIf { conditions } => conditions.iter().map(|condition| condition.code).collect::<Vec<_>>(),
+        verdict @ (Verdict::Holds | Verdict::Cannot { .. }) => panic!("no condition: {verdict:?}"),
+    };
+    let (once, keys, least) =
+        (keyed_delivery(ExactlyOnce), keyed_delivery(IdempotentKeys), keyed_delivery(AtLeastOnce));
+    let http = |method| SinkFacts::Http { method, addressees: Addressees::Url };
+    let update = sql(TableKind::Sqlite, KeyIndex::Only, Update, Sink);
+    let over_fields = SqlFacts {
+        table: TableKind::Sqlite,
+        index: KeyIndex::Only,
+        arbiter: Arbiter::KeyFields,
+        mode: Ignore,
+        progress: Sink,
+    };
+    let outbox = SourceFacts::of(SourceKind::Outbox, StartAt::Earliest);
+    let unordered = SourceFacts { key_order: KeyOrder::LeftToWriter, ..outbox };
+    assert_eq!(codes(facts(http(HttpMethod::Post), &once)), ["HX1130"]);
+    assert_eq!(codes(facts(http(HttpMethod::PutTemplated), &once)), ["HX1131"]);
+    assert_eq!(codes(facts(SinkFacts::Kafka { progress: Sink }, &once)), ["HX1132"]);
+    assert_eq!(codes(AuditFacts { source: unordered, ..facts(update, &once) }), ["HX1133"]);
+    assert_eq!(codes(facts(sql(TableKind::Sqlite, KeyIndex::Only, Update, State), &keys)), ["HX1134"]);
+    assert_eq!(codes(facts(sql(TableKind::MyIsam, KeyIndex::Only, Update, Sink), &least)), ["HX1135"]);
+    assert_eq!(codes(AuditFacts { key: KeyKind::Custom("f".into()), ..facts(update, &keys) }), ["HX1136"]);
+    assert_eq!(codes(facts(SinkFacts::Sql(over_fields), &once)), ["HX1137"]);
+}

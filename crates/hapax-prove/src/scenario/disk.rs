@@ -15,26 +15,31 @@ use crate::world::{SOON, World};
 
 /// A small file system of our own, gone when this is dropped.
 #[derive(Debug)]
-struct SmallDisk {
+pub(crate) struct SmallDisk {
     path: PathBuf,
 }
 
 impl SmallDisk {
-    /// None where mounts are not allowed.
+    /// Small enough to be full soon; none where mounts are not allowed.
     fn mount(path: &Path) -> anyhow::Result<Option<Self>> {
+        Self::mount_of(path, "3m")
+    }
+
+    /// The same of another size.
+    pub(crate) fn mount_of(path: &Path, size: &str) -> anyhow::Result<Option<Self>> {
         std::fs::create_dir_all(path)?;
         let mut mount = Command::new("mount");
-        mount.args(["-t", "tmpfs", "-o", "size=3m,mode=700", "hapax-prove"]).arg(path);
+        mount.args(["-t", "tmpfs", "-o", &format!("size={size},mode=700"), "hapax-prove"]).arg(path);
         let done = mount.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).status();
         Ok(done.is_ok_and(|status| status.success()).then(|| Self { path: path.to_owned() }))
     }
 
-    fn ballast(&self) -> PathBuf {
+    pub(crate) fn ballast(&self) -> PathBuf {
         self.path.join("ballast")
     }
 
     /// Writes until nothing more fits.
-    fn fill(&self) -> anyhow::Result<()> {
+    pub(crate) fn fill(&self) -> anyhow::Result<()> {
         let mut file = std::fs::File::create(self.ballast())?;
         let block = [0_u8; 4096];
         while file.write_all(&block).is_ok() {}

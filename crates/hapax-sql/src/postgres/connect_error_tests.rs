@@ -101,3 +101,31 @@ async fn a_standby_is_passed_over() {
     let asked = format!("{}?target_session_attrs=primary", standby.url("postgres"));
     assert_eq!(refused(&asked).await.code(), "HX4212");
 }
+
+/// Goal: a file of the TLS settings that is not there is named before anything is sent. Method: no server is needed.
+#[tokio::test]
+async fn a_missing_file_of_the_tls_settings_is_named() {
+    let error = refused("postgres://u:s3cret@127.0.0.1:1/d?sslmode=verify-ca&sslrootcert=/no/such/ca.pem").await;
+    assert_eq!((error.code(), error.class()), ("HX4207", FaultClass::Denied), "{error:?}");
+    assert!(error.to_string().contains("/no/such/ca.pem"), "{error}");
+}
+
+/// Goal: a server that is still starting is waited for, not given up. Method: a listener that answers as PostgreSQL does
+/// while it recovers.
+#[tokio::test]
+async fn a_server_that_is_still_starting_is_waited_for() {
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let port = listener.local_addr().unwrap().port();
+    tokio::spawn(async move {
+        let (mut stream, _) = listener.accept().await.unwrap();
+        assert_ne!(stream.read(&mut [0; 1024]).await.unwrap(), 0, "the first message of a session");
+        let fields = b"SFATAL\0VFATAL\0C57P03\0Mthe database system is starting up\0\0";
+        let length = u32::try_from(fields.len() + 4).unwrap().to_be_bytes();
+        stream.write_all(&[b"E", &length[..], fields].concat()).await.unwrap();
+    });
+    let error = refused(&format!("postgres://u:s3cret@127.0.0.1:{port}/d?sslmode=disable")).await;
+    assert_eq!((error.code(), error.class()), ("HX4213", FaultClass::Reconnect), "{error:?}");
+    assert!(error.to_string().contains("starting up"), "{error}");
+}

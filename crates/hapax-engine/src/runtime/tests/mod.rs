@@ -15,7 +15,7 @@ use hapax_model::progress::Witness;
 use hapax_model::rejects::{OnReject, RejectRule};
 use tokio::sync::watch;
 
-use self::scripted::{Fault, Lines, MemorySink, MemoryState, Shared};
+use self::scripted::{Away, Fault, Lines, MemorySink, MemoryState, Shared};
 use super::*;
 use crate::decode::UnknownFields;
 use crate::memory::MemoryBudget;
@@ -78,6 +78,13 @@ fn exit_code(end: &DeliveryEnd) -> u8 {
     match end {
         DeliveryEnd::Finished | DeliveryEnd::Drained => 0,
         DeliveryEnd::Stopped(stop) => stop.exit_code,
+    }
+}
+
+fn code(end: &DeliveryEnd) -> &str {
+    match end {
+        DeliveryEnd::Finished | DeliveryEnd::Drained => "",
+        DeliveryEnd::Stopped(stop) => stop.code,
     }
 }
 
@@ -256,8 +263,35 @@ async fn a_target_that_went_back_is_rewound_or_stops() {
     state.lock().witness = Some(witness);
     let latest = Settings { start: StartAt::Latest, ..settings() };
     let (end, _) = run(latest, Lines::new(&THREE), &world, &state).await;
-    assert_eq!(exit_code(&end), 5, "from the latest on, the rest would be skipped");
+    assert_eq!((exit_code(&end), code(&end)), (5, "HX4018"), "from the latest on, the rest would be skipped");
     assert!(world.lock().progress.is_empty(), "nothing was claimed");
+}
+
+/// Goal: a state store that stays away stops the worker before it touches the target, with the store's own words. Method:
+/// one that refuses from the lease on, and one from the witness on.
+#[tokio::test]
+async fn a_state_store_that_stays_away_stops_with_its_words() {
+    let retries = Retries { give_up_after: Duration::from_millis(30), ..settings().retries };
+    for away_from in [Away::Lease, Away::Witness] {
+        let (world, state) = (Shared::default(), MemoryState::new("a"));
+        state.lock().away = Some(away_from);
+        let settings = Settings { retries: retries.clone(), ..settings() };
+        let (end, _) = run(settings, Lines::new(&THREE), &world, &state).await;
+        assert_eq!((exit_code(&end), code(&end)), (1, "HX4020"), "{away_from:?}: {end:?}");
+        assert!(message(&end).contains("no such file"), "{}", message(&end));
+        assert!(world.lock().progress.is_empty(), "nothing was claimed");
+    }
+}
+
+/// Goal: a move that the life cycle does not list is an error with a page of its own, and changes nothing. Method: a
+/// commit, a write and an abort of a sink that was never claimed.
+#[tokio::test]
+async fn an_illegal_move_has_its_page() {
+    let mut sink = MemorySink::new(&id("orders"), &Shared::default());
+    let before = sink.transaction_state();
+    let error = sink.abort_transaction().await.expect_err("there is nothing to abort");
+    assert_eq!((error.code(), error.reaction()), ("HX4005", Reaction::Stop(1)), "{error}");
+    assert_eq!(sink.transaction_state(), before);
 }
 
 /// Goal: asked to end, a worker commits what it has read and reads no more.

@@ -327,6 +327,23 @@ pub(super) struct StateTable {
     pub(super) notes: Vec<DeliveryNote>,
     pub(super) paused: bool,
     pub(super) suspicion: Option<Suspicion>,
+    pub(super) away: Option<Away>,
+}
+
+/// From which question on the state store does not answer any more.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Away {
+    Lease,
+    Witness,
+}
+
+impl StateTable {
+    fn answers(&self, question: Away) -> Result<(), StateError> {
+        if self.away != Some(question) {
+            return Ok(());
+        }
+        Err(StateError { store: "memory".into(), message: "no such file".into() })
+    }
 }
 
 impl MemoryState {
@@ -343,6 +360,7 @@ impl StateStore for MemoryState {
     async fn lease(&mut self, _: &DeliveryId, ttl: Duration, take_over: TakeOver) -> Result<Lease, StateError> {
         let now = tokio::time::Instant::now();
         let mut table = self.lock();
+        table.answers(Away::Lease)?;
         match table.lease {
             Some((by, until)) if by != self.me && until > now && take_over == TakeOver::Never => {
                 Ok(Lease::Held { by: by.into(), remaining: until - now })
@@ -363,6 +381,7 @@ impl StateStore for MemoryState {
     }
 
     async fn load_witness(&mut self, _: &DeliveryId) -> Result<Option<Witness>, StateError> {
+        self.lock().answers(Away::Witness)?;
         Ok(self.lock().witness.clone())
     }
 

@@ -1,0 +1,76 @@
+//! Renews the lease, whatever else goes on.
+
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use tokio::time::MissedTickBehavior;
+
+use super::{LeadError, Leadership, OLD_TRANSACTION};
+use crate::store::{Address, Store, StoreError};
+
+const RENEW_EVERY: Duration = Duration::from_secs(1);
+const LOOK_AT_TRANSACTIONS: u32 = 60;
+
+impl<S: Store> Leadership<S> {
+    /// Makes us known, and begins the lease.
+    pub(crate) async fn join(&self, address: Address) -> Result<(), LeadError> {
+        let sent = Instant::now();
+        match self.store.join(address).await {
+            // It may have waited for our number: only a renewal that was sent later counts in full.
+            Ok(()) => self.lease.renewed(sent),
+            Err(StoreError::Fenced) => return Err(LeadError::NumberTaken(self.store.me())),
+            Err(error) => return Err(LeadError::Store(error)),
+        }
+        self.renew().await;
+        Ok(())
+    }
+
+    /// Renews every second until somebody else has our number.
+    pub(crate) async fn keep(&self) {
+        if self.store.lease().is_none() {
+            return;
+        }
+        let mut tick = tokio::time::interval(RENEW_EVERY);
+        tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        for turn in 0_u32.. {
+            tick.tick().await;
+            self.renew().await;
+            if turn.is_multiple_of(LOOK_AT_TRANSACTIONS) {
+                self.look_at_transactions().await;
+            }
+        }
+    }
+
+    /// Gives everything back. From here on no answer may be given from memory.
+    pub(crate) async fn leave(&self) -> Result<(), StoreError> {
+        self.lease.end();
+        self.store.leave().await
+    }
+
+    async fn renew(&self) {
+        let sent = Instant::now();
+        match self.store.renew().await {
+            Ok(()) => self.lease.renewed(sent),
+            Err(StoreError::Fenced) => self.fail(LeadError::NumberTaken(self.store.me())),
+            Err(StoreError::InDoubt(message)) => {
+                tracing::warn!(%message, "leading everything again");
+                self.doubted.store(true, Ordering::Release);
+                self.nudge();
+            }
+            Err(error) => tracing::warn!(%error, "the lease was not renewed"),
+        }
+    }
+
+    async fn look_at_transactions(&self) {
+        match self.store.oldest_transaction().await {
+            Ok(Some(age)) if age > OLD_TRANSACTION => {
+                tracing::warn!(
+                    seconds = age.as_secs(),
+                    "an old open transaction keeps the database from cleaning up; end it"
+                );
+            }
+            Ok(_) => {}
+            Err(error) => tracing::debug!(%error, "the age of the oldest transaction is not known"),
+        }
+    }
+}

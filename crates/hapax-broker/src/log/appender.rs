@@ -1,0 +1,87 @@
+//! The appender: one task, one commit under way. What arrives meanwhile is the next commit.
+
+use std::sync::Arc;
+
+use tokio::sync::mpsc;
+
+use crate::fault;
+use crate::log::append::Work;
+use crate::log::commit::Commit;
+use crate::log::{AppendError, Shared, now};
+use crate::store::{Appended, Store, StoreError};
+
+/// Appends until nobody can put anything in any more.
+pub(super) async fn run<S: Store>(shared: Arc<Shared<S>>, mut queue: mpsc::UnboundedReceiver<Work>) {
+    while let Some(first) = queue.recv().await {
+        let works = gather(first, &mut queue, shared.config.append_group);
+        let committing = shared.committing.lock().await;
+        let commit = Commit::build(works, now());
+        settle(&shared, commit).await;
+        drop(committing);
+    }
+}
+
+/// All that waits, up to `max` bytes and one batch more.
+fn gather(first: Work, queue: &mut mpsc::UnboundedReceiver<Work>, max: usize) -> Vec<Work> {
+    let mut bytes = first.batch.bytes.len();
+    let mut works = vec![first];
+    while bytes < max
+        && let Ok(work) = queue.try_recv()
+    {
+        bytes += work.batch.bytes.len();
+        works.push(work);
+    }
+    works
+}
+
+/// Writes a commit, without what the store refuses, and tells everybody.
+async fn settle<S: Store>(shared: &Shared<S>, mut commit: Commit) {
+    while let Some(request) = commit.request() {
+        fault::point("append.before_commit");
+        let refused = match shared.store.append(request).await {
+            Ok(Appended::Done) => {
+                fault::point("append.after_commit");
+                break;
+            }
+            Ok(Appended::Refused(refused)) => refused,
+            Err(error) => return fail(shared, commit, &error),
+        };
+        let gone = commit.refuse(&refused);
+        if gone.is_empty() {
+            let error = StoreError::InDoubt("the store refused what it was not asked".to_owned());
+            return fail(shared, commit, &error);
+        }
+        tracing::info!(partitions = gone.len(), "another broker leads partitions that this one wrote to");
+        gone.into_iter().for_each(|(id, epoch)| shared.drop_one(id, Some(epoch)));
+        shared.trouble.send_modify(|trouble| trouble.lost += 1);
+    }
+    commit.publish(&shared.cache);
+}
+
+/// The only place that decides what a failed commit means.
+fn fail<S: Store>(shared: &Shared<S>, commit: Commit, error: &StoreError) {
+    let answer = match error {
+        // Whether it was written is unknown, or what we remember is not what is stored: be a stranger, lead again, load
+        // again. A retry then finds its batch, or does not.
+        StoreError::InDoubt(_) | StoreError::Fenced | StoreError::Conflict => {
+            tracing::warn!(%error, "a commit's outcome is unknown: leading anew");
+            shared.drop_all();
+            shared.trouble.send_modify(|trouble| trouble.lost += 1);
+            AppendError::NotLeader
+        }
+        StoreError::Away(_) => {
+            tracing::warn!(%error, "a commit was not written");
+            AppendError::NotLeader
+        }
+        StoreError::Full(_) => {
+            tracing::error!(%error, "a commit was not written");
+            AppendError::Storage(error.to_string())
+        }
+        StoreError::Broken(_) | StoreError::Damaged(_) => {
+            tracing::error!(%error, "the store takes nothing more");
+            shared.trouble.send_modify(|trouble| trouble.stop = Some(error.to_string()));
+            AppendError::Storage(error.to_string())
+        }
+    };
+    commit.fail(&answer);
+}

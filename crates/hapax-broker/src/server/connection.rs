@@ -1,0 +1,203 @@
+//! One connection: a part that reads requests and begins them, a part that writes answers in the order of the requests.
+//!
+//! Invariant: at most `requests_in_work` requests are between the two; when they are, the socket is not read. A request that
+//! cannot be read ends the connection after everything before it was answered.
+
+use std::io;
+use std::net::SocketAddr;
+use std::pin::pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use bytes::BytesMut;
+use futures_util::FutureExt;
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio::sync::{mpsc, watch};
+use tokio::time::timeout;
+
+use crate::api::{self, Answer, Close};
+use crate::broker::Broker;
+use crate::server::{Stopping, Traffic};
+use crate::store::Store;
+use crate::wire::{FrameError, FrameReader, Limits, Request};
+
+/// How long requests in work are still worked on when their client has left.
+const AFTER_EOF: Duration = Duration::from_secs(5);
+/// Answers that are ready go out in one write, up to so many bytes.
+const WRITE_TOGETHER: usize = 64 * 1024;
+
+/// Serves one connection until it ends; the error is for the log.
+pub(super) async fn serve<S: Store>(
+    mut stream: TcpStream,
+    peer: SocketAddr,
+    broker: Arc<Broker<S>>,
+    traffic: &Traffic,
+    stopping: watch::Receiver<Stopping>,
+) -> Result<(), Close> {
+    stream.set_nodelay(true).map_err(|error| Close(error.to_string()))?;
+    let (read, write) = stream.split();
+    let limits = Limits { produce: broker.config.max_frame, other: broker.config.max_small_frame };
+    // One more is in the writing part's hand.
+    let (queue, answers) = mpsc::channel(broker.config.requests_in_work.saturating_sub(1).max(1));
+    let in_work = AtomicUsize::new(0);
+    let frames = FrameReader::new(read, limits);
+    let reader = Reader { frames, peer, broker: &broker, traffic, stopping, queue, in_work: &in_work };
+    let mut reading = pin!(reader.run());
+    let writer = Writer { socket: write, traffic, in_work: &in_work, deadline: broker.config.idle };
+    let mut writing = pin!(writer.run(answers));
+    tokio::select! {
+        written = &mut writing => written,
+        read = &mut reading => {
+            let written = match read {
+                Ok(Ended::ByUs) => writing.await,
+                Ok(Ended::ByPeer) | Err(_) => timeout(AFTER_EOF, writing).await.unwrap_or(Ok(())),
+            };
+            read.and(written)
+        }
+    }
+}
+
+/// Who ended a connection between two frames.
+#[derive(Debug, Clone, Copy)]
+enum Ended {
+    ByPeer,
+    ByUs,
+}
+
+struct Reader<'a, R, S> {
+    frames: FrameReader<R>,
+    peer: SocketAddr,
+    broker: &'a Arc<Broker<S>>,
+    traffic: &'a Traffic,
+    stopping: watch::Receiver<Stopping>,
+    queue: mpsc::Sender<Answer>,
+    in_work: &'a AtomicUsize,
+}
+
+impl<R: AsyncRead + Unpin, S: Store> Reader<'_, R, S> {
+    async fn run(mut self) -> Result<Ended, Close> {
+        loop {
+            if let Some(ended) = self.wait().await? {
+                return Ok(ended);
+            }
+            let frame = match timeout(self.broker.config.frame_deadline, self.frames.whole()).await {
+                Ok(Ok(frame)) => frame,
+                Ok(Err(FrameError::Socket(error))) if is_departure(&error) => return Ok(Ended::ByPeer),
+                Ok(Err(error)) => return Err(Close(error.to_string())),
+                Err(_) => return Err(Close("a frame that had begun was not whole in time".to_owned())),
+            };
+            let bytes = frame.len();
+            let request = Request::read(frame, self.peer)?;
+            self.traffic.request(request.route, bytes);
+            self.in_work.fetch_add(1, Ordering::Relaxed);
+            let answer = api::dispatch(self.broker, request).await;
+            if self.queue.send(answer).await.is_err() {
+                return Ok(Ended::ByUs); // the writing part has ended, and knows why
+            }
+        }
+    }
+
+    /// Waits for a frame to begin; `Some`: none will.
+    async fn wait(&mut self) -> Result<Option<Ended>, Close> {
+        let idle = self.broker.config.idle;
+        loop {
+            let begun = tokio::select! {
+                biased;
+                _ = self.stopping.wait_for(|stopping| *stopping != Stopping::No) => return Ok(Some(Ended::ByUs)),
+                begun = timeout(idle, self.frames.begun()) => begun,
+            };
+            match begun {
+                Ok(Ok(true)) => return Ok(None),
+                Ok(Ok(false)) => return Ok(Some(Ended::ByPeer)),
+                Ok(Err(FrameError::Socket(error))) if is_departure(&error) => return Ok(Some(Ended::ByPeer)),
+                Ok(Err(error)) => return Err(Close(error.to_string())),
+                // A request in work is not idleness, a group may wait long for its members.
+                Err(_) if self.in_work.load(Ordering::Relaxed) > 0 => {}
+                Err(_) => {
+                    tracing::debug!(peer = %self.peer, "closed an idle connection");
+                    return Ok(Some(Ended::ByUs));
+                }
+            }
+        }
+    }
+}
+
+/// A peer that just goes is no news.
+fn is_departure(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionAborted
+    )
+}
+
+struct Writer<'a, W> {
+    socket: W,
+    traffic: &'a Traffic,
+    in_work: &'a AtomicUsize,
+    deadline: Duration,
+}
+
+impl<W: AsyncWrite + Unpin> Writer<'_, W> {
+    async fn run(mut self, mut answers: mpsc::Receiver<Answer>) -> Result<(), Close> {
+        let mut next = answers.recv().await;
+        while let Some(answer) = next.take() {
+            let mut out = answer.await?.unwrap_or_default();
+            let mut answered = 1;
+            let mut failed = None;
+            // What is ready already goes along: five produces in flight are answered by one commit.
+            while out.len() < WRITE_TOGETHER
+                && let Ok(mut follower) = answers.try_recv()
+            {
+                match (&mut follower).now_or_never() {
+                    Some(Ok(ready)) => join(&mut out, ready),
+                    Some(Err(close)) => {
+                        failed = Some(close);
+                        break;
+                    }
+                    None => {
+                        next = Some(follower);
+                        break;
+                    }
+                }
+                answered += 1;
+            }
+            if let Wrote::PeerLeft = self.write(out).await? {
+                return Ok(());
+            }
+            self.in_work.fetch_sub(answered, Ordering::Relaxed);
+            if let Some(close) = failed {
+                return Err(close);
+            }
+            if next.is_none() {
+                next = answers.recv().await;
+            }
+        }
+        Ok(())
+    }
+
+    async fn write(&mut self, out: BytesMut) -> Result<Wrote, Close> {
+        self.traffic.wrote(out.len());
+        match timeout(self.deadline, self.socket.write_all(&out)).await {
+            Ok(Ok(())) => Ok(Wrote::All),
+            Ok(Err(error)) if is_departure(&error) => Ok(Wrote::PeerLeft),
+            Ok(Err(error)) => Err(Close(error.to_string())),
+            Err(_) => Err(Close("the peer does not take its answers".to_owned())),
+        }
+    }
+}
+
+/// What became of a write.
+enum Wrote {
+    All,
+    PeerLeft,
+}
+
+fn join(out: &mut BytesMut, ready: Option<BytesMut>) {
+    match ready {
+        Some(frame) if out.is_empty() => *out = frame,
+        Some(frame) => out.extend_from_slice(&frame),
+        None => {}
+    }
+}

@@ -1,0 +1,60 @@
+//! A database of one's own for a test, in the server that HAPAX_TEST_POSTGRES names; dropped at the end.
+
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use hapax_sql::postgres::PostgresUrl;
+
+use super::{PostgresOptions, PostgresStore};
+use crate::model::BrokerId;
+
+static COUNT: AtomicU32 = AtomicU32::new(0);
+
+/// A database of one's own.
+pub(crate) struct TestDatabase {
+    server: PostgresUrl,
+    name: String,
+}
+
+impl TestDatabase {
+    pub(crate) fn new() -> Self {
+        let given = std::env::var("HAPAX_TEST_POSTGRES")
+            .expect("run `cargo xtask test`, or `cargo xtask services -- cargo test …`");
+        let server = PostgresUrl::parse(&given).unwrap();
+        let name = format!("hapax_broker_{}_{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
+        let database = Self { server, name };
+        database.on_server(&format!("CREATE DATABASE {}", database.name));
+        database
+    }
+
+    pub(crate) fn url(&self) -> PostgresUrl {
+        self.server.with_database(&self.name)
+    }
+
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The store of broker `number`.
+    pub(crate) async fn store(&self, number: i32) -> PostgresStore {
+        PostgresStore::open(PostgresOptions { url: self.url(), broker: BrokerId(number) }).await.unwrap()
+    }
+
+    /// Runs SQL in this database; the rows as text.
+    pub(crate) fn sql(&self, sql: &str) -> Vec<Vec<Option<String>>> {
+        query(self.server.hosts()[0].1, &self.name, sql)
+    }
+
+    pub(crate) fn on_server(&self, sql: &str) {
+        query(self.server.hosts()[0].1, "postgres", sql);
+    }
+}
+
+fn query(port: u16, database: &str, sql: &str) -> Vec<Vec<Option<String>>> {
+    hapax_services::Client::connect(port, database).unwrap().query(sql).unwrap().rows
+}
+
+impl Drop for TestDatabase {
+    fn drop(&mut self) {
+        self.on_server(&format!("DROP DATABASE {} WITH (FORCE)", self.name));
+    }
+}

@@ -1,0 +1,19 @@
+//! Tries to break the broker: Kafka clients that keep a history, faults meanwhile, and a judge.
+//!
+//! The way of a cell: `cell` (which story on which store) → `world` (store, brokers, clients) → `story` (what happens to
+//! them) → `history` (what the clients saw, the log at the end) → `check` (what is wrong with it).
+//! Of the broker's crate only the client is used, which shares no code with what is judged.
+
+pub mod campaign;
+pub mod cell;
+pub mod check;
+mod disk;
+pub mod history;
+pub mod load;
+pub mod plants;
+pub mod points;
+pub mod process;
+pub mod report;
+pub mod run;
+pub mod story;
+pub mod world;

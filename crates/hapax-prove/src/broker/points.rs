@@ -1,0 +1,22 @@
+//! The points at which a broker can be killed, and how far it gets there.
+
+/// A point in the broker's code.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Point {
+    /// Its name.
+    pub name: &'static str,
+    /// The broker is killed at one of its first so many passes.
+    pub latest_pass: u64,
+}
+
+const fn point(name: &'static str, latest_pass: u64) -> Point {
+    Point { name, latest_pass }
+}
+
+/// All points.
+pub static POINTS: [Point; 4] = [
+    point("append.before_commit", 40),
+    point("append.after_commit", 40),
+    point("append.before_answer", 40),
+    point("broker.taken_over", 1),
+];
