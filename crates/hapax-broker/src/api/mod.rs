@@ -10,29 +10,44 @@ use bytes::BytesMut;
 use futures_util::future::{self, BoxFuture};
 use kafka_protocol::messages::{self, ApiKey};
 
+use crate::api::acls::{create as create_acls, delete as delete_acls, describe as describe_acls};
 use crate::broker::Broker;
 use crate::store::Store;
 use crate::wire::{self, Request, WireError};
 
+mod acls;
 mod admit;
+mod alter_configs;
 mod api_versions;
 mod config_view;
+mod create_partitions;
 mod create_topics;
 mod delete_groups;
 mod delete_records;
 mod delete_topics;
+mod describe_client_quotas;
+mod describe_cluster;
+mod describe_configs;
 mod describe_groups;
+mod describe_log_dirs;
+mod describe_topic_partitions;
+mod elect_leaders;
 pub(crate) mod failure;
 mod fetch;
 mod find_coordinator;
+#[cfg(all(test, feature = "embedded"))]
+mod group_api_tests;
 mod group_fields;
 mod heartbeat;
+mod incremental_alter_configs;
 mod init_producer_id;
 mod join_group;
 mod leaders;
 mod leave_group;
+mod list_config_resources;
 mod list_groups;
 mod list_offsets;
+mod list_partition_reassignments;
 mod metadata;
 mod offset_commit;
 mod offset_delete;
@@ -40,6 +55,7 @@ mod offset_fetch;
 mod offset_for_leader_epoch;
 mod place;
 mod produce;
+mod resource;
 mod sync_group;
 
 /// Who asks, and in which version.
@@ -210,6 +226,27 @@ routes! {
     answer DeleteRecords(DeleteRecordsRequest) serve 0..=2 advertise 0 by delete_records;
     answer InitProducerId(InitProducerIdRequest) serve 0..=5 advertise 0 by init_producer_id;
     answer OffsetForLeaderEpoch(OffsetForLeaderEpochRequest) serve 2..=4 advertise 2 by offset_for_leader_epoch;
+    answer DescribeAcls(DescribeAclsRequest) serve 1..=3 advertise 1 by describe_acls;
+    answer CreateAcls(CreateAclsRequest) serve 1..=3 advertise 1 by create_acls;
+    answer DeleteAcls(DeleteAclsRequest) serve 1..=3 advertise 1 by delete_acls;
+    answer DescribeConfigs(DescribeConfigsRequest) serve 1..=4 advertise 1 by describe_configs;
+    answer AlterConfigs(AlterConfigsRequest) serve 0..=2 advertise 0 by alter_configs;
+    answer DescribeLogDirs(DescribeLogDirsRequest) serve 1..=4 advertise 1 by describe_log_dirs;
+    answer CreatePartitions(CreatePartitionsRequest) serve 0..=3 advertise 0 by create_partitions;
     answer DeleteGroups(DeleteGroupsRequest) serve 0..=2 advertise 0 by delete_groups;
+    answer ElectLeaders(ElectLeadersRequest) serve 0..=2 advertise 0 by elect_leaders;
+    answer IncrementalAlterConfigs(IncrementalAlterConfigsRequest) serve 0..=1 advertise 0 by incremental_alter_configs;
+    answer ListPartitionReassignments(ListPartitionReassignmentsRequest) serve 0..=0 advertise 0 by list_partition_reassignments;
     answer OffsetDelete(OffsetDeleteRequest) serve 0..=0 advertise 0 by offset_delete;
+    answer DescribeClientQuotas(DescribeClientQuotasRequest) serve 0..=1 advertise 0 by describe_client_quotas;
+    answer DescribeCluster(DescribeClusterRequest) serve 0..=2 advertise 0 by describe_cluster;
+    answer ListConfigResources(ListConfigResourcesRequest) serve 0..=1 advertise 0 by list_config_resources;
+    answer DescribeTopicPartitions(DescribeTopicPartitionsRequest) serve 0..=0 advertise 0 by describe_topic_partitions;
 }
+
+#[cfg(test)]
+mod fetch_tests;
+#[cfg(test)]
+mod log_rig;
+#[cfg(test)]
+mod produce_tests;

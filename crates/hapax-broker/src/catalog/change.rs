@@ -38,7 +38,7 @@ impl<S: Store> Broker<S> {
 
     /// Leads those of a topic's partitions that nobody leads yet: another broker may have made the topic.
     pub(crate) async fn lead_partitions(&self, partitions: &[PartitionId]) -> Result<(), StoreError> {
-        if !self.lead.leads() {
+        if !self.lead.leads() || partitions.iter().all(|id| self.logs.partition(*id).is_some()) {
             return Ok(());
         }
         let _turn = self.lead.turn().await;

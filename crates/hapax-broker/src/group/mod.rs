@@ -13,6 +13,13 @@ mod member;
 mod ready;
 mod term;
 
+#[cfg(all(test, feature = "embedded"))]
+mod commit_tests;
+#[cfg(all(test, feature = "embedded"))]
+mod coordinator_tests;
+#[cfg(all(test, feature = "embedded"))]
+mod rig;
+
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::{SystemTime, UNIX_EPOCH};
 

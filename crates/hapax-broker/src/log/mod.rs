@@ -191,5 +191,7 @@ fn read_lock<T>(lock: &RwLock<T>) -> std::sync::RwLockReadGuard<'_, T> {
 }
 
 #[cfg(test)]
+pub(crate) mod scripted_store;
+#[cfg(test)]
 #[path = "log_tests.rs"]
 mod tests;

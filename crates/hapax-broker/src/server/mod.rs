@@ -166,3 +166,10 @@ fn note_end(ended: Result<(), tokio::task::JoinError>) {
         tracing::error!(%error, "a connection broke off");
     }
 }
+
+#[cfg(all(test, feature = "embedded"))]
+pub(crate) mod trial;
+
+#[cfg(all(test, feature = "embedded"))]
+#[path = "server_tests.rs"]
+mod tests;

@@ -4,12 +4,14 @@
 //! bytes at hand cannot hold. Not here: sockets (`server`), what a request means (`api`).
 
 mod answer;
+#[cfg(test)]
+pub(crate) mod author;
 mod cursor;
 mod error;
 mod frame;
 mod guard;
 mod header;
-mod shape;
+pub(crate) mod shape;
 
 pub(crate) use answer::{decode, encode};
 pub use error::WireError;

@@ -59,3 +59,7 @@ impl Group {
         if self.phase == Phase::Empty { Ok(()) } else { Err(ResponseError::NonEmptyGroup) }
     }
 }
+
+#[cfg(test)]
+#[path = "check_tests.rs"]
+mod tests;

@@ -179,3 +179,7 @@ impl Group {
         step.join(join.ticket, Ok(joined));
     }
 }
+
+#[cfg(test)]
+#[path = "join_tests.rs"]
+mod tests;

@@ -58,3 +58,7 @@ impl Group {
         step
     }
 }
+
+#[cfg(test)]
+#[path = "leave_tests.rs"]
+mod tests;

@@ -16,6 +16,11 @@ mod state;
 mod subscription;
 mod sync;
 
+#[cfg(test)]
+mod property_tests;
+#[cfg(test)]
+mod rig;
+
 pub use event::{
     Answer, Identity, Join, JoinAnswer, JoinRefusal, Joined, JoinedMember, Leaving, Save, Step, Sync, SyncAnswer,
     Synced, Ticket, Timer,

@@ -132,3 +132,7 @@ impl Group {
         }
     }
 }
+
+#[cfg(test)]
+#[path = "rebalance_tests.rs"]
+mod tests;

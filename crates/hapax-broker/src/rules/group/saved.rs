@@ -177,3 +177,7 @@ fn get_optional(from: &mut Bytes) -> Option<Option<Arc<str>>> {
         _ => get_text(from).map(Some),
     }
 }
+
+#[cfg(test)]
+#[path = "saved_tests.rs"]
+mod tests;

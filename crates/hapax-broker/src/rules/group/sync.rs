@@ -99,3 +99,7 @@ impl Group {
         step
     }
 }
+
+#[cfg(test)]
+#[path = "sync_tests.rs"]
+mod tests;

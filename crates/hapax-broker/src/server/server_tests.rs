@@ -1,0 +1,283 @@
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use kafka_protocol::messages::produce_response::PartitionProduceResponse;
+use kafka_protocol::messages::{
+    ApiKey, ApiVersionsRequest, ApiVersionsResponse, FetchRequest, MetadataRequest, ProduceRequest, TopicName,
+};
+use kafka_protocol::protocol::{Decodable, StrBytes};
+use tokio::io::AsyncReadExt;
+use tokio::net::TcpStream;
+
+use super::trial::{Trial, frame};
+use super::*;
+use crate::api::{ROUTES, empty_request};
+use crate::wire::author::Author;
+use crate::wire::shape::shape;
+use hapax_kafka::batch::{BatchHeader, NewRecord, encode};
+use hapax_kafka::{Acks, produce_request};
+
+fn named() -> ApiVersionsRequest {
+    let text = StrBytes::from_static_str;
+    ApiVersionsRequest::default().with_client_software_name(text("trial")).with_client_software_version(text("1.0"))
+}
+
+/// Whether the peer closes, and nothing else comes.
+async fn closes(stream: &mut TcpStream) -> bool {
+    let mut byte = [0];
+    let read = tokio::time::timeout(Duration::from_secs(5), stream.read(&mut byte)).await;
+    matches!(read, Ok(Ok(0) | Err(_)))
+}
+
+async fn raw(trial: &Trial) -> TcpStream {
+    TcpStream::connect(trial.server.address()).await.expect("connects")
+}
+
+/// Goal: a new client learns what is served. Method: every version of ApiVersions, and one that nobody knows.
+#[tokio::test]
+async fn api_versions_answers_every_version() {
+    let trial = Trial::start().await;
+    let mut client = trial.open().await;
+    for version in 0..=4 {
+        let answer = client.call_at(version, &named()).await.expect("answers");
+        assert_eq!(answer.error_code, 0);
+        assert_eq!(answer.api_keys.len(), ROUTES.len(), "version {version}");
+        let produce = answer.api_keys.iter().find(|api| api.api_key == 0).expect("Produce is served");
+        assert_eq!(
+            (produce.min_version, produce.max_version),
+            (0, 13),
+            "librdkafka drops codecs when the minimum is not 0"
+        );
+    }
+    client.send_bytes(&frame(ApiKey::ApiVersions, 99, 77, &[])).await.expect("sent");
+    let mut answer = client.receive_bytes().await.expect("answers");
+    assert_eq!(&answer.split_to(4)[..], &77_i32.to_be_bytes(), "the header of version 0");
+    let body = ApiVersionsResponse::decode(&mut answer, 0).expect("a body of version 0");
+    assert_eq!((body.error_code, body.api_keys.len(), answer.len()), (35, 1, 0));
+    assert_eq!((body.api_keys[0].api_key, body.api_keys[0].max_version), (18, 4));
+    let nameless = client.call_at(3, &ApiVersionsRequest::default()).await.expect("answers");
+    assert_eq!(nameless.error_code, 42);
+}
+
+/// Goal: every API in every version is answered in its own form. Method: requests that say nothing, to a running broker.
+#[tokio::test]
+async fn every_served_version_of_every_api_is_answered() {
+    let trial = Trial::start().await;
+    for route in ROUTES.iter().filter(|route| route.key != ApiKey::Produce) {
+        for version in route.min..=route.max {
+            let mut client = trial.open().await;
+            let body = empty_request(route.key, version).expect("encodes");
+            client.send_bytes(&frame(route.key, version, 5, &body)).await.expect("sent");
+            let answer = client.receive_bytes().await;
+            let answer = answer.unwrap_or_else(|error| panic!("{} version {version}: {error}", route.name));
+            assert_eq!(&answer[..4], &5_i32.to_be_bytes(), "{} version {version}", route.name);
+        }
+    }
+}
+
+/// Goal: whatever a request says, it is answered or the connection is closed, and the broker lives on. Method: requests with
+/// random content, every API in every version.
+#[tokio::test]
+async fn requests_with_random_content_break_nothing() {
+    let trial = Trial::start().await;
+    for route in ROUTES {
+        let shape = shape(route.key).expect("every route has a shape");
+        for version in route.min..=route.max {
+            for seed in 0..2 {
+                let mut client = trial.open().await;
+                let body = Author::write(shape, version, seed, None).out;
+                client.send_bytes(&frame(route.key, version, 5, &body)).await.expect("sent");
+                // A fetch may wait as long as it was told: half a second is enough to see a panic.
+                drop(tokio::time::timeout(Duration::from_millis(500), client.receive_bytes()).await);
+            }
+        }
+    }
+    let answer = trial.connect().await.call_at(0, &named()).await.expect("the broker lives");
+    assert_eq!(answer.error_code, 0);
+}
+
+/// Goal: bytes that are no request end their connection and no other. Method: noise, wrong lengths, unknown APIs and versions.
+#[tokio::test]
+async fn what_is_no_request_closes_its_connection_only() {
+    let trial = Trial::start().await;
+    let mut witness = trial.connect().await;
+    let bad: [Bytes; 8] = [
+        Bytes::from_static(b"GET / HTTP/1.1\r\n\r\n"),
+        Bytes::from_static(&[0xff; 64]),
+        Bytes::from_static(&[0, 0, 0, 0, 0, 0, 0, 0]),
+        Bytes::from_static(&[0x7f, 0xff, 0xff, 0xff, 0, 0, 0, 0]),
+        frame(ApiKey::Vote, 0, 1, &[]),
+        frame(ApiKey::Produce, 2, 1, &[]),
+        frame(ApiKey::Fetch, 99, 1, &[0; 40]),
+        frame(ApiKey::Metadata, 1, 1, &[0x7f, 0xff, 0xff, 0xff]),
+    ];
+    for bytes in bad {
+        let mut stream = raw(&trial).await;
+        tokio::io::AsyncWriteExt::write_all(&mut stream, &bytes).await.expect("sent");
+        assert!(closes(&mut stream).await, "{bytes:?}");
+    }
+    assert_eq!(witness.call_at(1, &named()).await.expect("still served").error_code, 0);
+}
+
+/// Goal: nobody holds a connection by saying nothing, or saying it slowly. Method: short deadlines, one peer of each kind, and
+/// one that talks.
+#[tokio::test]
+async fn idle_and_slow_peers_are_closed() {
+    let trial = Trial::with(|config| {
+        config.idle = Duration::from_millis(600);
+        config.frame_deadline = Duration::from_millis(300);
+    })
+    .await;
+    let (mut idle, mut slow, mut talker) = (raw(&trial).await, raw(&trial).await, trial.connect().await);
+    let begun = Instant::now();
+    tokio::io::AsyncWriteExt::write_all(&mut slow, &[0, 0, 0]).await.expect("sent");
+    assert!(closes(&mut slow).await);
+    assert!(begun.elapsed() >= Duration::from_millis(300));
+    for _ in 0..4 {
+        tokio::time::sleep(Duration::from_millis(200)).await;
+        talker.call_at(0, &named()).await.expect("who talks stays");
+    }
+    assert!(closes(&mut idle).await);
+}
+
+/// Goal: connections are bounded, and an end makes room. Method: two allowed, a third is closed, and taken after one left.
+#[tokio::test]
+async fn too_many_connections_are_closed_at_once() {
+    let trial = Trial::with(|config| config.max_connections = 2).await;
+    let (first, _second) = (trial.connect().await, trial.connect().await);
+    assert!(closes(&mut raw(&trial).await).await);
+    assert_eq!(trial.server.traffic().connections_refused(), 1);
+    drop(first);
+    let deadline = Instant::now() + Duration::from_secs(5);
+    while trial.server.traffic().connections() > 1 {
+        assert!(Instant::now() < deadline, "an end is noticed");
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    trial.connect().await;
+}
+
+/// Goal: strangers on other machines cannot connect, and a taken port is named. Method: both, with their codes.
+#[tokio::test]
+async fn it_listens_on_loopback_only() {
+    for outside in ["0.0.0.0:0", "[::]:0", "192.0.2.1:9092"] {
+        let refused = Listener::bind(outside).await.err().expect("refused");
+        assert_eq!(refused.code(), "HX4570", "{refused}");
+    }
+    let taken = Listener::bind("127.0.0.1:0").await.expect("a free port");
+    let refused = Listener::bind(&taken.address().to_string()).await.err().expect("refused");
+    assert_eq!(refused.code(), "HX4571", "{refused}");
+    let localhost = Listener::bind("localhost:0").await.expect("loopback by name");
+    assert!(localhost.address().ip().is_loopback());
+}
+
+fn batch(value: &'static str) -> ProduceRequest {
+    let records = encode(BatchHeader::PLAIN, &[NewRecord::of(value)]);
+    produce_request("letters", 0, records, Acks::All, Duration::from_secs(5))
+}
+
+fn verdict(answer: &kafka_protocol::messages::ProduceResponse) -> &PartitionProduceResponse {
+    &answer.responses[0].partition_responses[0]
+}
+
+async fn make_topic(client: &mut hapax_kafka::Connection, name: &'static str) {
+    let asked = kafka_protocol::messages::metadata_request::MetadataRequestTopic::default()
+        .with_name(Some(TopicName(StrBytes::from_static_str(name))));
+    let request = MetadataRequest::default().with_topics(Some(vec![asked])).with_allow_auto_topic_creation(true);
+    let answer = client.call_at(12, &request).await.expect("answers");
+    assert_eq!(answer.topics[0].error_code, 0);
+}
+
+/// Goal: requests of one connection are answered in their order, with Produce under way at once. Method: 20 produces and other
+/// requests between them without reading, then all answers.
+#[tokio::test]
+async fn answers_come_in_the_order_of_the_requests() {
+    let trial = Trial::start().await;
+    let mut client = trial.connect().await;
+    make_topic(&mut client, "letters").await;
+    let mut tickets = Vec::new();
+    for _ in 0..20 {
+        tickets
+            .push((client.begin(9, &batch("a")).await.expect("sent"), client.begin(0, &named()).await.expect("sent")));
+    }
+    for (offset, (produce, versions)) in (0..).zip(tickets) {
+        let answer = client.finish::<ProduceRequest>(produce).await.expect("in order");
+        assert_eq!((verdict(&answer).error_code, verdict(&answer).base_offset), (0, offset));
+        assert_eq!(client.finish::<ApiVersionsRequest>(versions).await.expect("in order").error_code, 0);
+    }
+}
+
+/// Goal: acks=0 gets no answer, and an error behind it ends the connection. Method: a good one before another request, then
+/// one to a topic that is not there.
+#[tokio::test]
+async fn without_acks_there_is_no_answer_and_an_error_closes() {
+    let trial = Trial::start().await;
+    let mut client = trial.connect().await;
+    make_topic(&mut client, "letters").await;
+    client.begin(9, &batch("a").with_acks(0)).await.map(drop).expect("sent");
+    assert_eq!(client.call_at(0, &named()).await.expect("the next answer").error_code, 0);
+    let mut lost = batch("b").with_acks(0);
+    lost.topic_data[0].name = TopicName(StrBytes::from_static_str("nowhere"));
+    client.begin(9, &lost).await.map(drop).expect("sent");
+    assert!(client.call_at(0, &named()).await.is_err(), "closed");
+}
+
+/// Goal: a request that cannot be read does not swallow the answers before it. Method: three produces, then noise.
+#[tokio::test]
+async fn what_was_asked_before_an_error_is_answered() {
+    let trial = Trial::start().await;
+    let mut client = trial.connect().await;
+    make_topic(&mut client, "letters").await;
+    let mut tickets = Vec::new();
+    for _ in 0..3 {
+        tickets.push(client.begin(9, &batch("a")).await.expect("sent"));
+    }
+    client.send_bytes(&frame(ApiKey::Vote, 0, 1, &[])).await.expect("sent");
+    for ticket in tickets {
+        client.finish::<ProduceRequest>(ticket).await.expect("answered first");
+    }
+    assert!(client.receive_bytes().await.is_err(), "then closed");
+}
+
+/// Goal: a graceful end answers what is in work. Method: a fetch that waits, then the server stops.
+#[tokio::test]
+async fn a_stop_answers_what_is_in_work() {
+    let trial = Trial::start().await;
+    let mut client = trial.connect().await;
+    make_topic(&mut client, "letters").await;
+    let partition = kafka_protocol::messages::fetch_request::FetchPartition::default().with_partition_max_bytes(1_000);
+    let topic = kafka_protocol::messages::fetch_request::FetchTopic::default()
+        .with_topic(TopicName(StrBytes::from_static_str("letters")))
+        .with_partitions(vec![partition]);
+    let fetch =
+        FetchRequest::default().with_max_wait_ms(700).with_min_bytes(1).with_max_bytes(1_000).with_topics(vec![topic]);
+    let ticket = client.begin(11, &fetch).await.expect("sent");
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    let address = trial.server.address();
+    let stopping = tokio::spawn(trial.server.stop(Duration::from_secs(5)));
+    let answer = client.finish::<FetchRequest>(ticket).await.expect("answered");
+    assert_eq!(answer.error_code, 0);
+    assert!(client.receive_bytes().await.is_err(), "then closed");
+    stopping.await.expect("stopped");
+    assert!(TcpStream::connect(address).await.is_err(), "nobody listens");
+}
+
+/// Goal: a thousand waiting connections cost little. Method: resident memory before and after, both ends in this process.
+#[tokio::test]
+async fn a_thousand_idle_connections_are_cheap() {
+    let trial = Trial::start().await;
+    let before = resident_bytes();
+    let mut clients = Vec::new();
+    for _ in 0..1_000 {
+        clients.push(trial.connect().await); // each has asked once, so each has had its buffers
+    }
+    let grown = resident_bytes().saturating_sub(before);
+    assert_eq!(trial.server.traffic().connections(), 1_000);
+    assert!(grown < 100 << 20, "{grown} bytes for both ends of 1,000 connections");
+    assert_eq!(clients.pop().expect("one").call_at(0, &named()).await.expect("served").error_code, 0);
+}
+
+fn resident_bytes() -> usize {
+    let text = std::fs::read_to_string("/proc/self/statm").expect("Linux");
+    let pages: usize = text.split(' ').nth(1).expect("resident").parse().expect("a number");
+    pages * 4096
+}
