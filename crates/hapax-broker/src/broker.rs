@@ -99,7 +99,7 @@ impl<S: Store> Broker<S> {
 
 impl<S: Store> Duties for Broker<S> {
     fn served(&self) -> HashMap<PartitionId, i32> {
-        self.logs.partitions().into_iter().map(|partition| (partition.id, partition.epoch())).collect()
+        self.logs.served()
     }
 
     fn acknowledged(&self, partition: PartitionId) -> Option<Offset> {
