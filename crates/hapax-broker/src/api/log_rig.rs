@@ -13,12 +13,12 @@ use kafka_protocol::messages::{InitProducerIdRequest, InitProducerIdResponse, To
 use kafka_protocol::protocol::StrBytes;
 
 use crate::broker::Broker;
-use hapax_kafka::{Connection, Options};
 use crate::config::{BrokerConfig, TopicConfig};
 use crate::log::scripted_store::Scripted;
 use crate::model::{LiveBroker, Topic};
 use crate::server::{Listener, Server};
 use crate::store::{Brokers, NewTopic};
+use hapax_kafka::{Connection, Options};
 
 pub(super) struct Rig {
     pub(super) broker: Arc<Broker<Scripted>>,
