@@ -165,8 +165,6 @@ async fn a_retry_is_recognised_by_the_next_process() {
     let Rig { broker, server } = rig;
     server.stop(Duration::ZERO).await;
     drop((connection, broker));
-    // The appender's task lets go of the store when nobody can ask it any more.
-    tokio::time::sleep(Duration::from_millis(100)).await;
     let rig = Rig::new(place.path()).await;
     let mut connection = rig.connect().await;
     assert_eq!(send(&mut connection, &topic, batch_of(id, 5, 1)).await, (0, 5));
