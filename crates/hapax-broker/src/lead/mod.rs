@@ -124,7 +124,7 @@ impl<S: Store> Leadership<S> {
 
     /// Leads without a store's word, for tests of what follows from it.
     #[cfg(test)]
-    pub(crate) fn pretend(&self, live: Vec<LiveBroker>) {
+    pub(crate) fn note(&self, live: Vec<LiveBroker>) {
         self.lease.renewed(Instant::now());
         self.know(live);
     }
