@@ -168,7 +168,7 @@ async fn refusals_carry_kafkas_codes() {
         }
     }
     let joined = join(&rig, 9).await;
-    let silent = SyncGroupRequest { protocol_name: None, ..sync_request(5, &joined) };
+    let silent = sync_request(5, &joined).with_protocol_name(None);
     let response = sync_group::handle(&rig.broker, &call(5), silent).await.expect("is answered");
     assert_eq!(response.error_code, ResponseError::InconsistentGroupProtocol.code());
 }

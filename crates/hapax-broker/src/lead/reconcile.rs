@@ -38,6 +38,9 @@ impl<S: Store> Leadership<S> {
         if !self.fresh() {
             return self.stand_down(duties, "our lease is over").await;
         }
+        if self.doubted.swap(false, Ordering::AcqRel) {
+            self.stand_down(duties, "the store was gone for a moment").await?;
+        }
         let live = self.store.brokers().await?;
         let ours = placement::leads(&live, self.store.me());
         self.know(live);
