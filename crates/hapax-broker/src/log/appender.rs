@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use tokio::sync::mpsc;
 
-use crate::fault;
+use crate::fault::{self, Bug, planted};
 use crate::log::append::Work;
 use crate::log::commit::Commit;
 use crate::log::{AppendError, Shared, now};
@@ -36,7 +36,13 @@ fn gather(first: Work, queue: &mut mpsc::UnboundedReceiver<Work>, max: usize) ->
 
 /// Writes a commit, without what the store refuses, and tells everybody.
 async fn settle<S: Store>(shared: &Shared<S>, mut commit: Commit) {
+    if planted(Bug::BrokerAnswerBeforeCommit) {
+        return answer_first(shared, commit).await;
+    }
     while let Some(request) = commit.request() {
+        if planted(Bug::BrokerUndurableSnapshot) {
+            snapshot_first(shared, &commit).await;
+        }
         fault::point("append.before_commit");
         let refused = match shared.store.append(request).await {
             Ok(Appended::Done) => {
@@ -56,6 +62,28 @@ async fn settle<S: Store>(shared: &Shared<S>, mut commit: Commit) {
         shared.trouble.send_modify(|trouble| trouble.lost += 1);
     }
     commit.publish(&shared.cache);
+}
+
+/// A planted bug: everybody is told before anything is durable.
+async fn answer_first<S: Store>(shared: &Shared<S>, commit: Commit) {
+    let request = commit.request();
+    commit.publish(&shared.cache);
+    fault::point("append.before_commit");
+    if let Some(request) = request
+        && shared.store.append(request).await != Ok(Appended::Done)
+    {
+        shared.drop_all();
+        shared.trouble.send_modify(|trouble| trouble.lost += 1);
+    }
+}
+
+/// A planted bug: the snapshot holds what is about to be written.
+async fn snapshot_first<S: Store>(shared: &Shared<S>, commit: &Commit) {
+    for (partition, snapshot) in commit.undurable_snapshots() {
+        if let Err(error) = shared.store.save_snapshot(partition.id, partition.epoch(), snapshot).await {
+            tracing::warn!(%error, "no snapshot");
+        }
+    }
 }
 
 /// The only place that decides what a failed commit means.
