@@ -1,5 +1,6 @@
 //! Renews the lease, whatever else goes on.
 
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use tokio::time::MissedTickBehavior;
@@ -53,6 +54,11 @@ impl<S: Store> Leadership<S> {
             Ok(()) if self.lease.is_over_at(Instant::now()) => self.nudge(),
             Ok(()) => self.lease.renewed(sent),
             Err(StoreError::Fenced) => self.fail(LeadError::NumberTaken(self.store.me())),
+            Err(StoreError::InDoubt(message)) => {
+                tracing::warn!(%message, "leading everything again");
+                self.doubted.store(true, Ordering::Release);
+                self.nudge();
+            }
             Err(error) => tracing::warn!(%error, "the lease was not renewed"),
         }
     }

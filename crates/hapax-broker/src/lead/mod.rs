@@ -11,10 +11,12 @@ mod lease;
 mod placement;
 mod reconcile;
 
-#[cfg(test)]
+#[cfg(all(test, feature = "postgres"))]
+mod process_tests;
+#[cfg(all(test, feature = "postgres"))]
 mod tests;
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
@@ -38,6 +40,8 @@ pub struct Leadership<S> {
     nudge: Notify,
     /// Held while partitions are led and loaded: two at once would outlaw each other.
     turn: Mutex<()>,
+    /// Whatever is served must be led anew.
+    doubted: AtomicBool,
     /// Why this broker cannot go on.
     failure: watch::Sender<Option<LeadError>>,
     lost_records: AtomicU64,
@@ -52,6 +56,7 @@ impl<S: Store> Leadership<S> {
             live: RwLock::default(),
             nudge: Notify::new(),
             turn: Mutex::new(()),
+            doubted: AtomicBool::new(false),
             failure: watch::Sender::new(None),
             lost_records: AtomicU64::new(0),
         }

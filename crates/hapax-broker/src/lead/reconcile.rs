@@ -41,6 +41,9 @@ impl<S: Store> Leadership<S> {
             self.lease.end();
             return Ok(());
         }
+        if self.doubted.swap(false, Ordering::AcqRel) {
+            self.stand_down(duties, "the store was gone for a moment").await?;
+        }
         let live = self.store.brokers().await?;
         let ours = placement::leads(&live, self.store.me());
         self.know(live);

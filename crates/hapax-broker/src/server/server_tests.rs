@@ -12,10 +12,10 @@ use tokio::net::TcpStream;
 use super::trial::{Trial, frame};
 use super::*;
 use crate::api::{ROUTES, empty_request};
-use hapax_kafka::batch::{BatchHeader, NewRecord, encode};
-use hapax_kafka::{Acks, produce_request};
 use crate::wire::author::Author;
 use crate::wire::shape::shape;
+use hapax_kafka::batch::{BatchHeader, NewRecord, encode};
+use hapax_kafka::{Acks, produce_request};
 
 fn named() -> ApiVersionsRequest {
     let text = StrBytes::from_static_str;
@@ -171,7 +171,7 @@ async fn it_listens_on_loopback_only() {
 }
 
 fn batch(value: &'static str) -> ProduceRequest {
-    let records = encode(BatchHeader::default(), &[NewRecord::of(value)]);
+    let records = encode(BatchHeader::PLAIN, &[NewRecord::of(value)]);
     produce_request("letters", 0, records, Acks::All, Duration::from_secs(5))
 }
 

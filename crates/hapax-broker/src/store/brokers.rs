@@ -26,7 +26,8 @@ pub trait Brokers {
     /// Makes us known, and begins the lease.
     fn join(&self, address: Address) -> impl Future<Output = Result<(), StoreError>> + Send;
 
-    /// Renews the lease. [`StoreError::Fenced`]: another process has our number; stop.
+    /// Renews the lease. [`StoreError::Fenced`]: another process has our number; stop. [`StoreError::InDoubt`]: we were
+    /// gone for a moment, and the store may be another one now; lead everything again.
     fn renew(&self) -> impl Future<Output = Result<(), StoreError>> + Send;
 
     /// How long a renewal lasts; `None`: for ever, because nobody else can lead.

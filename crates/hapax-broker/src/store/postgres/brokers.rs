@@ -116,12 +116,17 @@ impl Brokers for PostgresStore {
     async fn renew(&self) -> Result<(), StoreError> {
         let address = self.keeper.address.lock().await.clone();
         let address = address.ok_or_else(|| StoreError::Away("this broker has not joined".to_owned()))?;
+        let before = self.keeper.locked_by.load(Ordering::Acquire);
         let Some(session) = self.keeper.locked().await? else {
             return self.who_has_our_number().await;
         };
         let renewal = self.keeper.write(&session, RENEW, self, &address);
         match tokio::time::timeout(RENEW_LIMIT, renewal).await {
-            Ok(renewed) => renewed?.then_some(()).ok_or(StoreError::Fenced),
+            Ok(Ok(false)) => Err(StoreError::Fenced),
+            Ok(Ok(true)) if before != session.backend_pid() => {
+                Err(StoreError::InDoubt("the session that holds our number was lost, and is back".to_owned()))
+            }
+            Ok(renewed) => renewed.map(drop),
             Err(_) => {
                 // Perhaps only this connection is dead: the next renewal opens another.
                 session.spoil();
