@@ -20,6 +20,7 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::{Mutex, MutexGuard, Notify, watch};
 
+use crate::metrics::Metrics;
 use crate::model::LiveBroker;
 use crate::store::Store;
 pub(crate) use duties::Duties;
@@ -41,10 +42,11 @@ pub struct Leadership<S> {
     /// Why this broker cannot go on.
     failure: watch::Sender<Option<LeadError>>,
     lost_records: AtomicU64,
+    metrics: Arc<Metrics>,
 }
 
 impl<S: Store> Leadership<S> {
-    pub(crate) fn new(store: Arc<S>) -> Self {
+    pub(crate) fn new(store: Arc<S>, metrics: Arc<Metrics>) -> Self {
         let lease = Lease::new(store.lease());
         Self {
             store,
@@ -54,6 +56,7 @@ impl<S: Store> Leadership<S> {
             turn: Mutex::new(()),
             failure: watch::Sender::new(None),
             lost_records: AtomicU64::new(0),
+            metrics,
         }
     }
 
