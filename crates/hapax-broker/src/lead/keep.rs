@@ -64,7 +64,10 @@ impl<S: Store> Leadership<S> {
     }
 
     async fn look_at_transactions(&self) {
-        match self.store.oldest_transaction().await {
+        let oldest = self.store.oldest_transaction().await;
+        // A figure that is not known is not shown: the last one would be a lie.
+        self.metrics.set_snapshot_age(oldest.as_ref().ok().copied().flatten());
+        match oldest {
             Ok(Some(age)) if age > OLD_TRANSACTION => {
                 tracing::warn!(
                     seconds = age.as_secs(),

@@ -1,6 +1,7 @@
 //! The appender: one task, one commit under way. What arrives meanwhile is the next commit.
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use tokio::sync::mpsc;
 
@@ -39,13 +40,16 @@ async fn settle<S: Store>(shared: &Shared<S>, mut commit: Commit) {
     if planted(Bug::BrokerAnswerBeforeCommit) {
         return answer_first(shared, commit).await;
     }
+    let metrics = &shared.config.metrics;
     while let Some(request) = commit.request() {
         if planted(Bug::BrokerUndurableSnapshot) {
             snapshot_first(shared, &commit).await;
         }
+        let began = Instant::now();
         fault::point("append.before_commit");
         let refused = match shared.store.append(request).await {
             Ok(Appended::Done) => {
+                metrics.commits.add(began.elapsed());
                 fault::point("append.after_commit");
                 break;
             }
@@ -61,13 +65,13 @@ async fn settle<S: Store>(shared: &Shared<S>, mut commit: Commit) {
         gone.into_iter().for_each(|(id, epoch)| shared.drop_one(id, Some(epoch)));
         shared.trouble.send_modify(|trouble| trouble.lost += 1);
     }
-    commit.publish(&shared.cache);
+    commit.publish(&shared.cache, metrics);
 }
 
 /// A planted bug: everybody is told before anything is durable.
 async fn answer_first<S: Store>(shared: &Shared<S>, commit: Commit) {
     let request = commit.request();
-    commit.publish(&shared.cache);
+    commit.publish(&shared.cache, &shared.config.metrics);
     fault::point("append.before_commit");
     if let Some(request) = request
         && shared.store.append(request).await != Ok(Appended::Done)
@@ -88,6 +92,7 @@ async fn snapshot_first<S: Store>(shared: &Shared<S>, commit: &Commit) {
 
 /// The only place that decides what a failed commit means.
 fn fail<S: Store>(shared: &Shared<S>, commit: Commit, error: &StoreError) {
+    shared.config.metrics.commits_failed.add(1);
     let answer = match error {
         // Whether it was written is unknown, or what we remember is not what is stored: be a stranger, lead again, load
         // again. A retry then finds its batch, or does not.
