@@ -24,6 +24,7 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::{Mutex, MutexGuard, Notify, watch};
 
+use crate::metrics::Metrics;
 use crate::model::LiveBroker;
 use crate::store::Store;
 pub(crate) use duties::Duties;
@@ -48,10 +49,11 @@ pub struct Leadership<S> {
     /// Why this broker cannot go on.
     failure: watch::Sender<Option<LeadError>>,
     lost_records: AtomicU64,
+    metrics: Arc<Metrics>,
 }
 
 impl<S: Store> Leadership<S> {
-    pub(crate) fn new(store: Arc<S>) -> Self {
+    pub(crate) fn new(store: Arc<S>, metrics: Arc<Metrics>) -> Self {
         let lease = Lease::new(store.lease());
         Self {
             store,
@@ -63,6 +65,7 @@ impl<S: Store> Leadership<S> {
             looks: AtomicU64::new(0),
             failure: watch::Sender::new(None),
             lost_records: AtomicU64::new(0),
+            metrics,
         }
     }
 

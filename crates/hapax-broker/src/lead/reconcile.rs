@@ -36,7 +36,10 @@ impl<S: Store> Leadership<S> {
     /// One look.
     pub(crate) async fn look(&self, duties: &impl Duties) -> Result<(), StoreError> {
         if !self.fresh() {
-            return self.stand_down(duties, "our lease is over").await;
+            self.stand_down(duties, "our lease is over").await?;
+            // Nothing is remembered any more: the next renewal begins a new lease.
+            self.lease.end();
+            return Ok(());
         }
         if self.doubted.swap(false, Ordering::AcqRel) {
             self.stand_down(duties, "the store was gone for a moment").await?;

@@ -67,7 +67,7 @@ struct Member {
 impl Member {
     async fn start(database: &TestDatabase, number: i32) -> Self {
         let store = Arc::new(database.store(number).await);
-        let lead = Arc::new(Leadership::new(Arc::clone(&store)));
+        let lead = Arc::new(Leadership::new(Arc::clone(&store), Arc::default()));
         lead.join(Address { host: "127.0.0.1".to_owned(), port: 9092 }).await.unwrap();
         let served = Arc::new(Served::default());
         lead.look(served.as_ref()).await.unwrap();
@@ -209,7 +209,7 @@ async fn a_number_that_another_process_has_ends_this_one() {
     let database = TestDatabase::new();
     let first = Member::start(&database, 1).await;
     let second = Arc::new(database.store(1).await);
-    let lead = Leadership::new(Arc::clone(&second));
+    let lead = Leadership::new(Arc::clone(&second), Arc::default());
     let address = || Address { host: "127.0.0.1".to_owned(), port: 9093 };
     let error = lead.join(address()).await.unwrap_err();
     assert_eq!((error.clone(), error.code()), (LeadError::NumberTaken(BrokerId(1)), "HX4507"));
@@ -245,7 +245,7 @@ async fn a_server_that_restarts_is_led_again() {
     let url = hapax_sql::postgres::PostgresUrl::parse(&server.url("postgres")).unwrap();
     let options = crate::store::postgres::PostgresOptions { url, broker: BrokerId(1) };
     let store = Arc::new(PostgresStore::open(options).await.unwrap());
-    let lead = Arc::new(Leadership::new(Arc::clone(&store)));
+    let lead = Arc::new(Leadership::new(Arc::clone(&store), Arc::default()));
     lead.join(Address { host: "127.0.0.1".to_owned(), port: 9092 }).await.unwrap();
     let id = partition(&store).await;
     let mut member = Member { store, lead, served: Arc::default(), tasks: vec![] };

@@ -49,6 +49,8 @@ fn a_senseless_delivery_block_is_told_at_its_place() {
     assert_problem(unique, 5, "HX1151", &["delivery.deduplication.unique", "keyFields"]);
     let twice = "workflows:\n  - id: w\n    delivery:\n      deduplication: { keyFields: [a, .a] }\n";
     assert_problem(twice, 4, "HX1151", &["names .a twice", "name each field once"]);
+    let never = "workflows:\n  - id: w\n    delivery:\n      retries: { maxAttempts: 0 }\n";
+    assert_problem(never, 4, "HX1150", &["delivery.retries.maxAttempts", "0 would never try at all", "at least 1"]);
 }
 
 /// Goal: what has no effect is accepted with a word of warning. Method: both such fields.
@@ -174,4 +176,15 @@ fn an_edition_without_postgres_says_so() {
     let sink = "workflows:\n  - id: w\n    sink:\n      postgres: { url: postgres://h/d, table: t }\n";
     assert_problem(sink, 4, "HX1300", &["this edition has no PostgreSQL", "--features postgres"]);
     assert_problem("state: postgres://h/d\n", 1, "HX1300", &["this edition has no PostgreSQL"]);
+}
+
+/// Goal: alerts are taken by a build that can call, and refused by one that cannot. Method: the same text in either.
+#[test]
+fn alerts_need_a_build_that_can_call() {
+    let text = "alerts:\n  webhook: https://chat.example/hooks/7\n";
+    if cfg!(feature = "http") {
+        assert!(loaded(text).config.webhook.is_some());
+    } else {
+        assert_problem(text, 2, "HX1351", &["no outgoing HTTP", "build with the feature http"]);
+    }
 }
