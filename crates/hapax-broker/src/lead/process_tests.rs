@@ -49,10 +49,14 @@ struct Process {
 
 impl Process {
     fn start(database: &TestDatabase, number: i32) -> Self {
-        let (host, port) = ("127.0.0.1", database.url().hosts()[0].1);
+        let port = database.url().hosts()[0].1;
+        Self::start_on(&format!("postgres://postgres@127.0.0.1:{port}/{}", database.name()), number)
+    }
+
+    fn start_on(url: &str, number: i32) -> Self {
         let mut child = Command::new(std::env::current_exe().unwrap())
             .args(["--ignored", "--exact", "--nocapture", "lead::process_tests::serves_until_it_is_killed"])
-            .env(DATABASE, format!("postgres://postgres@{host}:{port}/{}", database.name()))
+            .env(DATABASE, url)
             .env(NUMBER, number.to_string())
             .stdout(Stdio::piped())
             .spawn()
@@ -189,6 +193,34 @@ async fn sessions_that_end_lose_and_double_nothing() {
     assert_eq!(all(client(&[&broker])).await, dense(150));
     let epochs = database.sql("SELECT max(leader_epoch) FROM kafka.partitions");
     assert!(epochs[0][0].as_deref().unwrap().parse::<i32>().unwrap() > 1, "it never had to lead again");
+}
+
+/// Goal: a server that goes down at once and recovers loses nothing and doubles nothing. Method: stop it under an idempotent
+/// producer, start it again, twice.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_server_that_goes_down_at_once_loses_nothing() {
+    let mut server = hapax_services::Postgres::builder().start().unwrap();
+    let broker = Process::start_on(&server.url("postgres"), 1);
+    let mut producer = producer(&[&broker]);
+    producer.client().create_topic(TOPIC, 1, &[]).await.unwrap();
+    let writing = async {
+        for number in 0..60 {
+            producer.send(TOPIC, 0, &[record(number)]).await.unwrap();
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    };
+    let breaking = async {
+        for _ in 0..2 {
+            tokio::time::sleep(Duration::from_millis(200)).await;
+            tokio::task::block_in_place(|| {
+                server.stop(hapax_services::Stop::Immediate);
+                server.start_again().unwrap();
+            });
+            tokio::time::sleep(Duration::from_secs(2)).await;
+        }
+    };
+    tokio::join!(writing, breaking);
+    assert_eq!(all(client(&[&broker])).await, dense(60));
 }
 
 fn end_request() -> ListOffsetsRequest {
