@@ -167,6 +167,40 @@ async fn a_stopped_leader_reports_nothing_old() {
     assert_eq!(client(&[&second]).offset(TOPIC, 0, At::End).await.unwrap(), 9);
 }
 
+/// Goal: a broker that stops hands over at once, with a snapshot of who wrote last. Method: two in this process; stop one.
+#[tokio::test]
+async fn a_broker_that_stops_hands_over_at_once() {
+    let database = TestDatabase::new();
+    let mut running = Vec::new();
+    for number in [1, 2] {
+        let listener = Listener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.address();
+        let broker = Broker::new(Arc::new(database.store(number).await), BrokerConfig::default());
+        broker.start(Address { host: address.ip().to_string(), port: address.port() }).await.unwrap();
+        running.push((Arc::clone(&broker), listener.serve(broker)));
+    }
+    let (first, first_server) = running.remove(0);
+    let (second, second_server) = running.remove(0);
+    let addresses = [first_server.address().to_string(), second_server.address().to_string()];
+    let mut producer = Producer::new(Client::new(addresses, Options::default()), Patience::default());
+    producer.client().create_topic(TOPIC, 1, &[]).await.unwrap();
+    for number in 0..5 {
+        producer.send(TOPIC, 0, &[record(number)]).await.unwrap();
+    }
+    first_server.stop(Duration::from_secs(1)).await;
+    first.stop().await;
+    assert!(!first.lead.fresh() && !first.lead.leads());
+    let upto = database.sql("SELECT upto, (SELECT count(*) FROM kafka.producer_sequences) FROM kafka.snapshots");
+    assert_eq!(upto, vec![vec![Some("5".to_owned()), Some("1".to_owned())]]);
+    let begun = Instant::now();
+    producer.send(TOPIC, 0, &[record(5)]).await.unwrap();
+    assert!(begun.elapsed() < Duration::from_secs(4), "{:?}: as if it had to wait for the lease", begun.elapsed());
+    assert!(second.lead.leads());
+    second_server.stop(Duration::from_secs(1)).await;
+    second.stop().await;
+    assert_eq!(database.sql("SELECT count(*) FROM kafka.brokers")[0][0].as_deref(), Some("0"));
+}
+
 /// Goal: sessions that the server ends lose nothing and double nothing. Method: all of the broker's sessions ended again and
 /// again, in mid-append among others, under an idempotent producer.
 #[tokio::test]

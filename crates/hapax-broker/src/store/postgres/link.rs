@@ -25,8 +25,9 @@ pub(super) struct Link {
     session: Mutex<Option<Arc<Session>>>,
 }
 
-/// Names are looked up nowhere but where they are written, and short statements are not compiled.
-const SETUP: &str = "SET search_path = pg_catalog; SET jit = off";
+/// Names are looked up nowhere but where they are written, short statements are not compiled, and the arrays of a group
+/// commit stay in memory instead of a temporary file.
+const SETUP: &str = "SET search_path = pg_catalog; SET jit = off; SET work_mem = '64MB'";
 const LAZY: &str = "SET search_path = pg_catalog; SET jit = off; SET synchronous_commit = off";
 
 impl Link {
