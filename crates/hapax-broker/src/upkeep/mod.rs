@@ -5,6 +5,8 @@
 //! durable; so a retry is recognised though its batch is gone. Not here: leases (`lead`), offsets of groups (`group`).
 
 mod compaction;
+#[cfg(all(test, feature = "embedded"))]
+mod contract;
 mod retention;
 #[cfg(all(test, feature = "embedded"))]
 mod rig;
@@ -104,3 +106,7 @@ fn not_now(what: &'static str, error: &StoreError) {
         | StoreError::Damaged(_) => tracing::warn!(what, %error, "not done, tried again later"),
     }
 }
+
+#[cfg(all(test, feature = "embedded"))]
+#[path = "upkeep_tests.rs"]
+mod tests;
