@@ -39,7 +39,7 @@ impl<S: Store> Broker<S> {
     /// Puts a broker together. It serves nothing before it leads.
     pub fn new(store: Arc<S>, config: BrokerConfig) -> Arc<Self> {
         let catalog = Catalog::new(Arc::clone(&store));
-        let lead = Leadership::new(Arc::clone(&store));
+        let lead = Leadership::new(Arc::clone(&store), Arc::clone(&config.metrics));
         let logs = Logs::new(Arc::clone(&store), config.clone());
         let groups = Coordinator::new(Arc::clone(&store), config.clone());
         Arc::new(Self { store, config, catalog, lead, logs, groups, tasks: Mutex::default() })
@@ -116,6 +116,7 @@ impl<S: Store> Duties for Broker<S> {
 
     async fn take_over_groups(&self, led: GroupsLed) -> Result<(), StoreError> {
         self.groups.take_over(led);
+        self.config.metrics.takeovers.add(1);
         Ok(())
     }
 
