@@ -5,10 +5,10 @@
 //! durable; so a retry is recognised though its batch is gone. Not here: leases (`lead`), offsets of groups (`group`).
 
 mod compaction;
-#[cfg(all(test, feature = "embedded"))]
+#[cfg(test)]
 mod contract;
 mod retention;
-#[cfg(all(test, feature = "embedded"))]
+#[cfg(test)]
 mod rig;
 mod snapshots;
 
@@ -107,6 +107,7 @@ fn not_now(what: &'static str, error: &StoreError) {
     }
 }
 
-#[cfg(all(test, feature = "embedded"))]
+#[cfg(test)]
+#[cfg(feature = "embedded")]
 #[path = "upkeep_tests.rs"]
 mod tests;

@@ -82,7 +82,7 @@ async fn a_retry_is_recognised_after_retention_removed_the_rows() {
         .stderr(Stdio::null())
         .spawn()
         .unwrap();
-    let mut lines = std::io::BufRead::lines(std::io::BufReader::new(child.stdout.take().unwrap()));
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
     let done = lines.by_ref().map_while(Result::ok).any(|line| line.contains("retention is done"));
     child.kill().unwrap();
     child.wait().unwrap();
@@ -135,7 +135,7 @@ async fn a_kill_in_the_middle_of_a_rewrite_loses_nothing() {
             .stderr(Stdio::null())
             .spawn()
             .unwrap();
-        let lines = std::io::BufRead::lines(std::io::BufReader::new(child.stdout.take().unwrap()));
+        let lines = BufReader::new(child.stdout.take().unwrap()).lines();
         let said = |line: String| line.split("acknowledged ").nth(1)?.trim().parse::<Offset>().ok();
         let mut acknowledged = lines.map_while(Result::ok).filter_map(said);
         let mut last = acknowledged.nth(fastrand::usize(30..80)).expect("it goes on until it is killed");
