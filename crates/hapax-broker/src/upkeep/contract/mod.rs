@@ -1,6 +1,8 @@
 //! Upkeep over every store: the same stories, generic over how a store is made, as the contract of the stores.
 
+#[cfg(test)]
 pub(crate) mod compaction;
+#[cfg(test)]
 pub(crate) mod retention;
 
 /// Makes one test of each story; `make` is an async function that returns `(guard, store)`, a new and empty store.
