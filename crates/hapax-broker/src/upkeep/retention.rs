@@ -114,7 +114,3 @@ impl Limits {
         self.before.is_some() && row.high_timestamp < 0
     }
 }
-
-#[cfg(test)]
-#[path = "retention_tests.rs"]
-mod tests;
