@@ -44,7 +44,15 @@ pub(super) const ALLOWED: [Place; 12] = [
     Place { name: "hapax-prove", on: &["hapax-kafka", "hapax-services"], kind: Kind::Program },
     Place {
         name: "hapax",
-        on: &["hapax-connect", "hapax-engine", "hapax-model", "hapax-sql", "hapax-transform"],
+        on: &[
+            "hapax-broker",
+            "hapax-connect",
+            "hapax-engine",
+            "hapax-kafka",
+            "hapax-model",
+            "hapax-sql",
+            "hapax-transform",
+        ],
         kind: Kind::Program,
     },
     Place { name: "xtask", on: &["hapax-services"], kind: Kind::Program },
