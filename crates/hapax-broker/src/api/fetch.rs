@@ -19,9 +19,10 @@ use uuid::Uuid;
 
 use crate::api::place::{Hints, check_epoch, led, numbered, read_code, topic_named, topic_of};
 use crate::api::{Call, Close};
-use crate::batch::FirstBatch;
+use crate::batch::{Batches, FirstBatch};
 use crate::broker::Broker;
 use crate::log::{Partition, Waiter};
+use crate::metrics::Metrics;
 use crate::model::PartitionId;
 use crate::store::Store;
 
@@ -74,11 +75,20 @@ pub(crate) async fn handle<S: Store>(
             if round.failed {
                 hint(broker, &wanted, &mut round.response).await;
             }
+            count(&broker.config.metrics, &round);
             return Ok(round.response);
         }
         // Time may be up in the middle of it: then what is there is read once more and sent.
         drop(tokio::time::timeout_at(deadline, waiter.changed()).await);
     }
+}
+
+fn count(metrics: &Metrics, round: &Round) {
+    let partitions = round.response.responses.iter().flat_map(|topic| &topic.partitions);
+    let batches = partitions.filter_map(|partition| partition.records.as_ref()).flat_map(|row| Batches::new(row));
+    let records = batches.filter_map(Result::ok).map(|(_, header)| u64::try_from(header.count).unwrap_or(0));
+    metrics.fetched_records.add(records.sum());
+    metrics.fetched_bytes.add(round.bytes as u64);
 }
 
 /// Whether a reader wants what is not decided yet.
@@ -149,7 +159,7 @@ async fn read_partition<S: Store>(
         .with_log_start_offset(log_start)
         .with_aborted_transactions((isolation == Isolation::Committed).then(Vec::new));
     if asked.fetch_offset < log_start || asked.fetch_offset > end {
-        return refuse(asked, ResponseError::OffsetOutOfRange).with_high_watermark(-1);
+        return refuse(asked, ResponseError::OffsetOutOfRange);
     }
     let below = if isolation == Isolation::Committed { stable } else { end };
     if asked.fetch_offset >= below {
@@ -163,11 +173,13 @@ async fn read_partition<S: Store>(
 }
 
 fn refuse(asked: &FetchPartition, code: ResponseError) -> PartitionData {
+    // Kafka has an empty list here for what it does not know, and none for what it could not read.
+    let is_unknown = matches!(code, ResponseError::UnknownTopicOrPartition | ResponseError::UnknownTopicId);
     PartitionData::default()
         .with_partition_index(asked.partition)
         .with_error_code(code.code())
         .with_high_watermark(-1)
-        .with_aborted_transactions(None)
+        .with_aborted_transactions(is_unknown.then(Vec::new))
 }
 
 /// Says who leads what we do not.

@@ -163,6 +163,34 @@ async fn a_stopped_leader_reports_nothing_old() {
     assert_eq!(client(&[&second]).offset(TOPIC, 0, At::End).await.unwrap(), 9);
 }
 
+/// Goal: sessions that the server ends lose nothing and double nothing. Method: all of the broker's sessions ended again and
+/// again, in mid-append among others, under an idempotent producer.
+#[tokio::test]
+async fn sessions_that_end_lose_and_double_nothing() {
+    let database = TestDatabase::new();
+    let broker = Process::start(&database, 1);
+    let mut producer = producer(&[&broker]);
+    producer.client().create_topic(TOPIC, 1, &[]).await.unwrap();
+    let writing = async {
+        for number in 0..150 {
+            producer.send(TOPIC, 0, &[record(number)]).await.unwrap();
+        }
+    };
+    let ending = async {
+        for pause in [150, 230, 410, 70, 300, 20] {
+            tokio::time::sleep(Duration::from_millis(pause)).await;
+            database.sql(
+                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity \
+                 WHERE datname = current_database() AND application_name LIKE 'hapax %'",
+            );
+        }
+    };
+    tokio::join!(writing, ending);
+    assert_eq!(all(client(&[&broker])).await, dense(150));
+    let epochs = database.sql("SELECT max(leader_epoch) FROM kafka.partitions");
+    assert!(epochs[0][0].as_deref().unwrap().parse::<i32>().unwrap() > 1, "it never had to lead again");
+}
+
 fn end_request() -> ListOffsetsRequest {
     let wanted = ListOffsetsPartition::default().with_current_leader_epoch(-1).with_timestamp(-1);
     let name = TopicName(StrBytes::from_static_str(TOPIC));
