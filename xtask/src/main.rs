@@ -35,6 +35,9 @@ usage: cargo xtask COMMAND
                               size lists to what the tree has now; it never raises them
   bench [NAME]                all benchmarks, or the one of that name; `bench --list` names them
   prove [ARGS]                the whole crash proof; writes docs/PROOF.md. ARGS go to hapax-prove
+  prove broker [ARGS]         only the broker's part of it
+  prove power [ARGS]          the broker's store through cuts of the power: ext4 on a loop device, shut down without a
+                              flush. Needs root and loop devices; part of nothing else
   trouble [--letters N]       trouble in mass, on an optimised build: a million dead letters written, listed, replayed at a
                               rate, killed in the middle, resumed and counted, on SQLite and PostgreSQL
   services -- COMMAND…        runs COMMAND with PostgreSQL and MariaDB at hand: HAPAX_TEST_POSTGRES and HAPAX_TEST_MYSQL

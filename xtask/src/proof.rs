@@ -8,6 +8,7 @@ use serde_json::Value;
 
 use crate::child::{self, command};
 use crate::phase::Tally;
+use crate::prove::Subject;
 
 /// Where the record is kept.
 pub(crate) const PAGE: &str = "docs/PROOF.md";
@@ -29,13 +30,89 @@ pub(crate) fn tally(report: &Value) -> Tally {
     }
 }
 
-/// Writes the record.
-pub(crate) fn write(report: &Value, started: &str, words: &str) -> Result<()> {
+/// Where the broker's part of the page begins; the workflows' part is before it.
+const BROKER: &str = "# The last full crash proof of the broker\n";
+
+/// Writes the record of one campaign; the other's part of the page stays.
+pub(crate) fn write(report: &Value, subject: Subject, started: &str, words: &str) -> Result<()> {
     let commit = child::read(&mut command("git", ["rev-parse", "HEAD"]))?.trim().to_owned();
     let dirty = !child::read(&mut command("git", ["status", "--porcelain", "--untracked-files=no"]))?.trim().is_empty();
     let commit = if dirty { format!("{commit}, with uncommitted changes") } else { commit };
-    let text = render(report, &commit, started, words);
-    std::fs::write(child::root().join(PAGE), text).with_context(|| format!("could not write {PAGE}"))
+    let page = child::root().join(PAGE);
+    let old = std::fs::read_to_string(&page).unwrap_or_default();
+    let text = renewed(&old, report, subject, (&commit, started, words));
+    std::fs::write(page, text).with_context(|| format!("could not write {PAGE}"))
+}
+
+/// The page with one of its parts written anew.
+fn renewed(old: &str, report: &Value, subject: Subject, (commit, started, words): (&str, &str, &str)) -> String {
+    let (workflows, broker) = old.split_at(old.find(BROKER).unwrap_or(old.len()));
+    match subject {
+        Subject::Workflows => {
+            let gap = if broker.is_empty() { "" } else { "\n" };
+            format!("{}{gap}{broker}", render(report, commit, started, words))
+        }
+        Subject::Broker => {
+            let gap = if workflows.is_empty() || workflows.ends_with("\n\n") { "" } else { "\n" };
+            format!("{workflows}{gap}{}", render_broker(report, commit, started, words))
+        }
+    }
+}
+
+fn render_broker(report: &Value, commit: &str, started: &str, words: &str) -> String {
+    let counts = verdicts(report);
+    let count = |verdict: &str| counts.get(verdict).copied().unwrap_or(0);
+    let number = |name: &str| report.get(name).map_or_else(|| "not told".to_owned(), Value::to_string);
+    let postgres = report.get("postgres").and_then(Value::as_str).unwrap_or("not needed");
+    let mut out = format!(
+        "{BROKER}\nWritten by `cargo xtask prove`; do not edit. A cell is one story on one store: clients write, read and commit\n\
+         offsets while a real `hapax broker` is killed or stopped, or its server or disk fails; their histories are judged.\n\n\
+         | | |\n|---|---|\n| commit | {commit} |\n| started | {started} |\n| command | `cargo xtask prove broker {words}` |\n\
+         | seed | {} |\n| PostgreSQL | {postgres} |\n| cells run | {} |\n| cells passed | {} |\n| cells failed | {} |\n\
+         | operations judged | {} |\n\n| cell | operations | seconds | verdict |\n|---|---|---|---|\n",
+        number("seed"),
+        counts.values().sum::<u64>(),
+        count("passed"),
+        count("failed"),
+        number("operations"),
+    );
+    let mut cells: Vec<&Value> = items(report, "cells").collect();
+    cells.sort_by_key(|cell| text(cell, "name"));
+    for cell in cells {
+        let seconds = cell.get("seconds").and_then(Value::as_f64).unwrap_or(0.0);
+        let operations = cell.get("operations").and_then(Value::as_u64).unwrap_or(0);
+        let verdict = match text(cell, "detail") {
+            "" => text(cell, "verdict").to_owned(),
+            detail => format!("**{}**: {detail}", text(cell, "verdict")),
+        };
+        writeln!(out, "| {} | {operations} | {seconds:.0} | {verdict} |", text(cell, "name"))
+            .expect("a string takes text");
+    }
+    remarks(report, &mut out);
+    plants(report, &mut out);
+    out
+}
+
+fn remarks(report: &Value, out: &mut String) {
+    let mut remarks: Vec<&str> =
+        items(report, "cells").flat_map(|cell| items(cell, "remarks")).filter_map(Value::as_str).collect();
+    remarks.sort_unstable();
+    remarks.dedup();
+    if !remarks.is_empty() {
+        write!(out, "\n## Notes\n\n- {}\n", remarks.join("\n- ")).expect("a string takes text");
+    }
+}
+
+fn plants(report: &Value, out: &mut String) {
+    out.push_str("\n## Planted bugs\n\nWith the bug the prover must fail; without it the same seed must pass.\n\n");
+    out.push_str("| bug | seed | caught by | caught | without it |\n|---|---|---|---|---|\n");
+    for plant in items(report, "plants") {
+        let word = |name, yes, no| if plant.get(name).and_then(Value::as_bool) == Some(true) { yes } else { no };
+        let (name, by) = (text(plant, "name"), text(plant, "by"));
+        let seed = plant.get("seed").unwrap_or(&Value::Null);
+        let (caught, clean) = (word("caught", "yes", "**no**"), word("clean", "passes", "**fails**"));
+        writeln!(out, "| {name} | {seed} | {by} | {caught} | {clean} |").expect("a string takes text");
+    }
 }
 
 fn items<'a>(report: &'a Value, name: &str) -> impl Iterator<Item = &'a Value> {
@@ -92,22 +169,8 @@ fn render(report: &Value, commit: &str, started: &str, words: &str) -> String {
                 .expect("a string takes text");
         }
     }
-    let mut remarks: Vec<&str> =
-        items(report, "cells").flat_map(|cell| items(cell, "remarks")).filter_map(Value::as_str).collect();
-    remarks.sort_unstable();
-    remarks.dedup();
-    if !remarks.is_empty() {
-        write!(out, "\n## Notes\n\n- {}\n", remarks.join("\n- ")).expect("a string takes text");
-    }
-    out.push_str("\n## Planted bugs\n\nWith the bug the prover must fail; without it the same seed must pass.\n\n");
-    out.push_str("| bug | seed | caught by | caught | without it |\n|---|---|---|---|---|\n");
-    for plant in items(report, "plants") {
-        let word = |name, yes, no| if plant.get(name).and_then(Value::as_bool) == Some(true) { yes } else { no };
-        let (name, by) = (text(plant, "name"), text(plant, "by"));
-        let seed = plant.get("seed").unwrap_or(&Value::Null);
-        let (caught, clean) = (word("caught", "yes", "**no**"), word("clean", "passes", "**fails**"));
-        writeln!(out, "| {name} | {seed} | {by} | {caught} | {clean} |").expect("a string takes text");
-    }
+    remarks(report, &mut out);
+    plants(report, &mut out);
     out
 }
 
@@ -136,6 +199,35 @@ mod tests {
     fn what_escaped_counts_as_failed() {
         assert_eq!(tally(&report()), Tally { passed: 4, failed: 2 });
         assert_eq!(tally(&Value::Null), Tally::default());
+    }
+
+    /// Goal: each campaign renews its own part of the page. Method: both, in both orders.
+    #[test]
+    fn each_campaign_renews_its_own_part_of_the_page() {
+        let told = ("abc", "2026-01-01 00:00 UTC", "");
+        let broker = serde_json::json!({
+            "seed": 7, "postgres": "15.1", "operations": 12,
+            "cells": [
+                { "name": "broker/plain/embedded", "seed": 1, "verdict": "passed", "detail": "", "seconds": 2.4, "operations": 12, "remarks": [] },
+                { "name": "broker/plain/postgres", "seed": 1, "verdict": "failed", "detail": "lost: 1:2", "seconds": 3.0, "operations": 0, "remarks": [] },
+            ],
+            "plants": [{ "name": "broker-no-fence", "seed": 7, "by": "x: stale read", "caught": true, "clean": true }],
+        });
+        let first = renewed("", &report(), Subject::Workflows, told);
+        let both = renewed(&first, &broker, Subject::Broker, told);
+        assert!(both.starts_with(&first) && both.contains(BROKER), "{both}");
+        for line in [
+            "| operations judged | 12 |",
+            "| broker/plain/embedded | 12 | 2 | passed |",
+            "| broker/plain/postgres | 0 | 3 | **failed**: lost: 1:2 |",
+            "| broker-no-fence | 7 | x: stale read | yes | passes |",
+        ] {
+            assert_eq!(both.lines().filter(|found| *found == line).count(), 1, "{line} in\n{both}");
+        }
+        assert_eq!(renewed(&both, &broker, Subject::Broker, told), both);
+        assert_eq!(renewed(&both, &report(), Subject::Workflows, told), both);
+        let other_order = renewed("", &broker, Subject::Broker, told);
+        assert_eq!(renewed(&other_order, &report(), Subject::Workflows, told), both);
     }
 
     /// Goal: the record holds what the report says. Method: every kind of line.

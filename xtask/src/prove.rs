@@ -26,35 +26,83 @@ pub(crate) enum Scope {
     All(Vec<String>),
 }
 
-/// `cargo xtask prove [ARGS]`: all of it, and the record in `docs/PROOF.md`.
+/// Which of the two campaigns.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Subject {
+    /// `hapax run`.
+    Workflows,
+    /// `hapax broker`.
+    Broker,
+}
+
+impl Subject {
+    fn report_path(self) -> PathBuf {
+        match self {
+            Self::Workflows => target_dir().join("prove/report.json"),
+            Self::Broker => target_dir().join("prove/broker.json"),
+        }
+    }
+
+    const fn phase(self) -> &'static str {
+        match self {
+            Self::Workflows => "crash proof",
+            Self::Broker => "crash proof of the broker",
+        }
+    }
+}
+
+/// `cargo xtask prove [broker|power] [ARGS]`: all of it, and the record in `docs/PROOF.md`.
 pub(crate) fn run(words: &[&str]) -> Result<ExitCode> {
+    match words.split_first() {
+        Some((&"power", rest)) => return power(rest),
+        Some((&"broker", rest)) => return campaigns(&[Subject::Broker], rest),
+        Some(_) | None => {}
+    }
+    campaigns(&[Subject::Workflows, Subject::Broker], words)
+}
+
+/// Power loss: apart from everything else, for it needs rights that few machines give.
+fn power(words: &[&str]) -> Result<ExitCode> {
+    let mut phases = Phases::default();
+    phases.run("power loss", |_| {
+        let programs = build()?;
+        let mut prover = child::command(&programs.prover.to_string_lossy(), ["--broker", "--power", "5", "--hapax"]);
+        child::run(prover.arg(&programs.hapax).args(words))
+    });
+    Ok(phases.finish())
+}
+
+fn campaigns(subjects: &[Subject], words: &[&str]) -> Result<ExitCode> {
     if words.iter().any(|word| matches!(*word, "--help" | "-h")) {
         child::run(&mut cargo(["run", "--quiet", "--package", "hapax-prove", "--", "--help"]))?;
         return Ok(ExitCode::SUCCESS);
     }
     let scope = Scope::All(words.iter().map(|word| (*word).to_owned()).collect());
     let mut phases = Phases::default();
-    phases.run("crash proof", |tally| {
-        let started = proof::now()?;
-        let programs = build()?;
-        let outcome = judge(&programs, &scope, tally);
-        // The record of a whole run that failed is still a record; a part of a run is none.
-        match (narrowed(words), read_report()) {
-            (None, Ok(report)) => {
-                proof::write(&report, &started, &words.join(" "))?;
-                println!("wrote {}", proof::PAGE);
+    for subject in subjects.iter().copied() {
+        phases.run(subject.phase(), |tally| {
+            let started = proof::now()?;
+            let programs = build()?;
+            let outcome = judge(&programs, subject, &scope, tally);
+            // The record of a whole run that failed is still a record; a part of a run is none.
+            match (narrowed(words), read_report(subject)) {
+                (None, Ok(report)) => {
+                    proof::write(&report, subject, &started, &words.join(" "))?;
+                    println!("wrote {}", proof::PAGE);
+                }
+                (Some(word), _) => println!("{} stays as it is: {word} makes this a part of the proof", proof::PAGE),
+                (None, Err(error)) => println!("{} stays as it is: {error:#}", proof::PAGE),
             }
-            (Some(word), _) => println!("{} stays as it is: {word} makes this a part of the proof", proof::PAGE),
-            (None, Err(error)) => println!("{} stays as it is: {error:#}", proof::PAGE),
-        }
-        outcome
-    });
+            outcome
+        });
+    }
     Ok(phases.finish())
 }
 
 /// The first word that makes a run less than everything.
 fn narrowed<'a>(words: &[&'a str]) -> Option<&'a str> {
-    let narrows = |word: &&&str| ["--only", "--plant", "--list", "--slice"].iter().any(|flag| word.starts_with(flag));
+    let narrows =
+        |word: &&&str| ["--only", "--plant", "--list", "--slice", "--power"].iter().any(|flag| word.starts_with(flag));
     words.iter().find(narrows).copied()
 }
 
@@ -69,17 +117,17 @@ pub(crate) fn build() -> Result<Programs> {
     Ok(Programs { hapax, prover: target_dir().join("debug/hapax-prove") })
 }
 
-fn report_path() -> PathBuf {
-    target_dir().join("prove/report.json")
-}
-
 /// Runs the prover and adds its cells to the tally.
-pub(crate) fn judge(programs: &Programs, scope: &Scope, tally: &mut Tally) -> Result<()> {
-    if report_path().exists() {
-        std::fs::remove_file(report_path()).context("could not remove the report of an earlier run")?;
+pub(crate) fn judge(programs: &Programs, subject: Subject, scope: &Scope, tally: &mut Tally) -> Result<()> {
+    let path = subject.report_path();
+    if path.exists() {
+        std::fs::remove_file(&path).context("could not remove the report of an earlier run")?;
     }
     let mut prover = child::command(&programs.prover.to_string_lossy(), ["--hapax"]);
-    prover.arg(&programs.hapax).arg("--json").arg(report_path());
+    prover.arg(&programs.hapax).arg("--json").arg(path);
+    if subject == Subject::Broker {
+        prover.arg("--broker");
+    }
     match scope {
         Scope::Slice { minutes, seed } => {
             prover.args(["--slice", "--minutes", &minutes.to_string(), "--seed", &seed.to_string()]);
@@ -89,14 +137,14 @@ pub(crate) fn judge(programs: &Programs, scope: &Scope, tally: &mut Tally) -> Re
         }
     }
     let outcome = child::run(&mut prover);
-    if let Ok(report) = read_report() {
+    if let Ok(report) = read_report(subject) {
         *tally = proof::tally(&report);
     }
     outcome
 }
 
-fn read_report() -> Result<Value> {
-    let path = report_path();
+fn read_report(subject: Subject) -> Result<Value> {
+    let path = subject.report_path();
     let text = std::fs::read_to_string(&path).with_context(|| format!("no report at {}", path.display()))?;
     let value = serde_json::from_str(&text).with_context(|| format!("{} is no JSON", path.display()))?;
     Ok(value)

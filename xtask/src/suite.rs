@@ -6,12 +6,15 @@ use anyhow::{Context as _, Result, bail};
 
 use crate::child::{self, cargo};
 use crate::phase::{Phases, Tally};
-use crate::prove::{self, Scope};
+use crate::prove::{self, Scope, Subject};
 use crate::services::Services;
 use crate::{Usage, edition, tidy};
 
 /// For all three databases together; MariaDB's part of it is about a minute and a half.
 const SLICE_MINUTES: u32 = 7;
+
+/// For both stores of the broker, its planted bugs among them.
+const BROKER_MINUTES: u32 = 5;
 
 /// What the command line asks for.
 #[derive(Debug, PartialEq, Eq)]
@@ -74,7 +77,11 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode> {
         Slice::Run => {
             phases.run("crash proof, a slice", |tally| {
                 let scope = Scope::Slice { minutes: SLICE_MINUTES, seed };
-                prove::build().and_then(|programs| prove::judge(&programs, &scope, tally)).map(drop)
+                prove::build().and_then(|programs| prove::judge(&programs, Subject::Workflows, &scope, tally))
+            });
+            phases.run("crash proof of the broker, a slice", |tally| {
+                let scope = Scope::Slice { minutes: BROKER_MINUTES, seed };
+                prove::build().and_then(|programs| prove::judge(&programs, Subject::Broker, &scope, tally))
             });
         }
         Slice::LeaveOut => phases.leave_out("the crash proof's slice (--quick)"),

@@ -13,6 +13,7 @@ use crate::lead::{Duties, LeadError, Leadership};
 use crate::log::Logs;
 use crate::model::{Offset, PartitionId};
 use crate::store::{Address, GroupsLed, LedPartition, Store, StoreError};
+use crate::upkeep;
 
 /// How long a stop waits for a look at the store that is under way.
 const STOP_WAIT: Duration = Duration::from_secs(5);
@@ -58,15 +59,19 @@ impl<S: Store> Broker<S> {
             tokio::spawn(async move { watcher.lead.watch(watcher.as_ref()).await }),
             tokio::spawn(async move { listener.heed_trouble().await }),
         ];
-        self.tasks.lock().unwrap_or_else(PoisonError::into_inner).extend(tasks);
+        let mut running = self.tasks.lock().unwrap_or_else(PoisonError::into_inner);
+        running.extend(tasks);
+        running.extend(upkeep::start(self));
         Ok(())
     }
 
-    /// Ends gracefully: finishes the commit that runs, and gives everything back, so that another broker need not wait.
+    /// Ends gracefully: saves who wrote last, finishes the commit that runs, and gives everything back, so that another
+    /// broker need not wait.
     pub async fn stop(&self) {
         let turn = tokio::time::timeout(STOP_WAIT, self.lead.turn()).await;
         self.end_tasks();
         drop(turn);
+        upkeep::save_all(&self.logs, &*self.store).await;
         self.give_up().await;
         if let Err(error) = self.lead.leave().await {
             tracing::warn!(%error, "could not leave; others take over when the lease ends");
@@ -94,7 +99,7 @@ impl<S: Store> Broker<S> {
 
 impl<S: Store> Duties for Broker<S> {
     fn served(&self) -> HashMap<PartitionId, i32> {
-        self.logs.partitions().into_iter().map(|partition| (partition.id, partition.epoch())).collect()
+        self.logs.served()
     }
 
     fn acknowledged(&self, partition: PartitionId) -> Option<Offset> {

@@ -5,4 +5,11 @@
 
 #![deny(missing_docs)]
 
+pub mod cells;
+pub mod client;
+pub mod log_check;
+pub mod matrix;
+pub mod proxy;
+pub mod table;
+pub mod target;
 pub mod wire;

@@ -2,7 +2,8 @@
 //!
 //! Starts the real `hapax` binary as child processes, kills and stops them at named places, and judges with its own
 //! connection to the target. Links nothing that it judges: what it knows of Hapax is the command line, the
-//! configuration file and the tables that any user can read.
+//! configuration file and the tables that any user can read. The broker is asked by our Kafka client, which
+//! shares no code with the broker.
 #![deny(missing_docs)]
 
 pub mod broker;

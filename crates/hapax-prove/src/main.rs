@@ -52,6 +52,9 @@ struct Arguments {
     /// The broker's cells instead of the workflows'.
     #[arg(long)]
     broker: bool,
+    /// With --broker: only power loss, with so many seeds. Needs root and loop devices.
+    #[arg(long, value_name = "SEEDS", requires = "broker", conflicts_with_all = ["all", "slice", "plants"])]
+    power: Option<u64>,
     /// Print the names of the cells and run none.
     #[arg(long)]
     list: bool,
@@ -172,7 +175,11 @@ fn run_broker(arguments: &Arguments) -> anyhow::Result<ExitCode> {
         (_, true) => Plants::Too,
         (_, false) => Plants::No,
     };
-    let extent = if arguments.slice { Extent::Slice(arguments.minutes) } else { Extent::All };
+    let extent = match arguments.power {
+        Some(seeds) => Extent::Power(seeds),
+        None if arguments.slice => Extent::Slice(arguments.minutes),
+        None => Extent::All,
+    };
     let keep = if arguments.keep { Keep::All } else { Keep::Failed };
     let (seed, jobs) = (arguments.seed, arguments.jobs);
     let report = Campaign { hapax, plant, base: base.clone(), seed, extent, plants, jobs, keep }.run(wanted);

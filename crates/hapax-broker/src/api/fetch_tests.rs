@@ -13,9 +13,9 @@ use kafka_protocol::messages::offset_for_leader_epoch_request::{
 
 use super::log_rig::{Rig, fetch, fetched, named, send};
 use crate::batch::{BatchBuilder, Batches};
-use crate::client::Connection;
 use crate::model::Topic;
 use crate::store::Log;
+use hapax_kafka::Connection;
 
 fn batch(time: i64, bytes: usize) -> Bytes {
     BatchBuilder::new().record(time, Some(b"k"), Some(&vec![b'x'; bytes])).build().unwrap()

@@ -44,7 +44,7 @@ impl Rig {
         let broker = Broker::new(Arc::clone(&store), config);
         let new = NewTopic { name: String::from("orders"), partitions: 2, config: TopicConfig::default() };
         store.create_topic(new).await.expect("is made");
-        broker.lead.pretend(vec![LiveBroker { id: store.me(), host: String::from("localhost"), port: 9092 }]);
+        broker.lead.note(vec![LiveBroker { id: store.me(), host: String::from("localhost"), port: 9092 }]);
         broker.groups.take_over(store.lead_groups().await.expect("leads"));
         Self { broker, _directory: directory }
     }
@@ -168,7 +168,7 @@ async fn refusals_carry_kafkas_codes() {
         }
     }
     let joined = join(&rig, 9).await;
-    let silent = SyncGroupRequest { protocol_name: None, ..sync_request(5, &joined) };
+    let silent = sync_request(5, &joined).with_protocol_name(None);
     let response = sync_group::handle(&rig.broker, &call(5), silent).await.expect("is answered");
     assert_eq!(response.error_code, ResponseError::InconsistentGroupProtocol.code());
 }
@@ -350,7 +350,7 @@ async fn the_coordinator_is_found() {
             assert_eq!(seen, vec![expected; 2], "version {version}, kind {kind}");
         }
     }
-    rig.broker.lead.pretend(Vec::new());
+    rig.broker.lead.note(Vec::new());
     let request = FindCoordinatorRequest::default().with_key(word("g"));
     let response = find_coordinator::handle(&rig.broker, &call(1), request).await.expect("is answered");
     assert_eq!(response.error_code, ResponseError::CoordinatorNotAvailable.code());
@@ -371,7 +371,7 @@ async fn who_cannot_answer_says_why() {
     rig.broker.groups.give_up();
     assert_eq!((join().await, beat().await), (14, 0));
     assert_eq!(commit(&rig, 9, commit_request("orders", &[(0, 1, "")])).await, [14]);
-    rig.broker.lead.pretend(vec![LiveBroker { id: BrokerId(0), host: String::from("elsewhere"), port: 1 }]);
+    rig.broker.lead.note(vec![LiveBroker { id: BrokerId(0), host: String::from("elsewhere"), port: 1 }]);
     assert_eq!((join().await, beat().await), (16, 16));
     assert_eq!(commit(&rig, 9, commit_request("orders", &[(0, 1, "")])).await, [16]);
     assert_eq!(commit(&rig, 2, commit_request("orders", &[(0, 1, "")])).await, [16]);

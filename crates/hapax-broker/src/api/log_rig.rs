@@ -13,12 +13,12 @@ use kafka_protocol::messages::{InitProducerIdRequest, InitProducerIdResponse, To
 use kafka_protocol::protocol::StrBytes;
 
 use crate::broker::Broker;
-use crate::client::{Connection, Options};
 use crate::config::{BrokerConfig, TopicConfig};
 use crate::log::scripted_store::Scripted;
-use crate::model::{LiveBroker, Topic};
+use crate::model::Topic;
 use crate::server::{Listener, Server};
-use crate::store::{Brokers, NewTopic};
+use crate::store::{Address, NewTopic};
+use hapax_kafka::{Connection, Options};
 
 pub(super) struct Rig {
     pub(super) broker: Arc<Broker<Scripted>>,
@@ -27,16 +27,13 @@ pub(super) struct Rig {
 
 impl Rig {
     pub(super) async fn new(directory: &Path) -> Self {
-        let store = Arc::new(Scripted::open(directory));
+        let store = Arc::new(Scripted::open(directory).await);
         let broker = Broker::new(store, BrokerConfig::default());
         let listener = Listener::bind("127.0.0.1:0").await.unwrap();
-        let me = broker.store.me();
-        let port = listener.address().port();
-        broker.lead.pretend(vec![LiveBroker { id: me, host: "127.0.0.1".to_owned(), port }]);
-        broker.catalog.refresh().await.unwrap();
-        for topic in broker.catalog.all() {
-            broker.lead_partitions(&topic.partitions).await.unwrap();
-        }
+        let address = Address { host: "127.0.0.1".to_owned(), port: listener.address().port() };
+        broker.start(address).await.unwrap();
+        // What a test takes away is not led anew behind its back.
+        broker.end_tasks();
         let server = listener.serve(Arc::clone(&broker));
         Self { broker, server }
     }

@@ -5,7 +5,9 @@ use kafka_protocol::messages::ProduceRequest;
 use tokio::time::timeout;
 
 use super::log_rig::{Rig, fetch, fetched, for_version, init, produce, produced, send};
-use crate::batch::{BatchBuilder, Batches, Compression, Header, Limits, Records, set_max_timestamp, stamp, uncompressed};
+use crate::batch::{
+    BatchBuilder, Batches, Compression, Header, Limits, Records, set_max_timestamp, stamp, uncompressed,
+};
 use crate::log::scripted_store::{Step, batch_of};
 use crate::store::{Producers, StoreError};
 
@@ -94,7 +96,7 @@ async fn unknown_topics_and_partitions_are_refused() {
     let mut connection = rig.connect().await;
     let mut stranger = (*topic).clone();
     (stranger.name, stranger.uuid) = ("nobody".into(), uuid::Uuid::from_u128(7));
-    let code = async |connection: &mut crate::client::Connection, request: ProduceRequest, version| {
+    let code = async |connection: &mut hapax_kafka::Connection, request: ProduceRequest, version| {
         let response = connection.call_at(version, &for_version(request, version)).await.unwrap();
         produced(&response)[0].error_code
     };
@@ -163,8 +165,6 @@ async fn a_retry_is_recognised_by_the_next_process() {
     let Rig { broker, server } = rig;
     server.stop(Duration::ZERO).await;
     drop((connection, broker));
-    // The appender's task lets go of the store when nobody can ask it any more.
-    tokio::time::sleep(Duration::from_millis(100)).await;
     let rig = Rig::new(place.path()).await;
     let mut connection = rig.connect().await;
     assert_eq!(send(&mut connection, &topic, batch_of(id, 5, 1)).await, (0, 5));
@@ -289,7 +289,11 @@ async fn a_producer_id_is_new_raised_or_fenced() {
     let third = init(&mut connection, 4, Some("orders"), (id, 1)).await;
     assert_eq!((third.error_code, third.producer_epoch), (0, 2));
     let retry = init(&mut connection, 4, Some("orders"), (id, 1)).await;
-    assert_eq!((retry.error_code, retry.producer_id.0, retry.producer_epoch), (0, id, 2), "a retry gets the same answer");
+    assert_eq!(
+        (retry.error_code, retry.producer_id.0, retry.producer_epoch),
+        (0, id, 2),
+        "a retry gets the same answer"
+    );
     assert_eq!(init(&mut connection, 4, Some(""), (-1, -1)).await.error_code, 42);
     let noted = rig.broker.store.producer(seen[5]).await.unwrap().unwrap();
     assert_eq!((noted.epoch, noted.client_id.as_deref()), (0, Some("hapax")));

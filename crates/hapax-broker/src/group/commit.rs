@@ -134,7 +134,7 @@ async fn write<S: Store>(term: &Term<S>, commits: Vec<Commit>) {
     for commit in commits {
         let answer = answers.get(&commit.group).copied().unwrap_or(written);
         // Nobody listens any more when the connection is gone.
-        drop(commit.done.send(answer));
+        commit.done.send(answer).ok();
     }
 }
 
@@ -152,6 +152,8 @@ where
     if offsets.is_empty() {
         return Ok(());
     }
+    crate::fault::point("offsets.before_commit");
     let written = term.store.commit_offsets(&term.fence, offsets).await;
+    crate::fault::point("offsets.after_commit");
     written.map_err(|error| term.failed(&error, ResponseError::CoordinatorLoadInProgress))
 }

@@ -87,7 +87,8 @@ async fn a_rebalance_goes_on_at_the_next_coordinator() {
 
     let new = rig.coordinator().await;
     let (a, b) = (a.at(&new), b.at(&new));
-    let (first, second) = tokio::join!(a.sync(&[(&a, "one"), (&b, "two")]), b.sync(&[]));
+    let work = [(&a, "one"), (&b, "two")];
+    let (first, second) = tokio::join!(a.sync(&work), b.sync(&[]));
     assert_eq!(first.expect("has work").assignment, "one");
     assert_eq!(second.expect("has work").assignment, "two");
     assert_eq!(a.generation, generation);

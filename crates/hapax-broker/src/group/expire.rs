@@ -100,7 +100,7 @@ async fn expire_group<S: Store>(
 pub(super) async fn trim<S: Store>(term: &Term<S>, trim: Trim) {
     let trimmed = trim_group(term, &trim).await;
     let answer = trimmed.map_err(|error| term.failed(&error, ResponseError::CoordinatorLoadInProgress));
-    drop(trim.done.send(answer));
+    trim.done.send(answer).ok();
 }
 
 async fn trim_group<S: Store>(term: &Term<S>, trim: &Trim) -> Result<bool, StoreError> {

@@ -69,7 +69,7 @@ async fn take_join<S: Store>(term: Arc<Term<S>>, group: String, join: Join) {
     if let Err(error) = done
         && let Some(Waiting::Join(sender)) = term.withdraw(join.ticket)
     {
-        drop(sender.send(Err(JoinRefusal::new(error, &join.identity.member))));
+        sender.send(Err(JoinRefusal::new(error, &join.identity.member))).ok();
     }
 }
 
@@ -87,7 +87,7 @@ async fn take_sync<S: Store>(term: Arc<Term<S>>, group: String, sync: Sync) {
     if let Err(error) = done
         && let Some(Waiting::Sync(sender)) = term.withdraw(sync.ticket)
     {
-        drop(sender.send(Err(error)));
+        sender.send(Err(error)).ok();
     }
 }
 
@@ -107,7 +107,7 @@ async fn take_leave<S: Store>(term: Arc<Term<S>>, group: String, leaving: Vec<Le
             done.map(|()| answers)
         }
     };
-    drop(sender.send(left));
+    sender.send(left).ok();
 }
 
 /// Before the coordinator numbers it.

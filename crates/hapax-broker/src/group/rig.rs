@@ -152,7 +152,8 @@ pub(super) async fn pair(groups: &Groups1) -> (Client, Client) {
     let joined = a.join().await;
     let b = second.await.expect("joins");
     assert_eq!(joined.leader, a.identity.member);
-    let (first, other) = tokio::join!(a.sync(&[(&a, "first"), (&b, "second")]), b.sync(&[]));
+    let work = [(&a, "first"), (&b, "second")];
+    let (first, other) = tokio::join!(a.sync(&work), b.sync(&[]));
     assert_eq!(first.expect("has work").assignment, "first");
     assert_eq!(other.expect("has work").assignment, "second");
     (a, b)

@@ -164,9 +164,11 @@ impl<S: Store> Term<S> {
         let step = event(&mut next);
         if step.save == Save::First {
             let row = GroupRow { id: held.id.to_string(), empty_since: next.empty_since(), state: next.save() };
+            crate::fault::point("group.before_save");
             if let Err(error) = self.store.save_group(&self.fence, row).await {
                 return Err(self.failed(&error, ResponseError::CoordinatorNotAvailable));
             }
+            crate::fault::point("group.after_save");
             info!(group = &*held.id, generation = next.generation(), phase = next.phase_name(), "group saved");
         }
         if next.generation() != held.group.generation() {
@@ -187,8 +189,8 @@ impl<S: Store> Term<S> {
         for (ticket, answer) in answers {
             // Nobody listens any more when the connection is gone.
             match (waiting.remove(&ticket), answer) {
-                (Some(Waiting::Join(sender)), Answer::Join(answer)) => drop(sender.send(answer)),
-                (Some(Waiting::Sync(sender)), Answer::Sync(answer)) => drop(sender.send(answer)),
+                (Some(Waiting::Join(sender)), Answer::Join(answer)) => drop(sender.send(answer).err()),
+                (Some(Waiting::Sync(sender)), Answer::Sync(answer)) => drop(sender.send(answer).err()),
                 (Some(Waiting::Join(_) | Waiting::Sync(_)) | None, Answer::Join(_) | Answer::Sync(_)) => {}
             }
         }

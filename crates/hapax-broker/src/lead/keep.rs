@@ -1,5 +1,6 @@
 //! Renews the lease, whatever else goes on.
 
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use tokio::time::MissedTickBehavior;
@@ -13,10 +14,9 @@ const LOOK_AT_TRANSACTIONS: u32 = 60;
 impl<S: Store> Leadership<S> {
     /// Makes us known, and begins the lease.
     pub(crate) async fn join(&self, address: Address) -> Result<(), LeadError> {
-        let sent = Instant::now();
         match self.store.join(address).await {
-            // It may have waited for our number: only a renewal that was sent later counts in full.
-            Ok(()) => self.lease.renewed(sent),
+            // It may have waited for our number: only a renewal that is sent later counts.
+            Ok(()) => {}
             Err(StoreError::Fenced) => return Err(LeadError::NumberTaken(self.store.me())),
             Err(error) => return Err(LeadError::Store(error)),
         }
@@ -49,8 +49,16 @@ impl<S: Store> Leadership<S> {
     async fn renew(&self) {
         let sent = Instant::now();
         match self.store.renew().await {
+            // We stood still too long, and another may have led meanwhile: what is remembered must be given up before a
+            // renewal counts again, or a reader is told an old end.
+            Ok(()) if self.lease.is_over_at(Instant::now()) => self.nudge(),
             Ok(()) => self.lease.renewed(sent),
             Err(StoreError::Fenced) => self.fail(LeadError::NumberTaken(self.store.me())),
+            Err(StoreError::InDoubt(message)) => {
+                tracing::warn!(%message, "leading everything again");
+                self.doubted.store(true, Ordering::Release);
+                self.nudge();
+            }
             Err(error) => tracing::warn!(%error, "the lease was not renewed"),
         }
     }

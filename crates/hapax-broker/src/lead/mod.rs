@@ -12,9 +12,13 @@ mod placement;
 mod reconcile;
 
 #[cfg(test)]
+#[cfg(feature = "postgres")]
+mod process_tests;
+#[cfg(test)]
+#[cfg(feature = "postgres")]
 mod tests;
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
@@ -39,6 +43,9 @@ pub struct Leadership<S> {
     nudge: Notify,
     /// Held while partitions are led and loaded: two at once would outlaw each other.
     turn: Mutex<()>,
+    /// Whatever is served must be led anew.
+    doubted: AtomicBool,
+    looks: AtomicU64,
     /// Why this broker cannot go on.
     failure: watch::Sender<Option<LeadError>>,
     lost_records: AtomicU64,
@@ -54,6 +61,8 @@ impl<S: Store> Leadership<S> {
             live: RwLock::default(),
             nudge: Notify::new(),
             turn: Mutex::new(()),
+            doubted: AtomicBool::new(false),
+            looks: AtomicU64::new(0),
             failure: watch::Sender::new(None),
             lost_records: AtomicU64::new(0),
             metrics,
@@ -62,7 +71,7 @@ impl<S: Store> Leadership<S> {
 
     /// Whether an answer from memory may be given: nobody else can have led meanwhile.
     pub fn fresh(&self) -> bool {
-        self.lease.holds_at(Instant::now())
+        self.lease.holds_at(Instant::now()) && self.store.attached()
     }
 
     /// Whether this broker leads everything.

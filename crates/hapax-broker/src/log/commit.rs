@@ -15,7 +15,7 @@ use crate::metrics::Metrics;
 use crate::model::{Offset, PartitionId, Timestamp};
 use crate::rules::producer::Draft;
 use crate::rules::sequence::{Claim, Verdict};
-use crate::store::{Append, Row};
+use crate::store::{Append, ProducerSnapshot, Row};
 
 /// Bytes of a row, unless one batch is larger.
 const ROW: usize = 1 << 20;
@@ -93,6 +93,17 @@ impl Commit {
         let led: Vec<_> = touched().map(|part| (part.partition.id, part.partition.epoch())).collect();
         let rows = touched().flat_map(|part| part.rows.iter().cloned()).collect();
         (!led.is_empty()).then_some(Append { led, rows })
+    }
+
+    /// For a planted bug: the producers as they will be when this commit is durable, which it is not yet.
+    pub(super) fn undurable_snapshots(&self) -> Vec<(Arc<Partition>, ProducerSnapshot)> {
+        let touched = self.parts.iter().filter(|part| !part.rows.is_empty());
+        let snapshot = |part: &Part| {
+            let mut producers = part.partition.durable(|state| state.producers.clone());
+            producers.keep(part.draft.clone());
+            (Arc::clone(&part.partition), producers.snapshot(part.end))
+        };
+        touched.map(snapshot).collect()
     }
 
     /// Leaves out partitions that the store refused, and answers who waited for them. The epochs of those that went.

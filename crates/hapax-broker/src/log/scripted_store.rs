@@ -12,7 +12,7 @@ use tokio::sync::Semaphore;
 
 use crate::config::TopicConfig;
 use crate::model::{BrokerId, LiveBroker, Offset, PartitionId, Timestamp, Topic, TopicId};
-use crate::store::embedded::{Embedded, EmbeddedOptions};
+use crate::store::embedded::{Embedded, EmbeddedOptions, OpenError};
 use crate::store::*;
 
 /// What becomes of the next append.
@@ -32,9 +32,23 @@ pub(crate) struct Scripted {
 }
 
 impl Scripted {
-    pub(crate) fn open(directory: &Path) -> Self {
-        let inner = Embedded::open(directory, EmbeddedOptions::default()).unwrap();
-        Self { inner, steps: Mutex::default(), appended: Mutex::default() }
+    /// Opens it, once the appender of the one before has let go.
+    pub(crate) async fn open(directory: &Path) -> Self {
+        for _ in 0..500 {
+            match Embedded::open(directory, EmbeddedOptions::default()) {
+                Ok(inner) => return Self { inner, steps: Mutex::default(), appended: Mutex::default() },
+                Err(OpenError::InUse { .. }) => tokio::time::sleep(Duration::from_millis(10)).await,
+                Err(error) => panic!("{error}"),
+            }
+        }
+        panic!("the directory is still in use");
+    }
+
+    /// Until all steps were taken.
+    pub(crate) async fn reached(&self) {
+        while !self.steps.lock().unwrap().is_empty() {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
     }
 
     pub(crate) fn next(&self, step: Step) {

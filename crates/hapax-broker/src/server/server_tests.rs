@@ -12,9 +12,10 @@ use tokio::net::TcpStream;
 use super::trial::{Trial, frame};
 use super::*;
 use crate::api::{ROUTES, empty_request};
-use crate::client::{Acks, BatchHeader, NewRecord, encode, produce_request};
 use crate::wire::author::Author;
 use crate::wire::shape::shape;
+use hapax_kafka::batch::{BatchHeader, NewRecord, encode};
+use hapax_kafka::{Acks, produce_request};
 
 fn named() -> ApiVersionsRequest {
     let text = StrBytes::from_static_str;
@@ -170,7 +171,7 @@ async fn it_listens_on_loopback_only() {
 }
 
 fn batch(value: &'static str) -> ProduceRequest {
-    let records = encode(BatchHeader::default(), &[NewRecord::of(value)]);
+    let records = encode(BatchHeader::PLAIN, &[NewRecord::of(value)]);
     produce_request("letters", 0, records, Acks::All, Duration::from_secs(5))
 }
 
@@ -178,7 +179,7 @@ fn verdict(answer: &kafka_protocol::messages::ProduceResponse) -> &PartitionProd
     &answer.responses[0].partition_responses[0]
 }
 
-async fn make_topic(client: &mut crate::client::Connection, name: &'static str) {
+async fn make_topic(client: &mut hapax_kafka::Connection, name: &'static str) {
     let asked = kafka_protocol::messages::metadata_request::MetadataRequestTopic::default()
         .with_name(Some(TopicName(StrBytes::from_static_str(name))));
     let request = MetadataRequest::default().with_topics(Some(vec![asked])).with_allow_auto_topic_creation(true);

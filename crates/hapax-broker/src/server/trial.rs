@@ -9,11 +9,11 @@ use kafka_protocol::protocol::{Encodable, StrBytes};
 use tempfile::TempDir;
 
 use crate::broker::Broker;
-use crate::client::{Connection, Options};
 use crate::config::BrokerConfig;
 use crate::server::{Listener, Server};
 use crate::store::Address;
 use crate::store::embedded::{Embedded, EmbeddedOptions};
+use hapax_kafka::{Connection, Options};
 
 /// A broker that serves until it is dropped.
 pub(crate) struct Trial {

@@ -26,11 +26,17 @@ pub trait Brokers {
     /// Makes us known, and begins the lease.
     fn join(&self, address: Address) -> impl Future<Output = Result<(), StoreError>> + Send;
 
-    /// Renews the lease. [`StoreError::Fenced`]: another process has our number; stop.
+    /// Renews the lease. [`StoreError::Fenced`]: another process has our number; stop. [`StoreError::InDoubt`]: we were
+    /// gone for a moment, and the store may be another one now; lead everything again.
     fn renew(&self) -> impl Future<Output = Result<(), StoreError>> + Send;
 
     /// How long a renewal lasts; `None`: for ever, because nobody else can lead.
     fn lease(&self) -> Option<Duration>;
+
+    /// Whether the session that shows others that we live is there. Without it another may lead before the lease is over.
+    fn attached(&self) -> bool {
+        true
+    }
 
     /// Who lives now, we among them, by number.
     fn brokers(&self) -> impl Future<Output = Result<Vec<LiveBroker>, StoreError>> + Send;

@@ -54,7 +54,8 @@ impl Author {
     }
 
     fn structure(&mut self, fields: &'static [Field]) {
-        for field in fields.iter().filter(|field| field.tag.is_none() && has(field, self.version)) {
+        let version = self.version;
+        for field in fields.iter().filter(|field| field.tag.is_none() && has(field, version)) {
             self.value(&field.kind);
         }
         if !self.compact {

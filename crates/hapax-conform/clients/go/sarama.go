@@ -40,8 +40,9 @@ func saramaProduce(bootstrap, topic string, from, upto int, config *sarama.Confi
 			producer.Input() <- &sarama.ProducerMessage{Topic: topic, Key: sarama.StringEncoder(fmt.Sprint(number)),
 				Value: sarama.ByteEncoder(payload(number)), Headers: []sarama.RecordHeader{header}}
 		}
-		producer.AsyncClose()
 	}()
+	// Not before all is answered: what is being retried would be refused.
+	defer producer.AsyncClose()
 	places := map[string]bool{}
 	for answered := 0; answered < upto-from; answered++ {
 		select {

@@ -15,7 +15,7 @@ lines() { # FROM UPTO
 write() { # BROKER TOPIC FROM UPTO SETTING...
   broker=$1 topic=$2 from=$3 upto=$4
   shift 4
-  lines "$from" "$upto" | "$KCAT" -q -b "$broker" -P -t "$topic" -K: -X linger.ms=2 "$@"
+  lines "$from" "$upto" | "$KCAT" -q -E -b "$broker" -P -t "$topic" -K: -X linger.ms=2 "$@"
 }
 
 same() { # FILE COUNT: each record once

@@ -1,5 +1,13 @@
-//! Raw frames: a connection that sends what it is told, in the version it is told.
+//! Raw frames: the same script to two brokers, the answers compared field by field.
 
+mod agreed;
+mod batch;
 mod connection;
+mod scenes;
+mod script;
+mod tree;
 
+pub use agreed::{AGREED, Agreed};
 pub use connection::{Connection, Ended};
+pub use scenes::play;
+pub use script::{Difference, Entry, Script, compare};

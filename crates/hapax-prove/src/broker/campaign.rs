@@ -6,8 +6,9 @@ use std::time::{Duration, Instant};
 
 use super::cell::{BrokerCell, cell, cells};
 use super::plants::{self, PLANTS, Planted};
+use super::power;
 use super::report::{Report, line};
-use super::run::run_all;
+use super::run::{Done, run_all, run_cell};
 use super::world::Environment;
 use crate::run::Keep;
 
@@ -18,6 +19,8 @@ pub enum Extent {
     All,
     /// As many as fit into so many minutes, in an order that the seed gives.
     Slice(f64),
+    /// Only power loss, with so many seeds.
+    Power(u64),
 }
 
 /// Whether bugs are planted.
@@ -70,13 +73,18 @@ impl Campaign {
         let (hapax, plant, base) = (self.hapax.clone(), self.plant.clone(), self.base.clone());
         let environment = Environment { hapax, plant, base, postgres: Arc::default() };
         let part = |part: f64| match self.extent {
-            Extent::All => None,
+            Extent::All | Extent::Power(_) => None,
             Extent::Slice(minutes) => Some(started + Duration::from_secs_f64(minutes * 60.0 * part)),
         };
         let cells = if self.plants == Plants::Only { Vec::new() } else { chosen(self.seed, &wanted) };
-        eprintln!("up to {} broker cells, seed {}, {} at a time", cells.len(), self.seed, self.jobs);
         let show = |done: &_| eprintln!("{}", line(done));
-        let (done, not_started) = run_all(&environment, cells, self.seed, self.jobs, part(CELLS_PART), self.keep, show);
+        let (done, not_started) = match self.extent {
+            Extent::Power(seeds) => (self.cut_power(&environment, seeds), 0),
+            Extent::All | Extent::Slice(_) => {
+                eprintln!("up to {} broker cells, seed {}, {} at a time", cells.len(), self.seed, self.jobs);
+                run_all(&environment, cells, self.seed, self.jobs, part(CELLS_PART), self.keep, show)
+            }
+        };
         let planted =
             if self.plants == Plants::No { Vec::new() } else { self.plant_bugs(&environment, part(1.0), &wanted) };
         Report {
@@ -88,6 +96,21 @@ impl Campaign {
             plants: planted,
             postgres: environment.version(),
         }
+    }
+
+    /// One at a time: the first that cannot have a disk of its own says why, and the others would say the same.
+    fn cut_power(&self, environment: &Environment, seeds: u64) -> Vec<Done> {
+        let mut done = Vec::new();
+        for seed in self.seed..self.seed.saturating_add(seeds) {
+            let result = run_cell(environment, power::CELL, seed, self.keep);
+            eprintln!("{}", line(&result));
+            let impossible = result.operations == 0;
+            done.push(result);
+            if impossible {
+                break;
+            }
+        }
+        done
     }
 
     fn plant_bugs(

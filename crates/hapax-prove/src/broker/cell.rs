@@ -35,6 +35,8 @@ pub enum Story {
     GracefulStops,
     /// No room on the disk for a while.
     DiskFull,
+    /// The power is cut. Not among [`cells`]: it needs rights that few machines give.
+    PowerLoss,
     /// The server is stopped `immediate`, and started again.
     ServerStopped,
     /// The session that appends is ended while it does.
@@ -66,6 +68,7 @@ impl BrokerCell {
             Story::Point(point) => format!("point/{}/kill", point.name),
             Story::GracefulStops => "graceful-stops".to_owned(),
             Story::DiskFull => "disk-full".to_owned(),
+            Story::PowerLoss => "power-loss".to_owned(),
             Story::ServerStopped => "server-stopped".to_owned(),
             Story::WriterEnded => "writer-ended".to_owned(),
             Story::LeaderKilled => "leader-killed".to_owned(),
@@ -89,7 +92,7 @@ impl BrokerCell {
         match self.story {
             Story::Plain | Story::GracefulStops | Story::Point(_) => 10.0,
             Story::RandomKills | Story::WriterEnded | Story::LeaderKilled => 14.0,
-            Story::DiskFull | Story::ServerStopped => 15.0,
+            Story::DiskFull | Story::ServerStopped | Story::PowerLoss => 15.0,
             Story::LeaderStopped | Story::StoppedBeforeAppend => 22.0,
         }
     }

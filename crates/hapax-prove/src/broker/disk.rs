@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::process::SOON;
 use super::story::{revive, some};
-use super::world::{Place, World};
+use super::world::{Disk, Place, World};
 use crate::scenario::disk::SmallDisk;
 
 /// How long nothing can be written.
@@ -44,8 +44,8 @@ pub(super) fn full(world: &mut World) -> anyhow::Result<()> {
     }
     revive(world)?;
     some(world)?;
-    // The log is read while the disk is there: it goes with this function.
-    world.keep(disk);
+    // The log is read later, and the disk must be there then.
+    disk.into_iter().for_each(|disk| world.keep(Disk::Small(disk)));
     Ok(())
 }
 
@@ -77,6 +77,6 @@ pub(super) fn full_server(world: &mut World) -> anyhow::Result<()> {
     std::fs::remove_file(disk.ballast())?;
     revive(world)?;
     some(world)?;
-    world.keep(Some(disk));
+    world.keep(Disk::Small(disk));
     Ok(())
 }

@@ -2,7 +2,7 @@
 //!
 //! The way of a cell: `cell` (which story on which store) → `world` (store, brokers, clients) → `story` (what happens to
 //! them) → `history` (what the clients saw, the log at the end) → `check` (what is wrong with it).
-//! Of the broker's crate only the client is used, which shares no code with what is judged.
+//! Invariant: the clients are those of `hapax-kafka`, which shares no code with the broker.
 
 pub mod campaign;
 pub mod cell;
@@ -12,6 +12,7 @@ pub mod history;
 pub mod load;
 pub mod plants;
 pub mod points;
+pub mod power;
 pub mod process;
 pub mod report;
 pub mod run;

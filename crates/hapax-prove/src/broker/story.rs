@@ -11,7 +11,7 @@ use super::load::Pace;
 use super::points::Point;
 use super::process::SOON;
 use super::world::World;
-use super::{disk, world};
+use super::{disk, power};
 use crate::child::Exit;
 
 /// Batches between one fault and the next.
@@ -32,6 +32,7 @@ pub fn tell(world: &mut World, cell: BrokerCell) -> anyhow::Result<()> {
         Story::GracefulStops => graceful_stops(world),
         Story::DiskFull if cell.store == Store::Embedded => disk::full(world),
         Story::DiskFull => disk::full_server(world),
+        Story::PowerLoss => power::loss(world),
         Story::ServerStopped => server_stopped(world),
         Story::WriterEnded => writer_ended(world),
         Story::LeaderKilled => leader_killed(world),
@@ -138,7 +139,7 @@ fn writer_ended(world: &mut World) -> anyhow::Result<()> {
 }
 
 /// Waits until the second broker says that it leads.
-fn wait_take_over(world: &world::World) -> anyhow::Result<()> {
+fn wait_take_over(world: &World) -> anyhow::Result<()> {
     let (started, second) = (Instant::now(), &world.brokers[1].address);
     while world.load()?.leader_by(second).as_ref() != Some(second) {
         anyhow::ensure!(started.elapsed() < SOON, "the standby did not take over within {SOON:?}");

@@ -10,6 +10,7 @@ use hapax_services::{Answer, Postgres};
 use super::cell::{BrokerCell, Store, Story};
 use super::history::{History, Recorder};
 use super::load::Load;
+use super::power::LoopDisk;
 use super::process::Broker;
 use crate::scenario::disk::SmallDisk;
 
@@ -80,6 +81,7 @@ impl Place {
             | Story::RandomKills
             | Story::Point(_)
             | Story::GracefulStops
+            | Story::PowerLoss
             | Story::WriterEnded
             | Story::LeaderKilled
             | Story::LeaderStopped
@@ -147,6 +149,16 @@ impl Drop for Place {
     }
 }
 
+/// A disk of a cell's own.
+#[derive(Debug)]
+#[expect(dead_code, reason = "it is held, and goes with the cell")]
+pub(super) enum Disk {
+    /// One that can be full.
+    Small(SmallDisk),
+    /// One whose power can be cut.
+    Loop(LoopDisk),
+}
+
 /// A cell at work.
 #[derive(Debug)]
 pub struct World {
@@ -167,7 +179,7 @@ pub struct World {
     recorder: Recorder,
     seed: u64,
     /// Goes last: the store may be on it.
-    disk: Option<SmallDisk>,
+    disk: Option<Disk>,
 }
 
 impl World {
@@ -185,6 +197,7 @@ impl World {
             | Story::Point(_)
             | Story::GracefulStops
             | Story::DiskFull
+            | Story::PowerLoss
             | Story::ServerStopped
             | Story::WriterEnded => 1,
         };
@@ -207,8 +220,8 @@ impl World {
     }
 
     /// Keeps a disk until the cell is over.
-    pub(super) fn keep(&mut self, disk: Option<SmallDisk>) {
-        self.disk = disk;
+    pub(super) fn keep(&mut self, disk: Disk) {
+        self.disk = Some(disk);
     }
 
     /// Starts the brokers, the first with these faults, and the clients.

@@ -23,8 +23,8 @@ pub(super) struct Rig {
     pub(super) timers: BTreeMap<Timer, Duration>,
     pub(super) saves: usize,
     pub(super) open: BTreeSet<Ticket>,
-    answers: BTreeMap<Ticket, Answer>,
-    tickets: u64,
+    pub(super) answers: BTreeMap<Ticket, Answer>,
+    pub(super) tickets: u64,
 }
 
 /// Who joins, and how.

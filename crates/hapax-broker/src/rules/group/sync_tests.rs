@@ -2,14 +2,14 @@ use std::sync::Arc;
 
 use kafka_protocol::error::ResponseError;
 
-use super::super::rig::{Rig, member};
+use super::super::rig::{Rig, Who, member};
 use super::super::{Step, Sync, Timer};
 
 /// Goal: SyncGroup is checked: member, generation, protocol, phase. Method: one wrong thing at a time.
 #[test]
 fn a_sync_that_does_not_fit_is_refused() {
     let (mut rig, members) = Rig::stable(2);
-    let refused = |rig: &mut Rig, who, generation| {
+    let refused = |rig: &mut Rig, who: &Who, generation| {
         let ticket = rig.sync(who, generation, &[]);
         rig.synced(ticket).expect("answered").clone().expect_err("refused")
     };

@@ -10,7 +10,7 @@ use tempfile::TempDir;
 use super::super::{BROKEN, Embedded, EmbeddedOptions};
 use crate::model::{Offset, PartitionId};
 use crate::store::contract::{row, topic};
-use crate::store::{Append, Appended, Log, Store, StoreError, Topics};
+use crate::store::{Append, Appended, Log, Store, StoreError};
 
 const DIRECTORY: &str = "HAPAX_TEST_EMBEDDED_DIRECTORY";
 

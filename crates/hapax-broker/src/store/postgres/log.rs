@@ -1,12 +1,15 @@
 //! The log in `kafka.batches`: leading, the one statement of a commit, reading.
 
+use std::collections::HashMap;
 use std::sync::atomic::Ordering;
+use std::sync::{MutexGuard, PoisonError};
 
 use bytes::Bytes;
 use hapax_sql::postgres::tokio_postgres::Row as SqlRow;
 
 use super::PostgresStore;
-use super::link::Link;
+use super::link::{Failure, Link, Parameters, run};
+use crate::fault::{Bug, planted};
 use crate::model::{Offset, PartitionId, Timestamp};
 use crate::store::{Append, Appended, LedPartition, Log, Replacement, RowInfo, StoreError, StoredRow};
 
@@ -40,13 +43,21 @@ impl Log for PostgresStore {
     async fn lead(&self, partitions: &[PartitionId]) -> Result<Vec<LedPartition>, StoreError> {
         let ids: Vec<i32> = partitions.iter().map(|partition| partition.0).collect();
         let sql = "SELECT partition_id, epoch, log_start, next_offset, high_ts FROM kafka.lead($1, $2)";
-        let rows = self.writer.write(sql, &[&self.me.0, &ids]).await?;
-        Ok(rows.iter().map(led).collect())
+        let session = self.writer.session().await?;
+        let rows = run(&session, sql, &[&self.me.0, &ids]).await.map_err(Failure::of_a_write)?;
+        let led: Vec<LedPartition> = rows.iter().map(led).collect();
+        self.led_in().extend(led.iter().map(|led| (led.partition, session.backend_pid())));
+        Ok(led)
     }
 
     async fn append(&self, group: Append) -> Result<Appended, StoreError> {
-        let (ids, epochs): (Vec<i32>, Vec<i32>) =
+        let (ids, mut epochs): (Vec<i32>, Vec<i32>) =
             group.led.iter().map(|(partition, epoch)| (partition.0, *epoch)).unzip();
+        if planted(Bug::BrokerNoFence) {
+            // Whoever leads: ours is always right.
+            let sql = "SELECT leader_epoch FROM kafka.partitions WHERE id = ANY($1) ORDER BY id";
+            epochs = self.desk.read(sql, &[&ids]).await?.iter().map(|row| row.get(0)).collect();
+        }
         let rows = &group.rows;
         let partitions: Vec<i32> = rows.iter().map(|row| row.partition.0).collect();
         let bases: Vec<i64> = rows.iter().map(|row| row.base_offset).collect();
@@ -54,8 +65,10 @@ impl Log for PostgresStore {
         let sizes: Vec<i32> = rows.iter().map(|row| i32::try_from(row.data.len()).unwrap_or(i32::MAX)).collect();
         let highs: Vec<i64> = rows.iter().map(|row| row.high_timestamp).collect();
         let datas: Vec<&[u8]> = rows.iter().map(|row| row.data.as_ref()).collect();
-        let culprits =
-            self.writer.write(APPEND, &[&ids, &epochs, &partitions, &bases, &lasts, &sizes, &highs, &datas]).await?;
+        let session = self.writer.session().await?;
+        self.check_session(&group, session.backend_pid())?;
+        let arrays: Parameters<'_> = &[&ids, &epochs, &partitions, &bases, &lasts, &sizes, &highs, &datas];
+        let culprits = run(&session, APPEND, arrays).await.map_err(Failure::of_a_write)?;
         if culprits.is_empty() {
             return Ok(Appended::Done);
         }
@@ -110,6 +123,19 @@ impl Log for PostgresStore {
 }
 
 impl PostgresStore {
+    fn led_in(&self) -> MutexGuard<'_, HashMap<PartitionId, i32>> {
+        self.led_in.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A leader writes only in the session in which it led.
+    fn check_session(&self, group: &Append, session: i32) -> Result<(), StoreError> {
+        let led_in = self.led_in();
+        if group.led.iter().all(|(partition, _)| led_in.get(partition).is_none_or(|led| *led == session)) {
+            return Ok(());
+        }
+        Err(StoreError::InDoubt("the session in which this broker led was lost".to_owned()))
+    }
+
     /// The two sessions for cold reads, in turn.
     fn reader(&self) -> &Link {
         let turn = self.next_reader.fetch_add(1, Ordering::Relaxed);

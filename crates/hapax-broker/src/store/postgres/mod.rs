@@ -20,14 +20,15 @@ pub(crate) mod test_database;
 #[cfg(test)]
 mod tests;
 
-use std::sync::Arc;
+use std::collections::HashMap;
 use std::sync::atomic::AtomicUsize;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use hapax_sql::postgres::{Limits, PostgresUrl};
 use uuid::Uuid;
 
-use crate::model::BrokerId;
+use crate::model::{BrokerId, PartitionId};
 use brokers::Keeper;
 use link::Link;
 pub use open_error::OpenError;
@@ -54,6 +55,9 @@ pub struct PostgresStore {
     cluster_id: String,
     /// Appends, and nothing that could make them wait.
     writer: Link,
+    /// In which of the writer's sessions each partition was led. After a loss the server may be another one, with less:
+    /// who appends on without leading again would leave a hole.
+    led_in: Mutex<HashMap<PartitionId, i32>>,
     /// Cold reads, in turn.
     readers: [Link; 2],
     next_reader: AtomicUsize,
@@ -82,6 +86,7 @@ impl PostgresStore {
             incarnation: Uuid::new_v4(),
             cluster_id,
             writer: link(),
+            led_in: Mutex::default(),
             readers: [link(), link()],
             next_reader: AtomicUsize::new(0),
             side: Arc::new(link()),

@@ -1,0 +1,107 @@
+//! A broker over the embedded store, without sockets, for the tests of upkeep.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use bytes::Bytes;
+
+use crate::batch::{BatchBuilder, Batches, FirstBatch, Header, Limits, Records, uncompressed};
+use crate::broker::Broker;
+use crate::config::{BrokerConfig, TopicConfig};
+use crate::log::{AppendError, NewBatch, Partition, Time, Written};
+use crate::model::{Offset, Timestamp};
+use crate::store::embedded::{Embedded, EmbeddedOptions};
+use crate::store::{Log, NewTopic, Topics};
+
+/// The name of the topic.
+pub(super) const TOPIC: &str = "orders";
+
+/// A record as a reader sees it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Seen {
+    pub(super) offset: Offset,
+    pub(super) timestamp: Timestamp,
+    pub(super) key: String,
+    pub(super) value: Option<String>,
+}
+
+/// A broker that leads one topic of one partition.
+pub(super) struct Rig {
+    pub(super) broker: Arc<Broker<Embedded>>,
+}
+
+impl Rig {
+    /// Opens the store in a directory; the topic is made if it is missing.
+    pub(super) async fn open(directory: &Path, settings: &[(&str, &str)]) -> Self {
+        let store = Arc::new(Embedded::open(directory, EmbeddedOptions::default()).unwrap());
+        let config = BrokerConfig { tail_cache: 0, ..BrokerConfig::default() };
+        let broker = Broker::new(Arc::clone(&store), config);
+        if store.topic(TOPIC).await.unwrap().is_none() {
+            let said = settings.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
+            let config = TopicConfig::checked(said).unwrap();
+            store.create_topic(NewTopic { name: TOPIC.to_owned(), partitions: 1, config }).await.unwrap();
+        }
+        broker.catalog.refresh().await.unwrap();
+        let topic = broker.catalog.known(TOPIC).unwrap();
+        let led = store.lead(&topic.partitions).await.unwrap();
+        broker.logs.take_over(led).await.unwrap();
+        Self { broker }
+    }
+
+    pub(super) fn partition(&self) -> Arc<Partition> {
+        let topic = self.broker.catalog.known(TOPIC).unwrap();
+        self.broker.logs.partition(topic.partitions[0]).unwrap()
+    }
+
+    /// Appends a batch, and waits until it is durable.
+    pub(super) async fn append(&self, bytes: Bytes) -> Result<Written, AppendError> {
+        let header = Header::read(&bytes).unwrap();
+        let room = self.broker.logs.room(bytes.len()).await;
+        let batch = NewBatch { partition: self.partition(), bytes, header, time: Time::Kept };
+        self.broker.logs.append(batch, &room).outcome().await
+    }
+
+    /// Appends one record as a row of its own; no value is a tombstone.
+    pub(super) async fn put(&self, timestamp: Timestamp, key: &str, value: Option<&str>) -> Offset {
+        let batch = BatchBuilder::new().record(timestamp, Some(key.as_bytes()), value.map(str::as_bytes));
+        self.append(batch.build().unwrap()).await.unwrap().base_offset
+    }
+
+    /// Everything that a reader from the beginning gets.
+    pub(super) async fn records(&self) -> Vec<Seen> {
+        let partition = self.partition();
+        let (mut from, end, mut seen) = (partition.log_start(), partition.end(), Vec::new());
+        while from < end {
+            let bytes = self.broker.logs.read(&partition, from, end, 1 << 16, FirstBatch::Always).await.unwrap();
+            if bytes.is_empty() {
+                break;
+            }
+            for batch in Batches::new(&bytes) {
+                let (range, header) = batch.unwrap();
+                seen.extend(records_of(&header, &bytes[range]).into_iter().filter(|record| record.offset >= from));
+                from = header.last_offset() + 1;
+            }
+        }
+        seen
+    }
+
+    /// Bytes that the store holds of the log.
+    pub(super) async fn size(&self) -> u64 {
+        self.broker.store.sizes(&[self.partition().id]).await.unwrap()[0].1
+    }
+}
+
+fn records_of(header: &Header, batch: &[u8]) -> Vec<Seen> {
+    let records = uncompressed(header, batch, Limits::default()).unwrap();
+    let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
+    let seen = Records::new(&records).map(|record| {
+        let record = record.unwrap();
+        Seen {
+            offset: header.base_offset + i64::from(record.offset_delta),
+            timestamp: header.timestamp(record.timestamp_delta),
+            key: record.key.map(text).unwrap_or_default(),
+            value: record.value.map(text),
+        }
+    });
+    seen.collect()
+}

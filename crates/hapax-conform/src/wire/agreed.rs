@@ -1,0 +1,28 @@
+//! Where our answers may differ from Apache Kafka's, and why. What is not here and differs is a bug of ours.
+
+/// One agreed difference.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Agreed {
+    /// The start of the question's label; empty for every question.
+    pub api: &'static str,
+    /// The end of the field's path, or a part of it between dots.
+    pub path: &'static str,
+    /// Why.
+    pub why: &'static str,
+}
+
+impl Agreed {
+    /// Whether a field of an answer is meant.
+    #[must_use]
+    pub fn covers(&self, label: &str, path: &str) -> bool {
+        let parts = || path.split('.').map(|part| part.split('[').next().unwrap_or(part));
+        label.starts_with(self.api) && (path.ends_with(self.path) || parts().any(|part| part == self.path))
+    }
+}
+
+/// All of them.
+pub const AGREED: &[Agreed] = &[
+    Agreed { api: "", path: "host", why: "each broker's own address" },
+    Agreed { api: "", path: "port", why: "each broker's own address" },
+    Agreed { api: "", path: "cluster_id", why: "each cluster's own id" },
+];
