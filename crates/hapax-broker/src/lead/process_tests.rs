@@ -69,6 +69,24 @@ impl Process {
     fn signal(&self, signal: Signal) {
         kill_process(Pid::from_child(&self.child), signal).unwrap();
     }
+
+    /// Stops it, and waits until every thread stands still: until then it may answer, and rightly.
+    fn stop(&self) {
+        self.signal(Signal::STOP);
+        while !self.stands_still() {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+
+    fn stands_still(&self) -> bool {
+        let threads = std::fs::read_dir(format!("/proc/{}/task", self.child.id())).unwrap();
+        threads.map(|thread| std::fs::read_to_string(thread.unwrap().path().join("stat")).unwrap_or_default()).all(
+            |stat| {
+                // The state comes after the name, which stands in parentheses.
+                stat.rsplit(") ").next().is_some_and(|rest| rest.starts_with('T'))
+            },
+        )
+    }
 }
 
 impl Drop for Process {
@@ -146,7 +164,7 @@ async fn a_stopped_leader_reports_nothing_old() {
     }
     let mut old = Connection::connect(&first.address, &Options::default()).await.unwrap();
     assert_eq!(end_of(&mut old).await, Ok(3));
-    first.signal(Signal::STOP);
+    first.stop();
     let begun = Instant::now();
     let version = old.version::<ListOffsetsRequest>(i16::MAX).unwrap();
     let asked = old.begin(version, &end_request()).await.unwrap();
