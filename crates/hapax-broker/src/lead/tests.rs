@@ -266,5 +266,5 @@ async fn a_server_that_restarts_is_led_again() {
     member.served.acknowledged.lock().unwrap().insert(id, 5);
     member.served.forget(&[id]).await;
     member.lead.nudge();
-    member.until("told", SOON, |member| member.lead.lost_records() == 3).await;
+    member.until("HX4509 is told", SOON, |member| member.lead.lost_records() == 3).await;
 }
