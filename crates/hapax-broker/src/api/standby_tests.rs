@@ -46,10 +46,19 @@ fn name(value: &'static str) -> TopicName {
     TopicName(StrBytes::from_static_str(value))
 }
 
+/// What is to happen to a topic that is not there.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Missing {
+    Make,
+    Tell,
+}
+
 /// Code of a topic, and of its first partition the leader.
-async fn look(client: &mut Connection, topic: &'static str, allow: bool) -> (i16, Option<i32>) {
+async fn look(client: &mut Connection, topic: &'static str, missing: Missing) -> (i16, Option<i32>) {
     let asked = MetadataRequestTopic::default().with_name(Some(name(topic)));
-    let request = MetadataRequest::default().with_topics(Some(vec![asked])).with_allow_auto_topic_creation(allow);
+    let request = MetadataRequest::default()
+        .with_topics(Some(vec![asked]))
+        .with_allow_auto_topic_creation(missing == Missing::Make);
     let answer = client.call_at(12, &request).await.expect("answers");
     let leader = answer.topics[0].partitions.first();
     (answer.topics[0].error_code, leader.map(|partition| partition.leader_id.0))
@@ -71,7 +80,7 @@ async fn who_stands_by_names_the_leader_and_changes_nothing() {
     let (mut leader, mut standby) = (first.connect().await, second.connect().await);
     let cluster = standby.call_at(0, &DescribeClusterRequest::default()).await.expect("answers");
     assert_eq!((cluster.brokers.len(), cluster.controller_id.0), (2, 1));
-    assert_eq!(look(&mut leader, "orders", true).await, (0, Some(1)));
+    assert_eq!(look(&mut leader, "orders", Missing::Make).await, (0, Some(1)));
 
     let new = CreatableTopic::default().with_name(name("new")).with_num_partitions(1).with_replication_factor(1);
     let create = CreateTopicsRequest::default().with_topics(vec![new]);
@@ -86,7 +95,7 @@ async fn who_stands_by_names_the_leader_and_changes_nothing() {
     let alter = IncrementalAlterConfigsRequest::default().with_resources(vec![resource]);
     assert_eq!(standby.call_at(1, &alter).await.expect("answers").responses[0].error_code, 41);
 
-    assert_eq!(look(&mut standby, "orders", false).await, (0, Some(1)), "seen at once, and who leads it");
+    assert_eq!(look(&mut standby, "orders", Missing::Tell).await, (0, Some(1)), "seen at once, and who leads it");
     assert_eq!(produce(&mut standby, "orders").await, 6);
     assert_eq!(produce(&mut leader, "orders").await, 0);
     assert_eq!(leader.call_at(7, &create).await.expect("answers").topics[0].error_code, 0);
@@ -99,20 +108,24 @@ async fn what_one_broker_changes_the_other_knows() {
     let database = TestDatabase::new();
     let (first, second) = (Member::start(&database, 1).await, Member::start(&database, 2).await);
     let (mut leader, mut standby) = (first.connect().await, second.connect().await);
-    assert_eq!(look(&mut standby, "asked", true).await, (0, Some(1)), "made by who stands by, led by who leads");
-    assert_eq!(look(&mut leader, "asked", false).await, (0, Some(1)), "led at once, not at the next look");
+    assert_eq!(
+        look(&mut standby, "asked", Missing::Make).await,
+        (0, Some(1)),
+        "made by who stands by, led by who leads"
+    );
+    assert_eq!(look(&mut leader, "asked", Missing::Tell).await, (0, Some(1)), "led at once, not at the next look");
     assert_eq!(produce(&mut leader, "asked").await, 0);
     let delete = DeleteTopicsRequest::default().with_topic_names(vec![name("asked")]);
     assert_eq!(leader.call_at(5, &delete).await.expect("answers").responses[0].error_code, 0);
     let begun = Instant::now();
-    while look(&mut standby, "asked", false).await.0 != 3 {
+    while look(&mut standby, "asked", Missing::Tell).await.0 != 3 {
         assert!(begun.elapsed() < Duration::from_secs(10), "a deleted topic is still told");
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
     first.server.stop(Duration::from_secs(1)).await;
     first.broker.stop().await;
     let begun = Instant::now();
-    while look(&mut standby, "after", true).await != (0, Some(2)) {
+    while look(&mut standby, "after", Missing::Make).await != (0, Some(2)) {
         assert!(begun.elapsed() < Duration::from_secs(20), "nobody took over");
         tokio::time::sleep(Duration::from_millis(50)).await;
     }

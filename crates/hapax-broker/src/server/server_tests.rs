@@ -100,6 +100,46 @@ async fn requests_with_random_content_break_nothing() {
     assert_eq!(trial.server.traffic().panics(), 0);
 }
 
+/// Goal: damaged batches are refused one by one, and the log stays dense. Method: a good batch of three records bent at random
+/// places, between good ones.
+#[tokio::test]
+async fn damaged_batches_are_answered_and_leave_no_trace() {
+    let trial = Trial::start().await;
+    let mut client = trial.connect().await;
+    make_topic(&mut client, "letters").await;
+    let good = encode(BatchHeader::PLAIN, &["a", "b", "c"].map(NewRecord::of));
+    let mut rng = fastrand::Rng::with_seed(5);
+    let (mut end, mut refused) = (0, 0);
+    for round in 0..1_500 {
+        let mut bytes = good.to_vec();
+        match round % 4 {
+            0 => {}
+            1 => bytes.truncate(rng.usize(0..bytes.len())),
+            2 => bytes.extend((0..rng.usize(1..80)).map(|_| rng.u8(..)).collect::<Vec<_>>()),
+            _ => {
+                for _ in 0..rng.usize(1..4) {
+                    let at = rng.usize(0..bytes.len());
+                    bytes[at] = rng.u8(..);
+                }
+            }
+        }
+        let request = produce_request("letters", 0, Bytes::from(bytes), Acks::All, Duration::from_secs(5));
+        let answer = client.call_at(9, &request).await.expect("answered");
+        let verdict = verdict(&answer);
+        assert!(round % 4 != 0 || verdict.error_code == 0, "a good batch is taken");
+        match verdict.error_code {
+            0 => {
+                assert_eq!(verdict.base_offset, end, "no hole, nothing twice");
+                end += 3;
+            }
+            2 | 10 | 32 | 42 | 45 | 47 | 48 | 76 | 87 => refused += 1,
+            code => panic!("round {round}: {code}"),
+        }
+    }
+    assert!(refused > 900, "{refused} of 1,125 damaged batches were refused");
+    assert_eq!(trial.server.traffic().panics(), 0);
+}
+
 /// Goal: bytes that are no request end their connection and no other. Method: noise, wrong lengths, unknown APIs and versions.
 #[tokio::test]
 async fn what_is_no_request_closes_its_connection_only() {
