@@ -13,6 +13,7 @@ use crate::lead::{Duties, LeadError, Leadership};
 use crate::log::Logs;
 use crate::model::{Offset, PartitionId};
 use crate::store::{Address, GroupsLed, LedPartition, Store, StoreError};
+use crate::upkeep;
 
 /// How long a stop waits for a look at the store that is under way.
 const STOP_WAIT: Duration = Duration::from_secs(5);
@@ -38,7 +39,7 @@ impl<S: Store> Broker<S> {
     /// Puts a broker together. It serves nothing before it leads.
     pub fn new(store: Arc<S>, config: BrokerConfig) -> Arc<Self> {
         let catalog = Catalog::new(Arc::clone(&store));
-        let lead = Leadership::new(Arc::clone(&store));
+        let lead = Leadership::new(Arc::clone(&store), Arc::clone(&config.metrics));
         let logs = Logs::new(Arc::clone(&store), config.clone());
         let groups = Coordinator::new(Arc::clone(&store), config.clone());
         Arc::new(Self { store, config, catalog, lead, logs, groups, tasks: Mutex::default() })
@@ -58,15 +59,19 @@ impl<S: Store> Broker<S> {
             tokio::spawn(async move { watcher.lead.watch(watcher.as_ref()).await }),
             tokio::spawn(async move { listener.heed_trouble().await }),
         ];
-        self.tasks.lock().unwrap_or_else(PoisonError::into_inner).extend(tasks);
+        let mut running = self.tasks.lock().unwrap_or_else(PoisonError::into_inner);
+        running.extend(tasks);
+        running.extend(upkeep::start(self));
         Ok(())
     }
 
-    /// Ends gracefully: finishes the commit that runs, and gives everything back, so that another broker need not wait.
+    /// Ends gracefully: saves who wrote last, finishes the commit that runs, and gives everything back, so that another
+    /// broker need not wait.
     pub async fn stop(&self) {
         let turn = tokio::time::timeout(STOP_WAIT, self.lead.turn()).await;
         self.end_tasks();
         drop(turn);
+        upkeep::save_all(&self.logs, &*self.store).await;
         self.give_up().await;
         if let Err(error) = self.lead.leave().await {
             tracing::warn!(%error, "could not leave; others take over when the lease ends");
@@ -111,6 +116,7 @@ impl<S: Store> Duties for Broker<S> {
 
     async fn take_over_groups(&self, led: GroupsLed) -> Result<(), StoreError> {
         self.groups.take_over(led);
+        self.config.metrics.takeovers.add(1);
         Ok(())
     }
 

@@ -13,7 +13,7 @@ pub const BOUNDS_US: [u64; 14] = [
     10_000_000, 30_000_000,
 ];
 
-/// A number that others add to, or set.
+/// A number that others add to.
 #[derive(Debug, Default)]
 pub struct Count(AtomicU64);
 
@@ -21,16 +21,6 @@ impl Count {
     /// Adds so many.
     pub fn add(&self, more: u64) {
         self.0.fetch_add(more, Ordering::Relaxed);
-    }
-
-    /// Takes one away: of what there is now, not of what ever was.
-    pub fn less(&self) {
-        self.0.fetch_sub(1, Ordering::Relaxed);
-    }
-
-    /// Says how many there are.
-    pub fn set(&self, now: u64) {
-        self.0.store(now, Ordering::Relaxed);
     }
 
     /// How many.
@@ -90,14 +80,6 @@ impl Latencies {
 /// Everything that one broker counts, since it started.
 #[derive(Debug, Default)]
 pub struct Metrics {
-    /// Connections open now.
-    pub connections: Count,
-    /// Connections ever taken.
-    pub connections_taken: Count,
-    /// Connections refused because there were too many, in all or of one address.
-    pub connections_refused: Count,
-    /// Connections that we closed because of what came over them: no frame, no request, too slow.
-    pub connections_broken: Count,
     /// Records appended; a repetition is none.
     pub produced_records: Count,
     /// Their bytes as they came, batch headers included.
@@ -116,9 +98,7 @@ pub struct Metrics {
     pub out_of_order: Count,
     /// Batches and calls refused because a newer producer has the id (47, 90).
     pub fenced: Count,
-    /// Groups that have members now.
-    pub groups: Count,
-    /// Rounds of joining that were begun.
+    /// Generations of groups that were begun.
     pub rebalances: Count,
     /// Bytes that retention and DeleteRecords removed.
     pub removed_bytes: Count,

@@ -43,6 +43,12 @@ impl Client {
         }
     }
 
+    /// Another client of the same cluster, with connections of its own.
+    #[must_use]
+    pub fn another(&self) -> Self {
+        Self::new(self.bootstrap.clone(), self.options.clone())
+    }
+
     /// What it was told.
     #[must_use]
     pub fn options(&self) -> &Options {

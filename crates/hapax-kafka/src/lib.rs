@@ -6,6 +6,9 @@
 
 #![deny(missing_docs)]
 
+/// The codec of Kafka's messages, as [`Client::call`] takes them.
+pub use kafka_protocol;
+
 pub mod admin;
 pub mod batch;
 mod cluster;

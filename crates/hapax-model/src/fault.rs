@@ -45,11 +45,19 @@ pub enum Bug {
     LettersOutsideTransaction,
     /// The dedup set evicts by count before it looks.
     DedupEvictsBeforeLook,
+    /// The broker appends without looking at the leader's epoch.
+    BrokerNoFence,
+    /// The broker forgets the last batches of producers when it starts.
+    BrokerRingInMemory,
+    /// The broker's snapshot of producers holds a group that is not durable yet.
+    BrokerUndurableSnapshot,
+    /// The broker answers a producer before its batch is durable.
+    BrokerAnswerBeforeCommit,
 }
 
 impl Bug {
     /// Every bug, with the name that `HAPAX_PLANT` knows it by.
-    pub const ALL: [(Self, &'static str); 16] = [
+    pub const ALL: [(Self, &'static str); 20] = [
         (Self::NoFence, "no-fence"),
         (Self::AckBeforeCommit, "ack-before-commit"),
         (Self::ProgressBeforeFence, "progress-before-fence"),
@@ -66,6 +74,10 @@ impl Bug {
         (Self::LatestAtEveryStart, "latest-at-every-start"),
         (Self::LettersOutsideTransaction, "letters-outside-transaction"),
         (Self::DedupEvictsBeforeLook, "dedup-evicts-before-look"),
+        (Self::BrokerNoFence, "broker-no-fence"),
+        (Self::BrokerRingInMemory, "broker-ring-in-memory"),
+        (Self::BrokerUndurableSnapshot, "broker-undurable-snapshot"),
+        (Self::BrokerAnswerBeforeCommit, "broker-answer-before-commit"),
     ];
 }
 

@@ -1,11 +1,15 @@
 //! The command line: what the user typed, and nothing decided yet.
 
+#[cfg(feature = "broker")]
+mod broker;
 mod look;
 
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
+#[cfg(feature = "broker")]
+pub(crate) use broker::{Bootstrap, BrokerArgs, From, TopicCommand, TopicCreateArgs, TopicReadArgs, TopicWriteArgs};
 pub(crate) use look::{LookChoice, ReconcileArgs, StuckArgs, TapArgs, TopArgs, TraceArgs};
 
 /// Delivers every event once, and lets you try to break it.
@@ -82,6 +86,13 @@ pub(crate) enum Command {
     Pause(PauseArgs),
     /// Let a paused workflow go on.
     Resume(ResumeArgs),
+    /// Run a log that Kafka clients take for Kafka: in one file, or on PostgreSQL.
+    #[cfg(feature = "broker")]
+    Broker(BrokerArgs),
+    /// Make, list, show and delete topics of a broker; read and write records.
+    #[cfg(feature = "broker")]
+    #[command(subcommand)]
+    Topic(TopicCommand),
     /// Show the configuration as it is understood, or its JSON Schema.
     #[command(subcommand)]
     Config(ConfigCommand),

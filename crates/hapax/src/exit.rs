@@ -70,3 +70,19 @@ impl From<Failure> for hapax_engine::runtime::Stop {
         Self { exit_code: failure.exit_code, code: failure.code.unwrap_or("HX5009"), message: failure.message }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use hapax_engine::runtime::Stop;
+
+    use super::*;
+
+    /// Goal: a delivery that ends without a page of its own leads to one. Method: only the mapping: what has no code is a
+    /// configuration's problems, which end a process before it has deliveries; else only a bug leads here.
+    #[test]
+    fn a_stop_always_has_a_page() {
+        let stop = Stop::from(Failure::problems("three problems".into()));
+        assert_eq!((stop.exit_code, stop.code, stop.message.as_str()), (2, "HX5009", "three problems"));
+        assert_eq!(Stop::from(Failure::new("HX5001", "x").with_exit(3)).code, "HX5001");
+    }
+}

@@ -20,9 +20,18 @@ use clap::Parser as _;
 
 use crate::cli::{Cli, Command};
 
+/// Whether it runs until it is asked to end, and its log is all that people see of it.
+const fn serves(command: &Command) -> bool {
+    #[cfg(feature = "broker")]
+    if matches!(command, Command::Broker(_)) {
+        return true;
+    }
+    matches!(command, Command::Run(_))
+}
+
 fn main() -> ExitCode {
     let cli = Cli::parse();
-    let level = if matches!(cli.command, Command::Run(_)) { "info" } else { "warn" };
+    let level = if serves(&cli.command) { "info" } else { "warn" };
     logging::start(&cli.shared, level);
     let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
         Ok(runtime) => runtime,

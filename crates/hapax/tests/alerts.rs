@@ -117,3 +117,19 @@ fn a_webhook_behind_tls_is_called_if_it_is_trusted() {
     run("ours.pem").exits(0).keeps_silent_about(&["hunter2"]);
     assert_eq!(kinds(&chat), ["deadLetters"]);
 }
+
+/// Goal: alerts that could never be sent are told at the start. Method: an address that needs roots of trust, on a
+/// machine that has none.
+#[test]
+fn a_webhook_without_roots_of_trust_is_refused_at_the_start() {
+    let world = World::shop("", KEYED);
+    let text = format!("alerts: {{ webhook: \"https://127.0.0.1:1{SECRET}\" }}\n{}", world.read("hapax.yaml"));
+    world.write("hapax.yaml", text);
+    world.write("orders.jsonl", orders(1..=2));
+    world.write("none.pem", "");
+    std::fs::create_dir(world.path("none")).expect("a folder");
+    let none = [("SSL_CERT_FILE", "none.pem"), ("SSL_CERT_DIR", "none")];
+    let answer = world.hapax_with(&["run", "--once"], &none);
+    answer.exits(1).says(&["HX5062", "no roots of trust"]).keeps_silent_about(&["hunter2"]);
+    assert_eq!(world.rows(), 0, "nothing was started");
+}

@@ -126,3 +126,15 @@ fn a_view_is_no_target() {
     world.write("orders.jsonl", orders(1..=3));
     world.hapax(&["run", "--once"]).exits(1).says(&["HX4111", "\"orders\"", "it is a view", "ordinary tables"]);
 }
+
+/// Goal: an event without a key for the key column is a dead letter with the cure. Method: a key column, and no fields that
+/// name the thing.
+#[test]
+fn an_event_without_a_key_for_the_key_column_is_a_dead_letter() {
+    let world = World::shop("onConflict: update, keyColumn: hapax_key", "guarantee: at-least-once, maxRejects: 100%");
+    world.sql("DROP TABLE orders; CREATE TABLE orders (hapax_key TEXT NOT NULL UNIQUE, id INTEGER, amount INTEGER)");
+    world.write("orders.jsonl", orders(1..=2));
+    world.hapax(&["run", "--once"]).exits(0);
+    assert_eq!(world.letters().matches("HX2024 the event has no key for the key column").count(), 2);
+    world.accounts_for(2, 2);
+}

@@ -60,3 +60,14 @@ fn an_incomplete_workflow_is_named() {
     world.hapax(&["check"]).exits(0).says(&["half: incomplete, it lacks a sink"]);
     world.hapax(&["run", "--once"]).exits(2).says(&["HX5001", "source and a sink"]);
 }
+
+/// Goal: `ignore` over the key's own fields drops later events of a thing, so somebody must say that there are none.
+/// Method: without the word, and with it.
+#[test]
+fn ignore_over_key_fields_must_be_told_that_they_name_an_event() {
+    let world = World::shop("onConflict: ignore", "guarantee: exactly-once, deduplication: { keyFields: [id] }");
+    world.hapax(&["check", "--live"]).exits(3).says(&["HX1137", "keyFields alone name an event", "`unique: true`"]);
+    let stated = "guarantee: exactly-once, deduplication: { keyFields: [id], unique: true }";
+    world.configure("orders", "onConflict: ignore", stated);
+    world.hapax(&["check", "--live"]).exits(0);
+}

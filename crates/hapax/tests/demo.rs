@@ -1,6 +1,6 @@
 //! `hapax demo`: the contrast, in plain columns and for programs.
 
-use crate::world::World;
+use crate::world::{World, until};
 
 /// Goal: the guarded worker loses and doubles nothing; the files it leaves are real. Method: a short demo with three
 /// kills, without a terminal; then the written configuration is used as anybody would.
@@ -39,4 +39,18 @@ fn the_demo_answers_programs_in_json() {
     refused.exits(2).says(&["HX5006", "not from a demo", "--folder"]);
     assert_eq!(world.read("precious.txt"), "mine");
     world.hapax(&["demo", "--orders", "0"]).exits(2).says(&["HX5001", "--orders"]);
+}
+
+/// Goal: a worker of the demo that stops is told with the place of its log. Method: its table is dropped under it.
+#[test]
+fn a_worker_of_the_demo_that_stops_is_told() {
+    let world = World::empty();
+    let demo = world.start("demo.log", &["demo", "--orders", "20000", "--kills", "0"]);
+    let rows = "SELECT count(*) FROM orders";
+    let count = |database: &rusqlite::Connection| database.query_row(rows, [], |row| row.get::<_, i64>(0)).unwrap_or(0);
+    until("its last worker delivers", || {
+        world.path("hapax-demo/guarded.db").exists() && count(&world.database("hapax-demo/guarded.db")) > 100
+    });
+    world.database("hapax-demo/guarded.db").execute_batch("DROP TABLE orders").expect("it can be dropped");
+    demo.ends().exits(1).says(&["HX5005", "the guarded worker ended with", "its log is guarded.log"]);
 }

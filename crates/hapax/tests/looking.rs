@@ -151,3 +151,11 @@ fn a_paused_workflow_is_stuck_until_it_is_resumed() {
     world.hapax(&["resume", "orders"]).exits(0);
     world.hapax(&["stuck"]).exits(0);
 }
+
+/// Goal: a source that breaks off is told as the source's fault, with the place. Method: a packed file with rubbish in it.
+#[test]
+fn a_source_that_cannot_be_read_is_told() {
+    let world = World::shop("onConflict: update", KEYED);
+    world.write("orders.jsonl", b"\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\x03 this is no deflated stream at all");
+    world.hapax(&["tap", "orders"]).exits(1).says(&["HX5041", "orders.jsonl"]);
+}

@@ -5,6 +5,8 @@ mod bad_configuration;
 mod bad_files;
 mod bad_input;
 mod bad_tables;
+#[cfg(feature = "broker")]
+mod broker;
 mod check;
 mod demo;
 mod dlq;

@@ -84,6 +84,28 @@ fn a_wrong_configuration_changes_nothing() {
     worker.ends().exits(0);
 }
 
+/// Goal: a workflow that needs a state store does not start in a process that has none, and the others go on. Method: a
+/// reload that names the store and the workflow at once; then a start.
+#[test]
+fn a_workflow_that_needs_a_state_store_waits_for_a_start() {
+    let world = world(&[workflow("a", "20ms")]);
+    configure(&world, &[workflow("a", "20ms")], "state: none\n");
+    let worker = world.start("worker.log", &["run"]);
+    until("it delivers", || rows(&world, "a") == 2);
+    let by_state = workflow("b", "20ms").replace("table: b", "table: b, progress: state");
+    let stated = by_state.replace("keyFields: [id] }", "keyFields: [id] }, conditions: [one-worker]");
+    configure(&world, &[workflow("a", "20ms"), stated], "");
+    worker.hang_up();
+    worker.until_it_says("HX5003");
+    worker.until_it_says("runs without one");
+    world.append("a.jsonl", orders(3..=4));
+    until("the other goes on", || rows(&world, "a") == 4);
+    assert_eq!(rows(&world, "b"), 0);
+    drop(worker);
+    world.hapax(&["run", "--once"]).exits(0);
+    assert_eq!(rows(&world, "b"), 2);
+}
+
 /// Goal: the service manager hears when the process is ready and when it ends. Method: the socket that systemd would name.
 #[test]
 fn the_service_manager_is_told() {

@@ -166,32 +166,57 @@ fn an_event_that_takes_too_long_is_set_aside() {
     }
 }
 
+/// Goal: a program that cannot be started again ends with words, and the event stays where it was. Method: the program's
+/// file is removed while an event takes too long.
+#[test]
+fn a_program_that_cannot_be_started_again_says_so() {
+    let world = shop(SLOW, "", "");
+    let text = world.read("hapax.yaml").replace("    sink:", "    transformTimeout: 1s\n    sink:");
+    world.write("hapax.yaml", text);
+    world.write("orders.jsonl", [slow(1, 0), slow(2, 100_000)].concat());
+    let worker = world.start_by_shell("log", "cp \"$0\" ./hapax && exec ./hapax run");
+    until("the first is delivered, or read", || world.path("hapax-data/state.db").exists());
+    std::fs::remove_file(world.path("hapax")).expect("it can be removed");
+    worker.ends().exits(1).says(&["HX5071", "could not be started again"]);
+    world.write("hapax.yaml", world.read("hapax.yaml").replace("transformTimeout: 1s", "transformTimeout: 2s"));
+    let again = world.start("again", &["run"]);
+    until("the event that took too long is set aside", || world.letters().contains("HX2110"));
+    drop(again);
+}
+
 /// Goal: an event that is slow and gets done is delivered, also if the process was killed over it. Method: kill -9 once
-/// the state store holds a suspicion; the next worker delivers it.
+/// the state store holds a suspicion; the next worker delivers it. The event is made slower until it is suspected: how
+/// long its rounds take is the machine's to say.
 #[test]
 fn a_suspicion_left_by_a_crash_kills_no_event() {
-    let world = shop(SLOW, "", "");
-    let text = world.read("hapax.yaml").replace("    sink:", "    transformTimeout: 60s\n    sink:");
-    world.write("hapax.yaml", text);
-    world.write("orders.jsonl", slow(1, 700));
-    let suspects = "SELECT count(*) FROM hapax_suspects WHERE verdict IS NULL";
-    let started = Instant::now();
-    let worker = world.start("log", &["run"]);
-    let state = world.path("hapax-data/state.db");
-    let mut suspected = false;
-    while !suspected && world.rows() == 0 && started.elapsed() < Duration::from_secs(40) {
-        std::thread::sleep(Duration::from_millis(20));
-        suspected = state.exists()
-            && world.database("hapax-data/state.db").query_row(suspects, [], |row| row.get::<_, i64>(0)).unwrap_or(0)
-                == 1;
-    }
-    drop(worker);
-    world.hapax(&["run", "--once"]).exits(0);
-    assert_eq!(world.amounts(), "1:2");
-    assert_eq!(world.letters(), "");
-    if suspected {
+    let suspected = [700, 1400, 2800, 5600].into_iter().any(|rounds| {
+        let world = shop(SLOW, "", "");
+        let text = world.read("hapax.yaml").replace("    sink:", "    transformTimeout: 10m\n    sink:");
+        world.write("hapax.yaml", text);
+        world.write("orders.jsonl", slow(1, rounds));
+        let suspected = killed_while_suspected(&world);
+        world.hapax(&["run", "--once"]).exits(0);
+        assert_eq!(world.amounts(), "1:2");
+        assert_eq!(world.letters(), "");
         assert_eq!(world.ask_of::<i64>("hapax-data/state.db", "SELECT count(*) FROM hapax_suspects"), 0);
+        suspected
+    });
+    assert!(suspected, "every event was done before anybody suspected it");
+}
+
+/// Kills a worker once the state store holds a suspicion; whether it came to that before the event was done.
+fn killed_while_suspected(world: &World) -> bool {
+    let suspects = "SELECT count(*) FROM hapax_suspects WHERE verdict IS NULL";
+    let (started, state) = (Instant::now(), world.path("hapax-data/state.db"));
+    let _worker = world.start("log", &["run"]);
+    while world.rows() == 0 && started.elapsed() < Duration::from_secs(60) {
+        std::thread::sleep(Duration::from_millis(20));
+        let noted = |database: rusqlite::Connection| database.query_row(suspects, [], |row| row.get::<_, i64>(0));
+        if state.exists() && noted(world.database("hapax-data/state.db")).unwrap_or(0) == 1 {
+            return true;
+        }
     }
+    false
 }
 
 /// Goal: a verdict and the third life count although the process died before it could act; an older life does not.

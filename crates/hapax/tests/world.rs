@@ -159,6 +159,19 @@ impl World {
         answer
     }
 
+    /// Runs the program to its end with `input` on its standard input.
+    pub(crate) fn hapax_fed(&self, arguments: &[&str], input: &str) -> Answer {
+        self.write("stdin", input);
+        let file = fs::File::open(self.path("stdin")).expect("the test can open");
+        let Output { status, stdout, stderr } =
+            self.command(arguments).stdin(file).output().expect("the program starts");
+        Answer {
+            code: status.code().unwrap_or(-1),
+            out: String::from_utf8_lossy(&stdout).into_owned(),
+            err: String::from_utf8_lossy(&stderr).into_owned(),
+        }
+    }
+
     /// Runs the program with a standard output that nobody reads; its exit code and what it said on standard error.
     pub(crate) fn hapax_unread(&self, arguments: &[&str]) -> (Option<i32>, String) {
         let mut command = self.command(arguments);

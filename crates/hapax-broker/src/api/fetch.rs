@@ -19,9 +19,10 @@ use uuid::Uuid;
 
 use crate::api::place::{Hints, check_epoch, led, numbered, read_code, topic_named, topic_of};
 use crate::api::{Call, Close};
-use crate::batch::FirstBatch;
+use crate::batch::{Batches, FirstBatch};
 use crate::broker::Broker;
 use crate::log::{Partition, Waiter};
+use crate::metrics::Metrics;
 use crate::model::PartitionId;
 use crate::store::Store;
 
@@ -74,11 +75,20 @@ pub(crate) async fn handle<S: Store>(
             if round.failed {
                 hint(broker, &wanted, &mut round.response).await;
             }
+            count(&broker.config.metrics, &round);
             return Ok(round.response);
         }
         // Time may be up in the middle of it: then what is there is read once more and sent.
         drop(tokio::time::timeout_at(deadline, waiter.changed()).await);
     }
+}
+
+fn count(metrics: &Metrics, round: &Round) {
+    let partitions = round.response.responses.iter().flat_map(|topic| &topic.partitions);
+    let batches = partitions.filter_map(|partition| partition.records.as_ref()).flat_map(|row| Batches::new(row));
+    let records = batches.filter_map(Result::ok).map(|(_, header)| u64::try_from(header.count).unwrap_or(0));
+    metrics.fetched_records.add(records.sum());
+    metrics.fetched_bytes.add(round.bytes as u64);
 }
 
 /// Whether a reader wants what is not decided yet.

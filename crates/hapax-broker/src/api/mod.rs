@@ -14,6 +14,7 @@ use crate::api::acls::{create as create_acls, delete as delete_acls, describe as
 use crate::broker::Broker;
 use crate::store::Store;
 use crate::wire::{self, Request, WireError};
+use first_error::FirstError;
 
 mod acls;
 mod admit;
@@ -35,6 +36,7 @@ mod elect_leaders;
 pub(crate) mod failure;
 mod fetch;
 mod find_coordinator;
+mod first_error;
 #[cfg(all(test, feature = "embedded"))]
 mod group_api_tests;
 mod group_fields;
@@ -170,6 +172,7 @@ macro_rules! routes {
         async move {
             let request: $request = wire::decode(&mut $frame)?;
             let response = $module::handle(&broker, &$frame.call, request).await?;
+            broker.config.metrics.request($frame.route.key as i16, response.first_error());
             Ok(Some(wire::encode($frame.correlation_id, $frame.call.version, &response)?))
         }
         .boxed_answer()
@@ -188,8 +191,11 @@ macro_rules! routes {
             Err(close) => return future::ready(Err(close)).boxed_answer(),
         };
         let (correlation_id, version) = ($frame.correlation_id, $frame.call.version);
+        let (key, metrics) = ($frame.route.key as i16, Arc::clone(&$broker.config.metrics));
         async move {
-            match answer.await? {
+            let response = answer.await?;
+            metrics.request(key, response.as_ref().map_or(0, FirstError::first_error));
+            match response {
                 Some(response) => Ok(Some(wire::encode(correlation_id, version, &response)?)),
                 None => Ok(None),
             }
@@ -244,6 +250,10 @@ routes! {
     answer DescribeTopicPartitions(DescribeTopicPartitionsRequest) serve 0..=0 advertise 0 by describe_topic_partitions;
 }
 
+#[cfg(all(test, feature = "embedded"))]
+mod admin_tests;
+#[cfg(test)]
+mod coverage;
 #[cfg(test)]
 mod fetch_tests;
 #[cfg(test)]

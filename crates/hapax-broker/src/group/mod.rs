@@ -13,11 +13,11 @@ mod member;
 mod ready;
 mod term;
 
-#[cfg(all(test, feature = "embedded"))]
+#[cfg(all(test, feature = "embedded", feature = "postgres"))]
 mod commit_tests;
-#[cfg(all(test, feature = "embedded"))]
+#[cfg(all(test, feature = "embedded", feature = "postgres"))]
 mod coordinator_tests;
-#[cfg(all(test, feature = "embedded"))]
+#[cfg(all(test, feature = "embedded", feature = "postgres"))]
 mod rig;
 
 use std::sync::{Arc, PoisonError, RwLock};
@@ -26,6 +26,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use kafka_protocol::error::ResponseError;
 
 use crate::config::BrokerConfig;
+use crate::metrics::Metrics;
 use crate::model::Timestamp;
 use crate::rules::group::Limits;
 use crate::store::{GroupsLed, Store};
@@ -41,6 +42,7 @@ pub struct Coordinator<S> {
     limits: Limits,
     offsets_retention: std::time::Duration,
     term: RwLock<Option<Arc<Term<S>>>>,
+    metrics: Arc<Metrics>,
 }
 
 impl<S: Store> Coordinator<S> {
@@ -55,13 +57,20 @@ impl<S: Store> Coordinator<S> {
     }
 
     pub(crate) fn with_limits(store: Arc<S>, config: &BrokerConfig, limits: Limits) -> Self {
-        Self { store, limits, offsets_retention: config.offsets_retention, term: RwLock::new(None) }
+        Self {
+            store,
+            limits,
+            offsets_retention: config.offsets_retention,
+            term: RwLock::new(None),
+            metrics: Arc::clone(&config.metrics),
+        }
     }
 
     /// Begins to coordinate: members keep ids and generation, and have their full sessions anew. Whatever an older term of
     /// ours still had waiting is told to look for the coordinator. Needs a running Tokio.
     pub fn take_over(&self, led: GroupsLed) {
-        let term = Term::begin(Arc::clone(&self.store), self.limits.clone(), self.offsets_retention, led);
+        let metrics = Arc::clone(&self.metrics);
+        let term = Term::begin(Arc::clone(&self.store), self.limits.clone(), self.offsets_retention, led, metrics);
         let before = self.term.write().unwrap_or_else(PoisonError::into_inner).replace(term);
         if let Some(before) = before {
             before.close();
@@ -80,6 +89,11 @@ impl<S: Store> Coordinator<S> {
     /// [`Groups::lead_groups`](crate::store::Groups::lead_groups) and `take_over` must follow.
     pub fn is_led(&self) -> bool {
         self.term().is_ok()
+    }
+
+    /// How many groups are in memory: those with members, and those that had some.
+    pub fn known(&self) -> usize {
+        self.term().map_or(0, |term| term.names().len())
     }
 
     fn term(&self) -> Result<Arc<Term<S>>, ResponseError> {

@@ -14,6 +14,7 @@ use tracing::{error, info, warn};
 use super::clock::{Clock, Due, Timers};
 use super::commit::{self, Job};
 use super::now;
+use crate::metrics::Metrics;
 use crate::rules::group::{Answer, Group, JoinAnswer, Limits, Save, Step, SyncAnswer, Ticket};
 use crate::store::{GroupFence, GroupRow, GroupsLed, Store, StoreError};
 
@@ -57,10 +58,17 @@ pub(super) struct Term<S> {
     tickets: AtomicU64,
     closed: AtomicBool,
     ended: watch::Sender<bool>,
+    metrics: Arc<Metrics>,
 }
 
 impl<S: Store> Term<S> {
-    pub(super) fn begin(store: Arc<S>, limits: Limits, offsets_retention: Duration, led: GroupsLed) -> Arc<Self> {
+    pub(super) fn begin(
+        store: Arc<S>,
+        limits: Limits,
+        offsets_retention: Duration,
+        led: GroupsLed,
+        metrics: Arc<Metrics>,
+    ) -> Arc<Self> {
         let (jobs, queue) = mpsc::channel(QUEUE);
         let term = Arc::new(Self {
             store,
@@ -75,6 +83,7 @@ impl<S: Store> Term<S> {
             tickets: AtomicU64::new(0),
             closed: AtomicBool::new(false),
             ended: watch::Sender::new(false),
+            metrics,
         });
         for row in led.groups {
             term.load(row);
@@ -161,6 +170,9 @@ impl<S: Store> Term<S> {
             }
             crate::fault::point("group.after_save");
             info!(group = &*held.id, generation = next.generation(), phase = next.phase_name(), "group saved");
+        }
+        if next.generation() != held.group.generation() {
+            self.metrics.rebalances.add(1);
         }
         held.group = next;
         self.apply(held, step);

@@ -14,10 +14,9 @@ const LOOK_AT_TRANSACTIONS: u32 = 60;
 impl<S: Store> Leadership<S> {
     /// Makes us known, and begins the lease.
     pub(crate) async fn join(&self, address: Address) -> Result<(), LeadError> {
-        let sent = Instant::now();
         match self.store.join(address).await {
-            // It may have waited for our number: only a renewal that was sent later counts in full.
-            Ok(()) => self.lease.renewed(sent),
+            // It may have waited for our number: only a renewal that is sent later counts.
+            Ok(()) => {}
             Err(StoreError::Fenced) => return Err(LeadError::NumberTaken(self.store.me())),
             Err(error) => return Err(LeadError::Store(error)),
         }
@@ -50,6 +49,9 @@ impl<S: Store> Leadership<S> {
     async fn renew(&self) {
         let sent = Instant::now();
         match self.store.renew().await {
+            // We stood still too long, and another may have led meanwhile: what is remembered must be given up before a
+            // renewal counts again, or a reader is told an old end.
+            Ok(()) if self.lease.is_over_at(Instant::now()) => self.nudge(),
             Ok(()) => self.lease.renewed(sent),
             Err(StoreError::Fenced) => self.fail(LeadError::NumberTaken(self.store.me())),
             Err(StoreError::InDoubt(message)) => {
@@ -62,7 +64,10 @@ impl<S: Store> Leadership<S> {
     }
 
     async fn look_at_transactions(&self) {
-        match self.store.oldest_transaction().await {
+        let oldest = self.store.oldest_transaction().await;
+        // A figure that is not known is not shown: the last one would be a lie.
+        self.metrics.set_snapshot_age(oldest.as_ref().ok().copied().flatten());
+        match oldest {
             Ok(Some(age)) if age > OLD_TRANSACTION => {
                 tracing::warn!(
                     seconds = age.as_secs(),

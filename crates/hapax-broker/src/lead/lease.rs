@@ -31,6 +31,11 @@ impl Lease {
         self.renewed.store(0, Ordering::Release);
     }
 
+    /// Whether it was given once and is over now: another may have led meanwhile.
+    pub(crate) fn is_over_at(&self, now: Instant) -> bool {
+        self.renewed.load(Ordering::Acquire) != 0 && !self.holds_at(now)
+    }
+
     pub(crate) fn holds_at(&self, now: Instant) -> bool {
         match (self.renewed.load(Ordering::Acquire), self.lasts) {
             (0, _) => false,
@@ -52,10 +57,10 @@ mod tests {
     fn a_lease_is_counted_from_the_sending() {
         let lease = Lease::new(Some(Duration::from_secs(5)));
         let sent = lease.begun + Duration::from_secs(1);
-        assert!(!lease.holds_at(sent), "not given yet");
+        assert!(!lease.holds_at(sent) && !lease.is_over_at(sent), "not given yet");
         lease.renewed(sent);
         assert!(lease.holds_at(sent + Duration::from_millis(4_999)));
-        assert!(!lease.holds_at(sent + Duration::from_secs(5)));
+        assert!(!lease.holds_at(sent + Duration::from_secs(5)) && lease.is_over_at(sent + Duration::from_secs(5)));
         // An answer that comes late does not take back a newer one.
         lease.renewed(sent + Duration::from_secs(4));
         lease.renewed(sent + Duration::from_secs(3));

@@ -11,9 +11,11 @@ mod lease;
 mod placement;
 mod reconcile;
 
-#[cfg(all(test, feature = "postgres"))]
+#[cfg(test)]
+#[cfg(feature = "postgres")]
 mod process_tests;
-#[cfg(all(test, feature = "postgres"))]
+#[cfg(test)]
+#[cfg(feature = "postgres")]
 mod tests;
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -22,6 +24,7 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::{Mutex, MutexGuard, Notify, watch};
 
+use crate::metrics::Metrics;
 use crate::model::LiveBroker;
 use crate::store::Store;
 pub(crate) use duties::Duties;
@@ -42,13 +45,15 @@ pub struct Leadership<S> {
     turn: Mutex<()>,
     /// Whatever is served must be led anew.
     doubted: AtomicBool,
+    looks: AtomicU64,
     /// Why this broker cannot go on.
     failure: watch::Sender<Option<LeadError>>,
     lost_records: AtomicU64,
+    metrics: Arc<Metrics>,
 }
 
 impl<S: Store> Leadership<S> {
-    pub(crate) fn new(store: Arc<S>) -> Self {
+    pub(crate) fn new(store: Arc<S>, metrics: Arc<Metrics>) -> Self {
         let lease = Lease::new(store.lease());
         Self {
             store,
@@ -57,14 +62,16 @@ impl<S: Store> Leadership<S> {
             nudge: Notify::new(),
             turn: Mutex::new(()),
             doubted: AtomicBool::new(false),
+            looks: AtomicU64::new(0),
             failure: watch::Sender::new(None),
             lost_records: AtomicU64::new(0),
+            metrics,
         }
     }
 
     /// Whether an answer from memory may be given: nobody else can have led meanwhile.
     pub fn fresh(&self) -> bool {
-        self.lease.holds_at(Instant::now())
+        self.lease.holds_at(Instant::now()) && self.store.attached()
     }
 
     /// Whether this broker leads everything.

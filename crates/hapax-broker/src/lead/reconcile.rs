@@ -36,7 +36,10 @@ impl<S: Store> Leadership<S> {
     /// One look.
     pub(crate) async fn look(&self, duties: &impl Duties) -> Result<(), StoreError> {
         if !self.fresh() {
-            return self.stand_down(duties, "our lease is over").await;
+            self.stand_down(duties, "our lease is over").await?;
+            // Nothing is remembered any more: the next renewal begins a new lease.
+            self.lease.end();
+            return Ok(());
         }
         if self.doubted.swap(false, Ordering::AcqRel) {
             self.stand_down(duties, "the store was gone for a moment").await?;
@@ -44,7 +47,10 @@ impl<S: Store> Leadership<S> {
         let live = self.store.brokers().await?;
         let ours = placement::leads(&live, self.store.me());
         self.know(live);
-        duties.refresh().await?;
+        // Every second is soon enough for what others did to topics; an unknown one is looked up at once anyway.
+        if self.looks.fetch_add(1, Ordering::Relaxed).is_multiple_of(2) {
+            duties.refresh().await?;
+        }
         if ours {
             self.take_what_is_ours(duties).await
         } else if serves(duties) {

@@ -1,10 +1,11 @@
 //! The appender: one task, one commit under way. What arrives meanwhile is the next commit.
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use tokio::sync::mpsc;
 
-use crate::fault;
+use crate::fault::{self, Bug, planted};
 use crate::log::append::Work;
 use crate::log::commit::Commit;
 use crate::log::{AppendError, Shared, now};
@@ -36,10 +37,19 @@ fn gather(first: Work, queue: &mut mpsc::UnboundedReceiver<Work>, max: usize) ->
 
 /// Writes a commit, without what the store refuses, and tells everybody.
 async fn settle<S: Store>(shared: &Shared<S>, mut commit: Commit) {
+    if planted(Bug::BrokerAnswerBeforeCommit) {
+        return answer_first(shared, commit).await;
+    }
+    let metrics = &shared.config.metrics;
     while let Some(request) = commit.request() {
+        if planted(Bug::BrokerUndurableSnapshot) {
+            snapshot_first(shared, &commit).await;
+        }
+        let began = Instant::now();
         fault::point("append.before_commit");
         let refused = match shared.store.append(request).await {
             Ok(Appended::Done) => {
+                metrics.commits.add(began.elapsed());
                 fault::point("append.after_commit");
                 break;
             }
@@ -55,11 +65,34 @@ async fn settle<S: Store>(shared: &Shared<S>, mut commit: Commit) {
         gone.into_iter().for_each(|(id, epoch)| shared.drop_one(id, Some(epoch)));
         shared.trouble.send_modify(|trouble| trouble.lost += 1);
     }
-    commit.publish(&shared.cache);
+    commit.publish(&shared.cache, metrics);
+}
+
+/// A planted bug: everybody is told before anything is durable.
+async fn answer_first<S: Store>(shared: &Shared<S>, commit: Commit) {
+    let request = commit.request();
+    commit.publish(&shared.cache, &shared.config.metrics);
+    fault::point("append.before_commit");
+    if let Some(request) = request
+        && shared.store.append(request).await != Ok(Appended::Done)
+    {
+        shared.drop_all();
+        shared.trouble.send_modify(|trouble| trouble.lost += 1);
+    }
+}
+
+/// A planted bug: the snapshot holds what is about to be written.
+async fn snapshot_first<S: Store>(shared: &Shared<S>, commit: &Commit) {
+    for (partition, snapshot) in commit.undurable_snapshots() {
+        if let Err(error) = shared.store.save_snapshot(partition.id, partition.epoch(), snapshot).await {
+            tracing::warn!(%error, "no snapshot");
+        }
+    }
 }
 
 /// The only place that decides what a failed commit means.
 fn fail<S: Store>(shared: &Shared<S>, commit: Commit, error: &StoreError) {
+    shared.config.metrics.commits_failed.add(1);
     let answer = match error {
         // Whether it was written is unknown, or what we remember is not what is stored: be a stranger, lead again, load
         // again. A retry then finds its batch, or does not.

@@ -4,16 +4,18 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use bytes::BytesMut;
+use kafka_protocol::error::ResponseError;
 
 use crate::batch::{set_append_time, set_max_timestamp, stamp};
 use crate::log::append::{Outcome, Reply, Time, Work};
 use crate::log::cache::TailCache;
 use crate::log::partition::State;
 use crate::log::{AppendError, NewBatch, Partition, Written};
+use crate::metrics::Metrics;
 use crate::model::{Offset, PartitionId, Timestamp};
 use crate::rules::producer::Draft;
 use crate::rules::sequence::{Claim, Verdict};
-use crate::store::{Append, Row};
+use crate::store::{Append, ProducerSnapshot, Row};
 
 /// Bytes of a row, unless one batch is larger.
 const ROW: usize = 1 << 20;
@@ -31,6 +33,39 @@ struct Part {
     high_timestamp: Timestamp,
     rows: Vec<Row>,
     answers: Vec<(Reply, Outcome)>,
+    tally: Tally,
+}
+
+/// What a commit holds, for whoever counts.
+#[derive(Debug, Default)]
+struct Tally {
+    records: u64,
+    bytes: u64,
+    duplicates: u64,
+    out_of_order: u64,
+    fenced: u64,
+}
+
+impl Tally {
+    fn new_batch(&mut self, batch: &NewBatch) {
+        self.records += u64::try_from(batch.header.last_offset_delta).unwrap_or(0) + 1;
+        self.bytes += batch.bytes.len() as u64;
+    }
+
+    fn refused(&mut self, error: &AppendError) {
+        let code = error.response();
+        let fenced = [ResponseError::InvalidProducerEpoch, ResponseError::ProducerFenced].contains(&code);
+        self.fenced += u64::from(fenced);
+        self.out_of_order += u64::from(code == ResponseError::OutOfOrderSequenceNumber);
+    }
+
+    fn count(&self, metrics: &Metrics) {
+        metrics.produced_records.add(self.records);
+        metrics.produced_bytes.add(self.bytes);
+        metrics.duplicates.add(self.duplicates);
+        metrics.out_of_order.add(self.out_of_order);
+        metrics.fenced.add(self.fenced);
+    }
 }
 
 impl Commit {
@@ -60,6 +95,17 @@ impl Commit {
         (!led.is_empty()).then_some(Append { led, rows })
     }
 
+    /// For a planted bug: the producers as they will be when this commit is durable, which it is not yet.
+    pub(super) fn undurable_snapshots(&self) -> Vec<(Arc<Partition>, ProducerSnapshot)> {
+        let touched = self.parts.iter().filter(|part| !part.rows.is_empty());
+        let snapshot = |part: &Part| {
+            let mut producers = part.partition.durable(|state| state.producers.clone());
+            producers.keep(part.draft.clone());
+            (Arc::clone(&part.partition), producers.snapshot(part.end))
+        };
+        touched.map(snapshot).collect()
+    }
+
     /// Leaves out partitions that the store refused, and answers who waited for them. The epochs of those that went.
     pub(super) fn refuse(&mut self, refused: &[PartitionId]) -> Vec<(PartitionId, i32)> {
         let (out, kept) = std::mem::take(&mut self.parts)
@@ -78,7 +124,8 @@ impl Commit {
     }
 
     /// It is durable: makes it visible, then answers.
-    pub(super) fn publish(self, cache: &TailCache) {
+    pub(super) fn publish(self, cache: &TailCache, metrics: &Metrics) {
+        self.parts.iter().for_each(|part| part.tally.count(metrics));
         let answers: Vec<_> = self.parts.into_iter().map(|part| part.publish(cache)).collect();
         crate::fault::point("append.before_answer");
         for (reply, outcome) in answers.into_iter().flatten() {
@@ -97,6 +144,7 @@ impl Part {
             high_timestamp: state.high_timestamp,
             rows: Vec::new(),
             answers: Vec::with_capacity(works.len()),
+            tally: Tally::default(),
         });
         if !partition.is_led() {
             part.answers.extend(works.into_iter().map(|work| (work.reply, Err(AppendError::NotLeader))));
@@ -109,6 +157,9 @@ impl Part {
                 let size = batch.bytes.len();
                 let outcome = part.take(state, &batch, now, &mut writer, left);
                 left -= size;
+                if let Err(error) = &outcome {
+                    part.tally.refused(error);
+                }
                 part.answers.push((reply, outcome));
             }
         });
@@ -129,12 +180,14 @@ impl Part {
         if let Some(claim) = &claim
             && let Verdict::Duplicate(entry) = self.draft.judge(&state.producers, claim)?
         {
+            self.tally.duplicates += 1;
             return Ok(Written { base_offset: entry.base_offset, append_time: entry.timestamp, log_start: 0 });
         }
         if claim.is_none() && batch.header.is_transactional() {
             let producer_id = batch.header.producer_id;
             return Err(crate::rules::producer_error::ProducerError::InvalidTransactionState { producer_id }.into());
         }
+        self.tally.new_batch(batch);
         let base_offset = self.end;
         let timestamp = match batch.time {
             Time::Kept => batch.header.max_timestamp,

@@ -136,7 +136,7 @@ impl Producers {
 }
 
 /// What a group that is being built makes of the producers; thrown away if the group fails.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct Draft {
     changed: HashMap<i64, Producer>,
 }

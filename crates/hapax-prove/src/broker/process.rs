@@ -77,8 +77,8 @@ impl Broker {
                 shell
             }
         };
-        command.args(["broker", "--store", &self.store, "--listen", &self.address]);
-        command.args(["--id", &self.number.to_string()]);
+        let flag = if self.store.starts_with("postgres://") { "--store" } else { "--data" };
+        command.args(["broker", flag, &self.store, "--listen", &self.address, "--id", &self.number.to_string()]);
         command.current_dir(&self.dir).env_clear().env("NO_COLOR", "1").env("HAPAX_FAULT_LOG", self.fault_log());
         if !faults.is_empty() {
             command.env("HAPAX_FAULT", faults);

@@ -81,8 +81,10 @@ impl Part<'_> {
         let (table, guarantee) = (self.table(), self.workflow.delivery.guarantee);
         let Some(state) = state else {
             let id = &self.workflow.id;
-            let message =
-                format!("workflow {id} keeps its progress in the state store, and `state` is none: name a state store");
+            let message = format!(
+                "workflow {id} keeps its progress in the state store, and this process runs without one: name a state \
+                 store, and start it again"
+            );
             return Err(Failure::new("HX5003", message).with_exit(USAGE));
         };
         let order = if guarantee == Guarantee::AtMostOnce { Order::PositionFirst } else { Order::RowsFirst };

@@ -1,5 +1,7 @@
 //! One file per command. Each returns the exit code, or why it failed.
 
+#[cfg(feature = "broker")]
+mod broker;
 mod check;
 mod demo;
 mod dlq;
@@ -13,6 +15,8 @@ mod show;
 mod status;
 mod table;
 mod test;
+#[cfg(feature = "broker")]
+mod topic;
 
 use std::io::{IsTerminal as _, Write as _};
 
@@ -40,6 +44,10 @@ pub(crate) async fn dispatch(cli: Cli) -> Result<u8, Failure> {
         Command::Reset(args) => reset::reset(&args, shared).await,
         Command::Pause(args) => pause::pause(&args, shared).await,
         Command::Resume(args) => pause::resume(&args, shared).await,
+        #[cfg(feature = "broker")]
+        Command::Broker(args) => Box::pin(broker::broker(&args, shared)).await,
+        #[cfg(feature = "broker")]
+        Command::Topic(command) => Box::pin(topic::topic(command, shared)).await,
         Command::Config(command) => show::config(&command, shared),
         Command::Completions { shell } => {
             show::completions(shell);

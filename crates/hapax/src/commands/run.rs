@@ -20,6 +20,11 @@ use hapax_engine::source::Follow;
 use hapax_engine::state::TakeOver;
 
 use self::fleet::Fleet;
+#[cfg(feature = "broker")]
+pub(crate) use self::{
+    notify::tell,
+    signals::{Order, listen},
+};
 use super::{known_workflow, load, print_json};
 use crate::assemble::{How, Part, parts};
 use crate::cli::{RunArgs, Shared};
@@ -37,7 +42,7 @@ pub(crate) async fn run(args: &RunArgs, shared: &Shared) -> Result<u8, Failure> 
     let memory = MemoryBudget::new(config.memory.as_usize());
     let roster = Roster::new(&memory, config.memory.as_usize() as u64);
     // The port first: a process that should be watched does not run unwatched.
-    let server = config.http.as_ref().map(|http| crate::serve::serve(http, roster.clone())).transpose()?;
+    let server = config.http.as_ref().map(|http| crate::serve::serve(http, Arc::new(roster.clone()))).transpose()?;
     #[cfg(any(feature = "mysql", feature = "postgres"))]
     crate::assemble::make_pools(&config);
     let follow = if args.once { Follow::No } else { Follow::Yes };

@@ -40,6 +40,11 @@ pub(crate) fn build(effective: &Value, folder: &Path) -> Option<Config> {
             None => None,
         },
         webhook: effective.at("alerts.webhook").and_then(secret),
+        #[cfg(feature = "broker")]
+        broker: match effective.get("broker") {
+            Some(broker) => Some(super::broker::build(broker, folder)?),
+            None => None,
+        },
         workflows: workflows.collect::<Option<_>>()?,
         tests: effective
             .get("tests")

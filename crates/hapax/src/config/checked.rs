@@ -31,6 +31,9 @@ pub(crate) struct Config {
     pub(crate) http: Option<Http>,
     /// `alerts.webhook`: whom to call, if anybody.
     pub(crate) webhook: Option<Secret>,
+    /// `broker`, if there is one.
+    #[cfg(feature = "broker")]
+    pub(crate) broker: Option<super::Broker>,
     /// `workflows`, in the order of the files; ids are unique.
     pub(crate) workflows: Vec<Workflow>,
     /// `tests`, in the order of the files.

@@ -5,6 +5,8 @@
 //! at once) → `build` (typed). Invariant: all problems are told at once; only a configuration without any is built.
 //! Not here: whether a promise can be kept (the audit), what the live targets say (the connectors).
 
+#[cfg(feature = "broker")]
+mod broker;
 mod build;
 mod check;
 pub(crate) mod checked;
@@ -27,6 +29,8 @@ mod yaml;
 
 use std::path::Path;
 
+#[cfg(feature = "broker")]
+pub(crate) use broker::{Broker, BrokerStore};
 #[cfg(feature = "mysql")]
 pub(crate) use checked::MysqlSink;
 #[cfg(feature = "postgres")]

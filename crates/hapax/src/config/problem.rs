@@ -180,7 +180,7 @@ pub(crate) mod code {
     pub(crate) const NOT_YET: &str = "HX1040";
     /// A kind of system that this edition was built without.
     #[cfg_attr(
-        all(feature = "mysql", feature = "postgres", feature = "transform", not(test)),
+        all(feature = "broker", feature = "mysql", feature = "postgres", feature = "transform", not(test)),
         expect(dead_code, reason = "a whole edition never says it")
     )]
     pub(crate) const NOT_IN_EDITION: &str = "HX1300";
@@ -191,6 +191,12 @@ pub(crate) mod code {
     pub(crate) const OPEN_TO_ALL: &str = "HX1350";
     /// `alerts` in a build without outgoing HTTP.
     pub(crate) const NO_HTTP: &str = "HX1351";
+    /// `broker.listen` is an address that other machines can reach.
+    #[cfg_attr(not(any(feature = "broker", test)), expect(dead_code, reason = "an edition without the broker"))]
+    pub(crate) const BROKER_OPEN: &str = "HX1500";
+    /// `broker.topicDefaults` names what no topic can be told.
+    #[cfg_attr(not(any(feature = "broker", test)), expect(dead_code, reason = "an edition without the broker"))]
+    pub(crate) const BROKER_TOPIC_SETTING: &str = "HX1501";
     /// A test names a workflow or a sink that is not there.
     pub(crate) const UNKNOWN_IN_TEST: &str = "HX1450";
     /// A path that is no pattern for files.
@@ -228,6 +234,8 @@ pub(crate) mod code {
         NO_DATABASE,
         OPEN_TO_ALL,
         NO_HTTP,
+        BROKER_OPEN,
+        BROKER_TOPIC_SETTING,
         UNKNOWN_IN_TEST,
         BAD_PATTERN,
         NO_EFFECT,

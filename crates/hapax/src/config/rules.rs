@@ -20,6 +20,7 @@ pub(crate) fn check_rules(effective: &Value, problems: &mut Problems, warnings: 
     check_state(effective, problems);
     check_http(effective, problems);
     check_alerts(effective, problems);
+    check_broker(effective, problems, warnings);
     check_tests(effective, problems);
     let workflows = effective.get("workflows").map_or(&[][..], Value::items);
     let mut ids: HashMap<&str, &Place> = HashMap::new();
@@ -108,7 +109,7 @@ fn check_state(effective: &Value, problems: &mut Problems) {
 
 /// Reads the URL with the connector's own words, which never quote it.
 #[cfg(feature = "postgres")]
-fn check_postgres_url(url: &Value, name: &str, problems: &mut Problems) {
+pub(super) fn check_postgres_url(url: &Value, name: &str, problems: &mut Problems) {
     use hapax_sql::postgres::PostgresUrl;
     if let Some(Err(error)) = url.text().map(str::parse::<PostgresUrl>) {
         let cure = "write postgres://user:password@host:port/database?sslmode=…, the password best as ${NAME}";
@@ -117,7 +118,7 @@ fn check_postgres_url(url: &Value, name: &str, problems: &mut Problems) {
 }
 
 #[cfg(not(feature = "postgres"))]
-fn check_postgres_url(url: &Value, name: &str, problems: &mut Problems) {
+pub(super) fn check_postgres_url(url: &Value, name: &str, problems: &mut Problems) {
     problems.add(left_out(&url.place, name, "PostgreSQL", "postgres"));
 }
 
@@ -137,6 +138,19 @@ fn check_http(effective: &Value, problems: &mut Problems) {
         let message = format!("other machines can reach {address}, and there is no token");
         let cure = "write token: \"${HAPAX_HTTP_TOKEN}\" beside it, or listen on 127.0.0.1";
         problems.add(Problem::new(&listen.place, code::OPEN_TO_ALL, message, cure));
+    }
+}
+
+#[cfg(feature = "broker")]
+fn check_broker(effective: &Value, problems: &mut Problems, warnings: &mut Problems) {
+    super::broker::check(effective, problems, warnings);
+}
+
+#[cfg(not(feature = "broker"))]
+fn check_broker(effective: &Value, problems: &mut Problems, _: &mut Problems) {
+    if let Some(broker) = effective.get("broker") {
+        let cure = "build with --features broker, or remove it";
+        problems.add(Problem::new(&broker.place, code::NOT_IN_EDITION, "this edition has no broker", cure));
     }
 }
 

@@ -175,3 +175,14 @@ fn an_edition_without_postgres_says_so() {
     assert_problem(sink, 4, "HX1300", &["this edition has no PostgreSQL", "--features postgres"]);
     assert_problem("state: postgres://h/d\n", 1, "HX1300", &["this edition has no PostgreSQL"]);
 }
+
+/// Goal: alerts are taken by a build that can call, and refused by one that cannot. Method: the same text in either.
+#[test]
+fn alerts_need_a_build_that_can_call() {
+    let text = "alerts:\n  webhook: https://chat.example/hooks/7\n";
+    if cfg!(feature = "http") {
+        assert!(loaded(text).config.webhook.is_some());
+    } else {
+        assert_problem(text, 2, "HX1351", &["no outgoing HTTP", "build with the feature http"]);
+    }
+}

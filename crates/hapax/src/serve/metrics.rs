@@ -41,10 +41,10 @@ struct Seen {
     now_ms: u64,
 }
 
-type Labels = Vec<(&'static str, String)>;
+pub(super) type Labels = Vec<(&'static str, String)>;
 
 /// A value of either kind.
-enum Number {
+pub(super) enum Number {
     Whole(u64),
     Real(f64),
 }
@@ -76,7 +76,10 @@ fn see(id: DeliveryId, meter: &Meter) -> Seen {
     Seen { id, reading: meter.read(), recent, now_ms: now_ms() }
 }
 
-fn describe<'a>(encoder: &'a mut DescriptorEncoder<'_>, name: &'static Name) -> Result<MetricEncoder<'a>, fmt::Error> {
+pub(super) fn describe<'a>(
+    encoder: &'a mut DescriptorEncoder<'_>,
+    name: &'static Name,
+) -> Result<MetricEncoder<'a>, fmt::Error> {
     // The encoder adds the ending of a counter by itself.
     let stem = name.name.strip_suffix("_total").unwrap_or(name.name);
     encoder.encode_descriptor(stem, name.help, None, name.kind)
@@ -100,7 +103,7 @@ fn of_delivery(id: &DeliveryId) -> Labels {
     names::DELIVERY.into_iter().zip(values.map(ToOwned::to_owned)).collect()
 }
 
-fn encode_number(metric: &mut MetricEncoder<'_>, name: &Name, labels: Labels, value: Number) -> fmt::Result {
+pub(super) fn encode_number(metric: &mut MetricEncoder<'_>, name: &Name, labels: Labels, value: Number) -> fmt::Result {
     let mut one = metric.encode_family(&labels)?;
     match (name.kind, value) {
         (MetricType::Counter, Number::Whole(value)) => one.encode_counter::<NoLabelSet, _, f64>(&value, None),
@@ -278,7 +281,7 @@ impl Page {
     }
 }
 
-fn seconds(us: u64) -> f64 {
+pub(super) fn seconds(us: u64) -> f64 {
     std::time::Duration::from_micros(us).as_secs_f64()
 }
 

@@ -1,8 +1,10 @@
 //! The process's own pages: `/metrics`, `/healthz`, `/readyz`. Off unless the configuration has `http`.
 //!
-//! Reads: the roster. Writes: nothing. Invariant: with a token every page but `/healthz` wants it, and the port is ours
+//! Reads: what the process is about (the roster, or the broker). Writes: nothing. Invariant: with a token every page but `/healthz` wants it, and the port is ours
 //! before any delivery starts. Not here: what is counted (the engine's meters).
 
+#[cfg(feature = "broker")]
+mod broker;
 mod health;
 mod metrics;
 pub(crate) mod names;
@@ -22,11 +24,41 @@ use crate::config::{Http, Secret};
 use crate::exit::Failure;
 use crate::roster::Roster;
 
+#[cfg(feature = "broker")]
+pub(crate) use broker::BrokerPages;
+use health::Verdict;
+
+/// What the pages say.
+pub(crate) trait Pages: Send + Sync {
+    /// `/metrics`.
+    fn metrics(&self) -> Result<String, std::fmt::Error>;
+    /// `/healthz`: whether the process is well.
+    fn health(&self) -> Verdict;
+    /// `/readyz`: whether it does its work.
+    fn ready(&self) -> Verdict;
+}
+
+impl Pages for Roster {
+    fn metrics(&self) -> Result<String, std::fmt::Error> {
+        metrics::page(self)
+    }
+
+    fn health(&self) -> Verdict {
+        health::health(self)
+    }
+
+    fn ready(&self) -> Verdict {
+        health::ready(self)
+    }
+}
+
+type Shown = Arc<dyn Pages>;
+
 /// Takes the port and serves in the background until the task is dropped.
 ///
 /// # Errors
 /// `HX5060` if the port cannot be taken: a process that should be watched does not run unwatched.
-pub(crate) fn serve(http: &Http, roster: Roster) -> Result<Server, Failure> {
+pub(crate) fn serve(http: &Http, pages: Shown) -> Result<Server, Failure> {
     let taken = |error: std::io::Error| {
         let message = format!(
             "{} cannot be listened on ({error}), so nothing was started: another process may have it; name another port \
@@ -39,10 +71,10 @@ pub(crate) fn serve(http: &Http, roster: Roster) -> Result<Server, Failure> {
     listener.set_nonblocking(true).map_err(taken)?;
     let address = listener.local_addr().map_err(taken)?;
     let listener = tokio::net::TcpListener::from_std(listener).map_err(taken)?;
-    let pages = router(roster, http.token.clone());
+    let pages = router(pages, http.token.clone());
     let task = tokio::spawn(async move {
         if let Err(error) = axum::serve(listener, pages).await {
-            tracing::error!(%error, "the pages of this process are gone; its deliveries go on");
+            tracing::error!(%error, "the pages of this process are gone; its work goes on");
         }
     });
     tracing::info!(%address, "metrics and health over HTTP");
@@ -61,13 +93,13 @@ impl Drop for Server {
     }
 }
 
-fn router(roster: Roster, token: Option<Secret>) -> Router {
+fn router(pages: Shown, token: Option<Secret>) -> Router {
     let guarded = Router::new()
         .route("/metrics", get(show_metrics))
         .route("/readyz", get(show_ready))
         .fallback(no_such_page)
         .layer(middleware::from_fn_with_state(token.map(Arc::new), only_with_token));
-    Router::new().route("/healthz", get(show_health)).merge(guarded).with_state(roster)
+    Router::new().route("/healthz", get(show_health)).merge(guarded).with_state(pages)
 }
 
 /// Refuses whoever does not send the token, if there is one.
@@ -93,19 +125,19 @@ fn same(sent: &[u8], token: &[u8]) -> bool {
     sent.len() == token.len() && sent.iter().zip(token).fold(0, |differ, (a, b)| differ | (a ^ b)) == 0
 }
 
-async fn show_metrics(State(roster): State<Roster>) -> Response {
-    match metrics::page(&roster) {
+async fn show_metrics(State(pages): State<Shown>) -> Response {
+    match pages.metrics() {
         Ok(page) => ([(header::CONTENT_TYPE, metrics::CONTENT_TYPE)], page).into_response(),
         Err(error) => (StatusCode::INTERNAL_SERVER_ERROR, error.to_string()).into_response(),
     }
 }
 
-async fn show_health(State(roster): State<Roster>) -> Response {
-    answer(health::health(&roster))
+async fn show_health(State(pages): State<Shown>) -> Response {
+    answer(pages.health())
 }
 
-async fn show_ready(State(roster): State<Roster>) -> Response {
-    answer(health::ready(&roster))
+async fn show_ready(State(pages): State<Shown>) -> Response {
+    answer(pages.ready())
 }
 
 async fn no_such_page() -> Response {
@@ -113,7 +145,7 @@ async fn no_such_page() -> Response {
     (StatusCode::NOT_FOUND, json(&body)).into_response()
 }
 
-fn answer(verdict: health::Verdict) -> Response {
+fn answer(verdict: Verdict) -> Response {
     let status = if verdict.good { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
     (status, json(&verdict.body)).into_response()
 }

@@ -81,6 +81,36 @@ names! { OF_PROCESS:
     RELOADS = counter("hapax_reloads_total", &["result"], "Configurations read again on SIGHUP: done, refused (something was wrong; the old one stays)");
 }
 
+names! { OF_BROKER:
+    BROKER_LEADS = gauge("hapax_broker_leads", &[], "1 if this broker leads, 0 if it stands by");
+    BROKERS = gauge("hapax_broker_brokers", &[], "Brokers that live on the store, this one included");
+    TOPICS = gauge("hapax_broker_topics", &[], "Topics");
+    PARTITIONS = gauge("hapax_broker_partitions", &[], "Partitions of all topics");
+    CONNECTIONS = gauge("hapax_broker_connections", &[], "Connections of clients that are open");
+    CONNECTIONS_TAKEN = counter("hapax_broker_connections_taken_total", &[], "Connections that were opened");
+    CONNECTIONS_REFUSED = counter("hapax_broker_connections_refused_total", &[], "Connections closed at once because there were too many, in all or of one address");
+    REQUESTS = counter("hapax_broker_requests_total", &["api"], "Requests by API");
+    ERRORS = counter("hapax_broker_errors_total", &["api", "error"], "Answers with an error, by API and Kafka's number of the first error that the answer carries");
+    RECEIVED = counter("hapax_broker_received_bytes_total", &[], "Bytes of requests");
+    SENT = counter("hapax_broker_sent_bytes_total", &[], "Bytes of answers");
+    PRODUCED_RECORDS = counter("hapax_broker_produced_records_total", &[], "Records appended; repetitions are not counted");
+    PRODUCED_BYTES = counter("hapax_broker_produced_bytes_total", &[], "Bytes appended, as they came");
+    FETCHED_RECORDS = counter("hapax_broker_fetched_records_total", &[], "Records sent to readers");
+    FETCHED_BYTES = counter("hapax_broker_fetched_bytes_total", &[], "Bytes of records sent to readers");
+    BROKER_COMMITS = histogram("hapax_broker_commit_latency_seconds", "How long the store took for a group of appends");
+    BROKER_COMMIT_MAX = gauge("hapax_broker_commit_latency_max_seconds", &[], "The longest commit since the broker started");
+    BROKER_COMMITS_FAILED = counter("hapax_broker_commits_failed_total", &[], "Groups of appends that the store did not take, or of which it never answered");
+    DUPLICATES = counter("hapax_broker_duplicates_total", &[], "Batches recognised as repetitions, and answered with their first offset");
+    OUT_OF_ORDER = counter("hapax_broker_out_of_order_total", &[], "Batches refused because one before them is missing");
+    PRODUCERS_FENCED = counter("hapax_broker_fenced_total", &[], "Batches and calls refused because a newer producer has the id");
+    GROUPS = gauge("hapax_broker_groups", &[], "Consumer groups in memory: with members, or with offsets that did not expire yet");
+    REBALANCES = counter("hapax_broker_rebalances_total", &[], "Generations of consumer groups that were begun");
+    REMOVED = counter("hapax_broker_removed_bytes_total", &["why"], "Bytes removed: retention (and DeleteRecords), compaction");
+    BROKER_TAKEOVERS = counter("hapax_broker_takeovers_total", &[], "How often this broker took the lead");
+    LOST = counter("hapax_broker_lost_records_total", &[], "Records that this broker acknowledged and the database no longer has, after a failover of the database. The alarm to have");
+    BROKER_SNAPSHOT = gauge("hapax_broker_oldest_snapshot_seconds", &[], "Age of the oldest transaction with a view of the store's PostgreSQL database: until it ends, dead rows stay. Look above 600");
+}
+
 #[cfg(test)]
 mod tests {
     use std::fmt::Write as _;
@@ -104,9 +134,11 @@ mod tests {
         let written = std::fs::read_to_string(path).expect("docs/reference/metrics.md");
         let head = written.split("## Deliveries\n").next().expect("a head");
         let page = format!(
-            "{head}## Deliveries\n\nEach with the labels `workflow`, `sink` and `lane`.\n\n{}\n## Process\n\n{}",
+            "{head}## Deliveries\n\nEach with the labels `workflow`, `sink` and `lane`.\n\n{}\n## Process\n\n{}\n## Broker\n\n\
+             Of `hapax broker`, beside `hapax_build_info` and `hapax_start_timestamp_seconds`.\n\n{}",
             table(OF_DELIVERIES, &[]),
-            table(OF_PROCESS, &[])
+            table(OF_PROCESS, &[]),
+            table(OF_BROKER, &[])
         );
         if std::env::var_os("HAPAX_BLESS").is_some() {
             std::fs::write(path, &page).expect("the page can be written");
@@ -117,7 +149,7 @@ mod tests {
     /// Goal: names are as Prometheus wants them. Method: prefix, characters, suffix by kind, no doubles.
     #[test]
     fn names_are_well_formed() {
-        let all: Vec<&Name> = OF_DELIVERIES.iter().chain(OF_PROCESS).collect();
+        let all: Vec<&Name> = OF_DELIVERIES.iter().chain(OF_PROCESS).chain(OF_BROKER).collect();
         for (at, Name { name, kind, help, .. }) in all.iter().enumerate() {
             assert!(name.starts_with("hapax_") && name.chars().all(|c| c.is_ascii_lowercase() || c == '_'), "{name}");
             assert_eq!(name.ends_with("_total"), matches!(kind, MetricType::Counter), "{name}");

@@ -73,3 +73,17 @@ fn stop_on_reject_stops_with_the_row() {
     assert_eq!(shop.amounts(), "1:10 2:20 3:30");
     shop.accounts_for(3, 0);
 }
+
+/// Goal: a row that a rule of no usual kind refuses is a dead letter with that rule's name. Method: an exclusion constraint.
+#[test]
+fn a_row_that_an_exclusion_constraint_refuses_is_a_dead_letter() {
+    let shop = Shop::ready("", KEYED);
+    shop.sql("ALTER TABLE orders ADD CONSTRAINT one_amount EXCLUDE USING btree (amount WITH =)");
+    shop.world.write("orders.jsonl", [order(1, 10), order(2, 10), order(3, 30)].concat());
+    shop.hapax(&["run", "--once"]).exits(0);
+    assert_eq!(shop.amounts(), "1:10 3:30");
+    let causes = shop.causes();
+    assert_eq!((causes[0].0.as_str(), causes[0].1), ("HX2051", 1), "{causes:?}");
+    assert!(causes[0].2.contains("one_amount"), "{causes:?}");
+    shop.accounts_for(3, 1);
+}

@@ -3,6 +3,8 @@
 mod bad_rows;
 mod bad_servers;
 mod bad_tables;
+#[cfg(feature = "broker")]
+mod broker;
 mod day_two;
 mod files;
 mod init;

@@ -9,6 +9,7 @@ use hapax_sql::postgres::tokio_postgres::Row as SqlRow;
 
 use super::PostgresStore;
 use super::link::{Failure, Link, Parameters, run};
+use crate::fault::{Bug, planted};
 use crate::model::{Offset, PartitionId, Timestamp};
 use crate::store::{Append, Appended, LedPartition, Log, Replacement, RowInfo, StoreError, StoredRow};
 
@@ -50,8 +51,13 @@ impl Log for PostgresStore {
     }
 
     async fn append(&self, group: Append) -> Result<Appended, StoreError> {
-        let (ids, epochs): (Vec<i32>, Vec<i32>) =
+        let (ids, mut epochs): (Vec<i32>, Vec<i32>) =
             group.led.iter().map(|(partition, epoch)| (partition.0, *epoch)).unzip();
+        if planted(Bug::BrokerNoFence) {
+            // Whoever leads: ours is always right.
+            let sql = "SELECT leader_epoch FROM kafka.partitions WHERE id = ANY($1) ORDER BY id";
+            epochs = self.desk.read(sql, &[&ids]).await?.iter().map(|row| row.get(0)).collect();
+        }
         let rows = &group.rows;
         let partitions: Vec<i32> = rows.iter().map(|row| row.partition.0).collect();
         let bases: Vec<i64> = rows.iter().map(|row| row.base_offset).collect();

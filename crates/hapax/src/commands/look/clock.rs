@@ -25,7 +25,7 @@ pub(super) fn span(millis: u64) -> String {
 }
 
 /// `2026-11-16 03:25:33 UTC`.
-pub(super) fn moment(at_ms: u64) -> String {
+pub(crate) fn moment(at_ms: u64) -> String {
     let (days, seconds) = (at_ms / 86_400_000, at_ms / 1000 % 86_400);
     let (year, month, day) = date(days);
     let (hour, minute, second) = (seconds / 3600, seconds / 60 % 60, seconds % 60);

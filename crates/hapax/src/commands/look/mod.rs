@@ -3,7 +3,7 @@
 //! Reads: progress, epoch log, letters, notes, the target's rows, and the source on a cursor of its own.
 //! Writes: nothing. Invariant: none of them claims, takes a lease, or takes a lock that a worker would wait for.
 
-mod clock;
+pub(crate) mod clock;
 mod history;
 mod reader;
 pub(super) mod reconcile;

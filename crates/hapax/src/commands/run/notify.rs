@@ -3,7 +3,7 @@
 use std::os::unix::net::UnixDatagram;
 
 /// Sends `state`, such as `READY=1`; does nothing where nobody listens.
-pub(super) fn tell(state: &str) {
+pub(crate) fn tell(state: &str) {
     let Some(socket) = std::env::var_os("NOTIFY_SOCKET").filter(|path| !path.is_empty()) else { return };
     if let Err(error) = send(&socket, state) {
         tracing::warn!(%error, "the service manager could not be told {state}");

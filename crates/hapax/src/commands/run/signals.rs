@@ -7,7 +7,7 @@ use tokio::sync::mpsc;
 
 /// What a signal means.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Order {
+pub(crate) enum Order {
     /// Deliver what was read, read no more, end.
     Drain,
     /// Read the configuration again.
@@ -15,7 +15,7 @@ pub(super) enum Order {
 }
 
 /// Listens until the task is aborted.
-pub(super) fn listen() -> (tokio::task::JoinHandle<()>, mpsc::Receiver<Order>) {
+pub(crate) fn listen() -> (tokio::task::JoinHandle<()>, mpsc::Receiver<Order>) {
     let (send, receive) = mpsc::channel(4);
     let signals = (signal(SignalKind::terminate()), signal(SignalKind::interrupt()), signal(SignalKind::hangup()));
     let task = match signals {

@@ -4,6 +4,7 @@
 //! `docs/reference/configuration.md` (`reference`). A new field is a new line here, and one in `build`.
 //! Not here: rules that look at several fields (`rules`).
 
+mod broker;
 mod delivery;
 mod operations;
 mod root;
@@ -12,6 +13,8 @@ mod sinks;
 mod sources;
 mod tests_block;
 
+#[cfg(feature = "broker")]
+pub(crate) use broker::BROKER;
 #[cfg(test)]
 pub(crate) use delivery::DELIVERY;
 pub(crate) use root::ROOT;

@@ -1,5 +1,6 @@
 //! The file as a whole, and a workflow.
 
+use super::broker::BROKER;
 use super::delivery::DELIVERY;
 use super::operations::{ALERTS, HTTP};
 use super::rules_of_text::{ID, PROGRAM, STATE};
@@ -32,9 +33,13 @@ pub(crate) static ROOT: Table = Table {
             "The default of all workflows, field by field. A mechanism is inherited only together with its guarantee.",
         ),
         Field::new("workflows", WORKFLOWS, "What is delivered from where to where.").or("[]"),
-        Field::new("http", Kind::Object(&HTTP), "Metrics and health over HTTP, while `run` runs. Off if it is absent."),
+        Field::new(
+            "http",
+            Kind::Object(&HTTP),
+            "Metrics and health over HTTP, while `run` or `broker` runs. Off if it is absent.",
+        ),
         Field::new("alerts", Kind::Object(&ALERTS), "Where to call when something needs a person."),
-        Field::planned("broker", "The broker."),
+        Field::new("broker", Kind::Object(&BROKER), "The log for Kafka clients, run by `hapax broker`."),
         Field::new(
             "tests",
             Kind::List { of: &ONE_TEST, fewest: 0, most: MOST_TESTS },

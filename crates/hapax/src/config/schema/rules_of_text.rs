@@ -176,6 +176,32 @@ pub(super) static LISTEN: TextRule = TextRule {
     pattern: ":[0-9]{1,5}$",
 };
 
+/// Names are looked up when the broker starts; that only this machine is meant is a rule of its own.
+pub(super) static BROKER_LISTEN: TextRule = TextRule {
+    what: "an address of this machine and a port",
+    example: "\"127.0.0.1:9092\"",
+    check: |text| match text.rsplit_once(':') {
+        None => Err("the port is missing".into()),
+        Some(("", _)) => Err("the address is missing".into()),
+        Some((_, port)) if port.parse::<u16>().is_err() => Err("the port is no number up to 65535".into()),
+        Some(_) => some_text(text),
+    },
+    pattern: ":[0-9]{1,5}$",
+};
+
+pub(super) static BROKER_STORE: TextRule = TextRule {
+    what: "the word embedded or the URL of a PostgreSQL database",
+    example: "embedded",
+    check: |text| match text.split_once("://") {
+        None if text == "embedded" => Ok(()),
+        None => Err("it is neither the word embedded nor a URL".into()),
+        // The rules read the rest, and know whether this edition has PostgreSQL.
+        Some(("postgres" | "postgresql", _)) => some_text(text),
+        Some((scheme, _)) => Err(format!("{scheme:?} is no store of the broker")),
+    },
+    pattern: "^(embedded$|postgres(ql)?://.+)",
+};
+
 const SHORTEST_TOKEN: usize = 16;
 
 pub(super) static TOKEN: TextRule = TextRule {
