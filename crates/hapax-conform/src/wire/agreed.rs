@@ -58,3 +58,6 @@ pub const AGREED: &[Agreed] = &[
     Agreed { api: "Produce", path: "record_errors", why: "the code and the message say what is wrong with a batch" },
     Agreed { api: "Produce", path: "error_message", why: "we say what is wrong with a batch where Kafka is silent" },
 ];
+
+/// What differs on PostgreSQL besides.
+pub const ON_POSTGRES: &[Agreed] = &[];
