@@ -198,14 +198,8 @@ async fn a_peer_that_never_reads_is_stopped() {
     client.call_at(12, &made).await.expect("made");
     let all = frame(ApiKey::Metadata, 1, 1, &[0xff; 4]);
     let mut stream = raw(&trial).await;
-    let flood = async {
-        for _ in 0..100_000 {
-            tokio::io::AsyncWriteExt::write_all(&mut stream, &all).await?;
-        }
-        Ok::<(), std::io::Error>(())
-    };
-    let ended = tokio::time::timeout(Duration::from_secs(20), flood).await.expect("stopped reading, then closed");
-    assert!(ended.is_err(), "closed before it could ask 100,000 times");
+    let flood = async { while tokio::io::AsyncWriteExt::write_all(&mut stream, &all).await.is_ok() {} };
+    tokio::time::timeout(Duration::from_secs(30), flood).await.expect("it is not read any more, then closed");
     let written = trial.server.traffic().bytes_out();
     assert!(written < 64 << 20, "{written} bytes of answers were made");
 }
