@@ -260,3 +260,5 @@ mod fetch_tests;
 mod log_rig;
 #[cfg(test)]
 mod produce_tests;
+#[cfg(all(test, feature = "postgres"))]
+mod standby_tests;

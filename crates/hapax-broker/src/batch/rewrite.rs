@@ -13,10 +13,11 @@ use crate::batch::{BatchError, HEADER, Header, crc_of};
 pub fn uncompressed<'a>(header: &Header, batch: &'a [u8], limits: Limits) -> Result<Cow<'a, [u8]>, BatchError> {
     whole(batch)?;
     let records = &batch[HEADER..];
-    match header.compression()? {
-        Compression::None => Ok(Cow::Borrowed(records)),
-        other => Ok(Cow::Owned(decompress(other, records, limits)?)),
+    let compression = header.compression()?;
+    if compression == Compression::None {
+        return Ok(Cow::Borrowed(records));
     }
+    Ok(Cow::Owned(decompress(compression, records, limits)?))
 }
 
 /// The same batch under another compression, with a checksum of its own.
@@ -27,10 +28,8 @@ pub fn rewrite(batch: &[u8], to: Compression, limits: Limits) -> Result<Bytes, B
 
 /// A batch of these records under this header, whose `size`, `crc` and compression are made anew.
 pub fn assemble(header: &Header, compression: Compression, records: &[u8]) -> Result<Bytes, BatchError> {
-    let body = match compression {
-        Compression::None => Cow::Borrowed(records),
-        other => Cow::Owned(compress(other, records)?),
-    };
+    let body =
+        if compression == Compression::None { Cow::Borrowed(records) } else { compress(compression, records)?.into() };
     let size = HEADER + body.len();
     let length = i32::try_from(size - BEFORE_LENGTH).map_err(|_| BatchError::Length { said: i64::MAX, found: size })?;
     let attributes = (header.attributes & !bit::COMPRESSION) | compression.id();

@@ -68,6 +68,17 @@ impl Process {
 
     fn signal(&self, signal: Signal) {
         kill_process(Pid::from_child(&self.child), signal).unwrap();
+        if signal == Signal::STOP {
+            self.wait_until_it_stands_still();
+        }
+    }
+
+    /// A stop takes effect when one of the process's threads next runs; another may still answer a request until then.
+    fn wait_until_it_stands_still(&self) {
+        let stat = format!("/proc/{}/stat", self.child.id());
+        while !std::fs::read_to_string(&stat).unwrap().contains(") T ") {
+            std::thread::sleep(Duration::from_millis(1));
+        }
     }
 
     /// Stops it, and waits until every thread stands still: until then it may answer, and rightly.
