@@ -87,8 +87,9 @@ impl Rig {
 }
 
 /// What the store takes for the same bytes, five batches to a commit: the rest of the next figure is the broker's.
-async fn storing(rig: &Rig) {
-    let store = &rig.broker.store;
+async fn storing() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let store = Embedded::open(directory.path(), EmbeddedOptions::default()).expect("opens");
     let new = NewTopic { name: "bare".to_owned(), partitions: 1, config: TopicConfig::default() };
     let topic = store.create_topic(new).await.expect("a topic");
     let led = store.lead(&topic.partitions).await.expect("leads");
@@ -180,8 +181,8 @@ async fn socket(rig: &Rig) {
 #[tokio::main(flavor = "multi_thread", worker_threads = 2)]
 async fn main() {
     checking();
+    storing().await;
     let rig = Rig::new().await;
-    storing(&rig).await;
     appending(&rig).await;
     reading(&rig).await;
     socket(&rig).await;

@@ -254,11 +254,13 @@ routes! {
 mod admin_tests;
 #[cfg(test)]
 mod coverage;
-#[cfg(test)]
+#[cfg(all(test, feature = "embedded"))]
 mod fetch_tests;
-#[cfg(test)]
+#[cfg(all(test, feature = "embedded"))]
+mod kill_tests;
+#[cfg(all(test, feature = "embedded"))]
 mod log_rig;
-#[cfg(test)]
+#[cfg(all(test, feature = "embedded"))]
 mod produce_tests;
 #[cfg(all(test, feature = "postgres"))]
 mod standby_tests;

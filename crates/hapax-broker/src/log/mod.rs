@@ -197,8 +197,8 @@ fn read_lock<T>(lock: &RwLock<T>) -> std::sync::RwLockReadGuard<'_, T> {
     lock.read().unwrap_or_else(PoisonError::into_inner)
 }
 
-#[cfg(test)]
+#[cfg(all(test, feature = "embedded"))]
 pub(crate) mod scripted_store;
-#[cfg(test)]
+#[cfg(all(test, feature = "embedded"))]
 #[path = "log_tests.rs"]
 mod tests;
