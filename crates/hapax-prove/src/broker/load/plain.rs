@@ -52,7 +52,7 @@ pub(super) async fn run(shared: Arc<Shared>, process: u32, partition: i32) {
                     let invoked = shared.recorder.now();
                     let result = client.produce((TOPIC, partition), bytes.clone(), Acks::All).await;
                     note(&shared, process, invoked, (partition, first, count), &result);
-                    if result.is_ok() {
+                    if result.is_ok() || shared.pace() != Pace::Run {
                         break;
                     }
                     tokio::time::sleep(PAUSE).await;
@@ -77,6 +77,10 @@ pub(super) async fn stubborn(shared: Arc<Shared>, process: u32, address: String)
             continue;
         };
         while connection.is_usable() && shared.pace() != Pace::Finish {
+            if shared.pace() == Pace::Quiet {
+                tokio::time::sleep(PAUSE).await;
+                continue;
+            }
             let Ok(version) = connection.version::<ProduceRequest>(12) else { break };
             let partition = i32::try_from(first).unwrap_or(0) % PARTITIONS;
             let invoked = shared.recorder.now();
