@@ -159,7 +159,7 @@ async fn read_partition<S: Store>(
         .with_log_start_offset(log_start)
         .with_aborted_transactions((isolation == Isolation::Committed).then(Vec::new));
     if asked.fetch_offset < log_start || asked.fetch_offset > end {
-        return refuse(asked, ResponseError::OffsetOutOfRange).with_high_watermark(-1);
+        return refuse(asked, ResponseError::OffsetOutOfRange);
     }
     let below = if isolation == Isolation::Committed { stable } else { end };
     if asked.fetch_offset >= below {
@@ -173,11 +173,13 @@ async fn read_partition<S: Store>(
 }
 
 fn refuse(asked: &FetchPartition, code: ResponseError) -> PartitionData {
+    // Kafka has an empty list here for what it does not know, and none for what it could not read.
+    let is_unknown = matches!(code, ResponseError::UnknownTopicOrPartition | ResponseError::UnknownTopicId);
     PartitionData::default()
         .with_partition_index(asked.partition)
         .with_error_code(code.code())
         .with_high_watermark(-1)
-        .with_aborted_transactions(None)
+        .with_aborted_transactions(is_unknown.then(Vec::new))
 }
 
 /// Says who leads what we do not.

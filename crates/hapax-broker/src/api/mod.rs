@@ -250,6 +250,10 @@ routes! {
     answer DescribeTopicPartitions(DescribeTopicPartitionsRequest) serve 0..=0 advertise 0 by describe_topic_partitions;
 }
 
+#[cfg(all(test, feature = "embedded"))]
+mod admin_tests;
+#[cfg(test)]
+mod coverage;
 #[cfg(test)]
 mod fetch_tests;
 #[cfg(test)]

@@ -11,9 +11,11 @@ mod lease;
 mod placement;
 mod reconcile;
 
-#[cfg(all(test, feature = "postgres"))]
+#[cfg(test)]
+#[cfg(feature = "postgres")]
 mod process_tests;
-#[cfg(all(test, feature = "postgres"))]
+#[cfg(test)]
+#[cfg(feature = "postgres")]
 mod tests;
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -43,6 +45,7 @@ pub struct Leadership<S> {
     turn: Mutex<()>,
     /// Whatever is served must be led anew.
     doubted: AtomicBool,
+    looks: AtomicU64,
     /// Why this broker cannot go on.
     failure: watch::Sender<Option<LeadError>>,
     lost_records: AtomicU64,
@@ -59,6 +62,7 @@ impl<S: Store> Leadership<S> {
             nudge: Notify::new(),
             turn: Mutex::new(()),
             doubted: AtomicBool::new(false),
+            looks: AtomicU64::new(0),
             failure: watch::Sender::new(None),
             lost_records: AtomicU64::new(0),
             metrics,
@@ -67,7 +71,7 @@ impl<S: Store> Leadership<S> {
 
     /// Whether an answer from memory may be given: nobody else can have led meanwhile.
     pub fn fresh(&self) -> bool {
-        self.lease.holds_at(Instant::now())
+        self.lease.holds_at(Instant::now()) && self.store.attached()
     }
 
     /// Whether this broker leads everything.

@@ -47,7 +47,10 @@ impl<S: Store> Leadership<S> {
         let live = self.store.brokers().await?;
         let ours = placement::leads(&live, self.store.me());
         self.know(live);
-        duties.refresh().await?;
+        // Every second is soon enough for what others did to topics; an unknown one is looked up at once anyway.
+        if self.looks.fetch_add(1, Ordering::Relaxed).is_multiple_of(2) {
+            duties.refresh().await?;
+        }
         if ours {
             self.take_what_is_ours(duties).await
         } else if serves(duties) {

@@ -1,7 +1,7 @@
 //! What holds for each topic, worked out once per change.
 
 use std::collections::HashMap;
-use std::sync::{Arc, RwLock};
+use std::sync::{Arc, PoisonError, RwLock, Weak};
 
 use crate::config::{Compression, TopicSettings};
 use crate::log::{Logs, read_lock};
@@ -10,7 +10,7 @@ use crate::store::Store;
 
 #[derive(Default)]
 pub(super) struct KnownSettings {
-    known: RwLock<HashMap<TopicId, (Arc<Topic>, TopicSettings)>>,
+    known: RwLock<HashMap<TopicId, (Weak<Topic>, TopicSettings)>>,
 }
 
 impl<S: Store> Logs<S> {
@@ -18,7 +18,7 @@ impl<S: Store> Logs<S> {
     pub fn settings(&self, topic: &Arc<Topic>) -> TopicSettings {
         let known = &self.shared.settings.known;
         if let Some((seen, settings)) = read_lock(known).get(&topic.id)
-            && Arc::ptr_eq(seen, topic)
+            && std::ptr::eq(seen.as_ptr(), Arc::as_ptr(topic))
         {
             return *settings;
         }
@@ -28,8 +28,9 @@ impl<S: Store> Logs<S> {
         if !said(&topic.config) && !said(defaults) && !self.shared.store.keeps_compression() {
             settings.compression = Compression::Uncompressed;
         }
-        let mut known = known.write().unwrap_or_else(std::sync::PoisonError::into_inner);
-        known.insert(topic.id, (Arc::clone(topic), settings));
+        let mut known = known.write().unwrap_or_else(PoisonError::into_inner);
+        known.retain(|_, (topic, _)| topic.strong_count() > 0);
+        known.insert(topic.id, (Arc::downgrade(topic), settings));
         settings
     }
 }

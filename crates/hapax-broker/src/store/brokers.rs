@@ -33,6 +33,11 @@ pub trait Brokers {
     /// How long a renewal lasts; `None`: for ever, because nobody else can lead.
     fn lease(&self) -> Option<Duration>;
 
+    /// Whether the session that shows others that we live is there. Without it another may lead before the lease is over.
+    fn attached(&self) -> bool {
+        true
+    }
+
     /// Who lives now, we among them, by number.
     fn brokers(&self) -> impl Future<Output = Result<Vec<LiveBroker>, StoreError>> + Send;
 

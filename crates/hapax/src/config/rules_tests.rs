@@ -49,8 +49,6 @@ fn a_senseless_delivery_block_is_told_at_its_place() {
     assert_problem(unique, 5, "HX1151", &["delivery.deduplication.unique", "keyFields"]);
     let twice = "workflows:\n  - id: w\n    delivery:\n      deduplication: { keyFields: [a, .a] }\n";
     assert_problem(twice, 4, "HX1151", &["names .a twice", "name each field once"]);
-    let never = "workflows:\n  - id: w\n    delivery:\n      retries: { maxAttempts: 0 }\n";
-    assert_problem(never, 4, "HX1150", &["delivery.retries.maxAttempts", "0 would never try at all", "at least 1"]);
 }
 
 /// Goal: what has no effect is accepted with a word of warning. Method: both such fields.

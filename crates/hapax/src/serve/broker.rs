@@ -217,12 +217,12 @@ mod tests {
             assert!(text.contains(&format!("# TYPE {stem} ")), "{}", name.name);
         }
         for line in [
-            "hapax_broker_leads 1",
-            "hapax_broker_partitions 7",
+            "hapax_broker_leads{} 1.0",
+            "hapax_broker_partitions{} 7.0",
             "hapax_broker_commit_latency_seconds_bucket{le=\"0.005\"} 1",
-            "hapax_broker_commit_latency_max_seconds 0.003",
+            "hapax_broker_commit_latency_max_seconds{} 0.003",
             "error=\"45\"} 1",
-            "hapax_broker_oldest_snapshot_seconds 7",
+            "hapax_broker_oldest_snapshot_seconds{} 7.0",
             "hapax_broker_removed_bytes_total{why=\"retention\"} 0",
         ] {
             assert!(text.contains(line), "no {line} in\n{text}");

@@ -2,8 +2,7 @@
 //!
 //! Invariant: nobody renews but who holds the lock on the number in the same session. Not here: who leads (`lead`).
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicI32, Ordering};
+use std::sync::{Arc, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
 use hapax_sql::postgres::Session;
@@ -45,34 +44,43 @@ const OLDEST: &str = "SELECT max(age)::double precision FROM ( \
 pub(super) struct Keeper {
     link: Link,
     me: BrokerId,
-    /// The server's process that holds the lock on our number; 0: none.
-    locked_by: AtomicI32,
+    /// The session that holds the lock on our number.
+    holder: RwLock<Option<Arc<Session>>>,
     address: Mutex<Option<Address>>,
 }
 
 impl Keeper {
     pub(super) fn new(link: Link, me: BrokerId) -> Self {
-        Self { link, me, locked_by: AtomicI32::new(0), address: Mutex::new(None) }
+        Self { link, me, holder: RwLock::new(None), address: Mutex::new(None) }
     }
 
     /// Ends the session, and with it our lock.
     pub(super) async fn close(&self) {
-        self.locked_by.store(0, Ordering::Release);
+        self.hold(None);
         self.link.close().await;
     }
 
     /// The session, with our number locked in it. `None`: another session has the number.
     async fn locked(&self) -> Result<Option<Arc<Session>>, StoreError> {
         let session = self.link.session().await?;
-        if self.locked_by.load(Ordering::Acquire) == session.backend_pid() {
+        if self.holder().is_some_and(|holder| Arc::ptr_eq(&holder, &session)) {
             return Ok(Some(session));
         }
+        self.hold(None);
         let rows = run(&session, LOCK, &[&self.me.0]).await.map_err(Failure::of_a_read)?;
         if !rows.first().is_some_and(|row| row.get(0)) {
             return Ok(None);
         }
-        self.locked_by.store(session.backend_pid(), Ordering::Release);
+        self.hold(Some(&session));
         Ok(Some(session))
+    }
+
+    fn holder(&self) -> Option<Arc<Session>> {
+        self.holder.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn hold(&self, session: Option<&Arc<Session>>) {
+        *self.holder.write().unwrap_or_else(PoisonError::into_inner) = session.cloned();
     }
 
     async fn write(
@@ -116,14 +124,14 @@ impl Brokers for PostgresStore {
     async fn renew(&self) -> Result<(), StoreError> {
         let address = self.keeper.address.lock().await.clone();
         let address = address.ok_or_else(|| StoreError::Away("this broker has not joined".to_owned()))?;
-        let before = self.keeper.locked_by.load(Ordering::Acquire);
+        let before = self.keeper.holder();
         let Some(session) = self.keeper.locked().await? else {
             return self.who_has_our_number().await;
         };
         let renewal = self.keeper.write(&session, RENEW, self, &address);
         match tokio::time::timeout(RENEW_LIMIT, renewal).await {
             Ok(Ok(false)) => Err(StoreError::Fenced),
-            Ok(Ok(true)) if before != session.backend_pid() => {
+            Ok(Ok(true)) if before.is_none_or(|before| !Arc::ptr_eq(&before, &session)) => {
                 Err(StoreError::InDoubt("the session that holds our number was lost, and is back".to_owned()))
             }
             Ok(renewed) => renewed.map(drop),
@@ -137,6 +145,10 @@ impl Brokers for PostgresStore {
 
     fn lease(&self) -> Option<Duration> {
         Some(LEASE)
+    }
+
+    fn attached(&self) -> bool {
+        self.keeper.holder().is_some_and(|session| session.is_reusable())
     }
 
     async fn brokers(&self) -> Result<Vec<LiveBroker>, StoreError> {

@@ -1,5 +1,7 @@
-//! A database of one's own for a test, in the server that HAPAX_TEST_POSTGRES names; dropped at the end.
+//! A database of one's own for a test, in one server for all tests of this crate, as durable as the store
+//! demands; dropped at the end.
 
+use std::sync::LazyLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use hapax_sql::postgres::PostgresUrl;
@@ -8,6 +10,11 @@ use super::{PostgresOptions, PostgresStore};
 use crate::model::BrokerId;
 
 static COUNT: AtomicU32 = AtomicU32::new(0);
+/// The server that other crates' tests share has `fsync = off`, which the store refuses.
+static SERVER: LazyLock<hapax_services::Postgres> = LazyLock::new(|| {
+    let server = hapax_services::Postgres::builder().setting("max_connections", "300").start();
+    server.expect("the tests need PostgreSQL")
+});
 
 /// A database of one's own.
 pub(crate) struct TestDatabase {
@@ -17,9 +24,7 @@ pub(crate) struct TestDatabase {
 
 impl TestDatabase {
     pub(crate) fn new() -> Self {
-        let given = std::env::var("HAPAX_TEST_POSTGRES")
-            .expect("run `cargo xtask test`, or `cargo xtask services -- cargo test …`");
-        let server = PostgresUrl::parse(&given).unwrap();
+        let server = PostgresUrl::parse(&SERVER.url("postgres")).unwrap();
         let name = format!("hapax_broker_{}_{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
         let database = Self { server, name };
         database.on_server(&format!("CREATE DATABASE {}", database.name));

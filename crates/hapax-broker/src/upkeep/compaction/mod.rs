@@ -34,7 +34,7 @@ const SPACING: i64 = 16;
 #[derive(Debug, Default)]
 pub(super) struct Compactor {
     known: HashMap<PartitionId, Compacted>,
-    /// Keys of one pass; for tests.
+    /// Keys of one pass, if not as many as usual.
     room: Option<usize>,
 }
 
@@ -71,6 +71,12 @@ impl Compacted {
 }
 
 impl Compactor {
+    /// With room for so many keys in one pass.
+    #[cfg(test)]
+    pub(super) fn with_room(keys: usize) -> Self {
+        Self { room: Some(keys), ..Self::default() }
+    }
+
     /// Looks at every partition that we lead, and compacts what is worth it.
     pub(super) async fn pass<S: Store>(&mut self, broker: &Broker<S>, now: Timestamp) {
         let topics = broker.catalog.all();
@@ -81,34 +87,37 @@ impl Compactor {
                 continue;
             }
             for partition in topic.partitions.iter().filter_map(|id| broker.logs.partition(*id)) {
-                if let Err(error) = self.compact(&*broker.store, &partition, &settings, now).await {
-                    not_now("compaction", &error);
+                match self.compact(&*broker.store, &partition, &settings, now).await {
+                    Ok(saved) => broker.config.metrics.compacted_bytes.add(saved),
+                    Err(error) => not_now("compaction", &error),
                 }
             }
         }
     }
 
+    /// How many bytes went.
     async fn compact<S: Store>(
         &mut self,
         store: &S,
         partition: &Arc<Partition>,
         settings: &TopicSettings,
         now: Timestamp,
-    ) -> Result<(), StoreError> {
-        let room = self.room;
+    ) -> Result<u64, StoreError> {
+        let (room, mut saved) = (self.room, 0);
         let compacted = self.known.entry(partition.id).or_default();
-        let Some(below) = due(store, partition, compacted, settings, now).await? else { return Ok(()) };
+        let Some(below) = due(store, partition, compacted, settings, now).await? else { return Ok(0) };
         // Rewritten rows may lose the batch by which a retry would be recognised after a restart.
         snapshots::reach(store, partition, below).await?;
         while compacted.upto < below {
             let mut last = room.map_or_else(LastOffsets::default, LastOffsets::with_room);
             let mapped = map_keys(store, partition, compacted.upto, below, &mut last).await?;
             let tombstones_below = compacted.tombstones_below(now.saturating_sub(settings.delete_retention_ms));
-            let left = rewrite_rows(store, partition, mapped, &Rules { last: &last, tombstones_below }).await?;
-            compacted.ended(mapped, left, now, settings.delete_retention_ms);
+            let done = rewrite_rows(store, partition, mapped, &Rules { last: &last, tombstones_below }).await?;
+            saved += done.saved;
+            compacted.ended(mapped, done.left, now, settings.delete_retention_ms);
             tracing::debug!(partition = partition.id.0, upto = mapped, "compacted");
         }
-        Ok(())
+        Ok(saved)
     }
 }
 
@@ -173,14 +182,21 @@ async fn map_keys<S: Store>(
     Ok(next.min(below))
 }
 
-/// Rewrites the rows that end below `below`, from the front. How many bytes are left of them.
+/// Bytes of rows after a rewrite.
+#[derive(Debug, Default)]
+struct Done {
+    left: u64,
+    saved: u64,
+}
+
+/// Rewrites the rows that end below `below`, from the front.
 async fn rewrite_rows<S: Store>(
     store: &S,
     partition: &Partition,
     below: Offset,
     rules: &Rules<'_>,
-) -> Result<u64, StoreError> {
-    let (mut next, mut left) = (partition.log_start(), 0);
+) -> Result<Done, StoreError> {
+    let (mut next, mut done) = (partition.log_start(), Done::default());
     while next < below {
         let rows = store.read(partition.id, next, below, PIECE).await?;
         let Some(last) = rows.last() else { break };
@@ -188,7 +204,9 @@ async fn rewrite_rows<S: Store>(
         let mut changed = Vec::new();
         for row in rows.into_iter().filter(|row| row.last_offset < below) {
             let less = less_of(partition, &row, rules)?;
-            left += less.as_ref().map_or(row.data.len(), |data| data.as_ref().map_or(0, Bytes::len)) as u64;
+            let left = less.as_ref().map_or(row.data.len(), |data| data.as_ref().map_or(0, Bytes::len));
+            done.left += left as u64;
+            done.saved += row.data.len().saturating_sub(left) as u64;
             changed.extend(less.map(|data| Replacement { base_offset: row.base_offset, data }));
             tokio::task::yield_now().await;
         }
@@ -197,7 +215,7 @@ async fn rewrite_rows<S: Store>(
             store.replace(partition.id, partition.epoch(), changed).await?;
         }
     }
-    Ok(left)
+    Ok(done)
 }
 
 /// What a row becomes; `None`: it stays as it is.
@@ -212,7 +230,3 @@ fn less_of(partition: &Partition, row: &StoredRow, rules: &Rules<'_>) -> Result<
 fn damaged(partition: &Partition, row: &StoredRow, error: &BatchError) -> StoreError {
     StoreError::Damaged(format!("partition {}, row {}: {error}", partition.id.0, row.base_offset))
 }
-
-#[cfg(test)]
-#[path = "compaction_tests.rs"]
-mod tests;

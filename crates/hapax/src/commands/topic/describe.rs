@@ -1,10 +1,10 @@
 //! `hapax topic list` and `describe`: what the cluster says of its topics.
 
-use hapax_kafka::{At, Client};
 use hapax_kafka::kafka_protocol::messages::describe_configs_request::DescribeConfigsResource;
 use hapax_kafka::kafka_protocol::messages::metadata_response::MetadataResponseTopic;
 use hapax_kafka::kafka_protocol::messages::{DescribeConfigsRequest, MetadataResponse};
 use hapax_kafka::kafka_protocol::protocol::StrBytes;
+use hapax_kafka::{At, Client};
 use serde_json::{Value, json};
 
 use super::{REFUSED, failed, print_json};

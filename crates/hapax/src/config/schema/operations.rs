@@ -5,7 +5,7 @@ use super::{Field, Kind, Table};
 
 pub(super) static HTTP: Table = Table {
     name: "http",
-    doc: "`/metrics`, `/healthz` and `/readyz` of a process that runs workflows; see \
+    doc: "`/metrics`, `/healthz` and `/readyz` of a process that runs workflows or the broker; see \
           [running](../operations/running.md) and [metrics](metrics.md).",
     fields: &[
         Field::new(

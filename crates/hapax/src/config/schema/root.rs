@@ -33,7 +33,11 @@ pub(crate) static ROOT: Table = Table {
             "The default of all workflows, field by field. A mechanism is inherited only together with its guarantee.",
         ),
         Field::new("workflows", WORKFLOWS, "What is delivered from where to where.").or("[]"),
-        Field::new("http", Kind::Object(&HTTP), "Metrics and health over HTTP, while `run` runs. Off if it is absent."),
+        Field::new(
+            "http",
+            Kind::Object(&HTTP),
+            "Metrics and health over HTTP, while `run` or `broker` runs. Off if it is absent.",
+        ),
         Field::new("alerts", Kind::Object(&ALERTS), "Where to call when something needs a person."),
         Field::new("broker", Kind::Object(&BROKER), "The log for Kafka clients, run by `hapax broker`."),
         Field::new(
