@@ -24,6 +24,8 @@ pub const TOPIC: &str = "ledger";
 pub const PARTITIONS: i32 = 2;
 /// Idempotent producers per partition.
 const PRODUCERS: u32 = 2;
+/// Producers per broker that never leave it.
+const STUBBORN: u32 = 3;
 /// The group that has members.
 pub const MEMBERS_GROUP: u32 = 1;
 /// How many.
@@ -124,7 +126,9 @@ impl Load {
         }
         for address in addresses {
             tasks.spawn_on(observer::ask(Arc::clone(&shared), next(), address.clone()), runtime.handle());
-            tasks.spawn_on(plain::stubborn(Arc::clone(&shared), next(), address.clone()), runtime.handle());
+            for _ in 0..STUBBORN {
+                tasks.spawn_on(plain::stubborn(Arc::clone(&shared), next(), address.clone()), runtime.handle());
+            }
         }
         for _ in 0..MEMBERS {
             tasks.spawn_on(consumer::run(Arc::clone(&shared), next()), runtime.handle());

@@ -12,6 +12,8 @@ use super::{PARTITIONS, Pace, Shared, TOPIC, outcome_of};
 use crate::broker::history::{Answer, Ask, Moment, Name, Outcome, Way};
 
 const PAUSE: Duration = Duration::from_millis(40);
+/// The stubborn ones always have something under way at a broker that leads.
+const BREATH: Duration = Duration::from_millis(3);
 /// How often a batch is tried: what is tried again may be there twice.
 const TRIES: u32 = 3;
 
@@ -95,7 +97,7 @@ pub(super) async fn stubborn(shared: Arc<Shared>, process: u32, address: String)
             // A broker that lost its place in the middle says the same as one that never led: what it got may be there.
             note(&shared, process, invoked, (partition, first, 1), &result);
             first += 1;
-            tokio::time::sleep(PAUSE).await;
+            tokio::time::sleep(if result.is_ok() { BREATH } else { PAUSE }).await;
         }
     }
 }
