@@ -17,7 +17,9 @@ fn main() -> Result<ExitCode> {
         ["clients", target, names @ ..] => clients(&target_of(target)?, names),
         ["wire", one, other] => differences(&target_of(one)?, &target_of(other)?),
         _ => {
-            bail!("hapax-conform clients TARGET [CLIENT…] | wire TARGET TARGET; a target is ours, postgres, kafka, or an address")
+            bail!(
+                "hapax-conform clients TARGET [CLIENT…] | wire TARGET TARGET; a target is ours, postgres, kafka, or an address"
+            )
         }
     }
 }

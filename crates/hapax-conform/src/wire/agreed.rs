@@ -60,4 +60,11 @@ pub const AGREED: &[Agreed] = &[
 ];
 
 /// What differs on PostgreSQL besides.
-pub const ON_POSTGRES: &[Agreed] = &[];
+pub const ON_POSTGRES: &[Agreed] = &[
+    Agreed { api: "DescribeConfigs", path: "configs[1].value", why: UNCOMPRESSED },
+    Agreed { api: "DescribeConfigs", path: "configs[1].config_source", why: UNCOMPRESSED },
+    Agreed { api: "DescribeConfigs", path: "configs[3].value", why: UNCOMPRESSED },
+    Agreed { api: "DescribeConfigs", path: "configs[3].config_source", why: UNCOMPRESSED },
+];
+
+const UNCOMPRESSED: &str = "compression.type is uncompressed there, so that SQL can read the records";
