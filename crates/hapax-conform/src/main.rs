@@ -1,4 +1,6 @@
-//! `hapax-conform clients kafka|ADDRESS [CLIENT…]`: runs foreign clients against a broker and prints what came of it.
+//! `hapax-conform clients TARGET [CLIENT…]`: runs foreign clients against a broker and prints what came of it.
+//! `hapax-conform wire TARGET TARGET`: sends the same frames to two brokers and prints what differs.
+//! A target is `ours`, `kafka`, or an address.
 
 use std::process::ExitCode;
 
@@ -7,20 +9,41 @@ use hapax_conform::cells::{Cell, Outcome};
 use hapax_conform::client::Client;
 use hapax_conform::matrix::{self, Codecs};
 use hapax_conform::target::Target;
+use hapax_conform::wire::{AGREED, Script, compare, play};
 
 fn main() -> Result<ExitCode> {
     let words: Vec<String> = std::env::args().skip(1).collect();
     match words.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
         ["clients", target, names @ ..] => clients(&target_of(target)?, names),
-        _ => bail!("hapax-conform clients kafka|ADDRESS [CLIENT…]"),
+        ["wire", one, other] => differences(&target_of(one)?, &target_of(other)?),
+        _ => {
+            bail!("hapax-conform clients TARGET [CLIENT…] | wire TARGET TARGET; a target is ours, kafka, or an address")
+        }
     }
 }
 
 fn target_of(word: &str) -> Result<Target> {
-    if word == "kafka" {
-        return Target::kafka();
+    match word {
+        "kafka" => Target::kafka(),
+        "ours" => Target::ours(),
+        _ => Ok(Target::running(word.parse().with_context(|| format!("\"{word}\" is no address"))?)),
     }
-    Ok(Target::running("given", word.parse().with_context(|| format!("\"{word}\" is no address"))?))
+}
+
+fn differences(one: &Target, other: &Target) -> Result<ExitCode> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let [kafka, ours] = [one, other].map(|target| {
+        runtime.block_on(async {
+            let mut script = Script::open(target.address).await?;
+            play(&mut script).await.with_context(|| format!("{} broke down", target.name))?;
+            anyhow::Ok(script.into_entries())
+        })
+    });
+    let (kafka, ours) = (kafka?, ours?);
+    let (found, used) = compare(&kafka, &ours, AGREED);
+    found.iter().for_each(|difference| println!("{difference}"));
+    println!("{} answers, {} differences, {} agreements used", kafka.len(), found.len(), used.len());
+    Ok(if found.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
 fn clients(target: &Target, names: &[&str]) -> Result<ExitCode> {

@@ -38,9 +38,9 @@ pub(super) const ALLOWED: [Place; 12] = [
     Place { name: "hapax-engine", on: &["hapax-model"], kind: Kind::Library },
     Place { name: "hapax-connect", on: &["hapax-engine", "hapax-model", "hapax-sql"], kind: Kind::Library },
     Place { name: "hapax-transform", on: &["hapax-engine", "hapax-model"], kind: Kind::Library },
-    Place { name: "hapax-broker", on: &["hapax-kafka", "hapax-model", "hapax-sql"], kind: Kind::Library },
     Place { name: "hapax-kafka", on: &[], kind: Kind::Library },
-    Place { name: "hapax-conform", on: &["hapax-services"], kind: Kind::Library },
+    Place { name: "hapax-broker", on: &["hapax-kafka", "hapax-model", "hapax-sql"], kind: Kind::Library },
+    Place { name: "hapax-conform", on: &["hapax-broker", "hapax-services"], kind: Kind::Library },
     Place { name: "hapax-prove", on: &["hapax-kafka", "hapax-services"], kind: Kind::Program },
     Place {
         name: "hapax",

@@ -9,8 +9,8 @@ use crate::store::StoreError;
 pub(crate) fn store_code(error: &StoreError) -> ResponseError {
     match error {
         StoreError::Fenced => ResponseError::NotController,
-        StoreError::Conflict => ResponseError::ConcurrentTransactions,
-        StoreError::InDoubt(_) | StoreError::Away(_) => ResponseError::RequestTimedOut,
+        // Worth a retry, and clients do.
+        StoreError::Conflict | StoreError::InDoubt(_) | StoreError::Away(_) => ResponseError::RequestTimedOut,
         StoreError::Full(_) | StoreError::Broken(_) | StoreError::Damaged(_) => ResponseError::KafkaStorageError,
     }
 }

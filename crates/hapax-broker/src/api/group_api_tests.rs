@@ -165,6 +165,7 @@ async fn refusals_carry_kafkas_codes() {
             let response = over_the_wire(version, &response);
             assert_eq!((response.error_code, response.generation_id), (code, -1), "version {version}");
             assert_eq!(response.member_id, member);
+            assert_eq!(response.protocol_name.as_deref(), if version < 7 { Some("") } else { None });
         }
     }
     let joined = join(&rig, 9).await;

@@ -75,8 +75,7 @@ fn response(version: i16, answer: JoinAnswer) -> JoinGroupResponse {
         }
         Err(refusal) => {
             let response = JoinGroupResponse::default().with_error_code(refusal.error.code());
-            let protocol = name(refusal.protocol.map(StrBytes::from_static_str));
-            response.with_member_id(text(&refusal.member)).with_protocol_name(protocol)
+            response.with_member_id(text(&refusal.member)).with_protocol_name(name(None))
         }
     }
 }

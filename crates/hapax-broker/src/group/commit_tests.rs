@@ -2,22 +2,29 @@ use std::sync::Arc;
 
 use kafka_protocol::error::ResponseError;
 
-use super::rig::{Client, Groups1, Rig, at, pair};
+use super::rig::{self, Client, Rig, Shared, at, on_both_stores, pair};
 use super::{TopicOffsets, now};
 use crate::config::TopicConfig;
 use crate::model::TopicId;
-use crate::store::{Groups, NewTopic, Topics};
+use crate::store::{NewTopic, Store};
 
-async fn stored(rig: &Rig) -> Vec<(i32, i32, i64)> {
+on_both_stores! {
+    commits_are_checked_and_seen_at_once,
+    an_unknown_group_cannot_commit_as_a_member,
+    offsets_never_go_back,
+    expired_offsets_are_removed,
+    what_is_in_use_is_not_deleted,
+    groups_are_listed_and_described,
+}
+
+async fn stored<S: Store, G>(rig: &Rig<S, G>) -> Vec<(i32, i32, i64)> {
     let offsets = rig.store.offsets("g").await.expect("reads");
     offsets.into_iter().map(|offset| (offset.topic.0, offset.index, offset.offset)).collect()
 }
 
 /// Goal: commits are checked by generation, and OffsetFetch sees them as soon as they are answered. Method: members, zombies, and one
 /// who only keeps offsets.
-#[tokio::test]
-async fn commits_are_checked_and_seen_at_once() {
-    let rig = Rig::new();
+async fn commits_are_checked_and_seen_at_once<S: Store, G>(rig: Rig<S, G>) {
     let groups = rig.coordinator().await;
     let alone = Client::new(&groups);
     assert_eq!(alone.commit(3).await, Ok(()), "nobody is in the group");
@@ -37,9 +44,7 @@ async fn commits_are_checked_and_seen_at_once() {
 }
 
 /// Goal: a group that does not exist is named so; one that only has offsets does not know the member. Method: a generation in both.
-#[tokio::test]
-async fn an_unknown_group_cannot_commit_as_a_member() {
-    let rig = Rig::new();
+async fn an_unknown_group_cannot_commit_as_a_member<S: Store, G>(rig: Rig<S, G>) {
     let groups = rig.coordinator().await;
     let member = Client { generation: 3, ..Client::new(&groups) };
     assert_eq!(member.commit(1).await, Err(ResponseError::GroupIdNotFound));
@@ -49,9 +54,7 @@ async fn an_unknown_group_cannot_commit_as_a_member() {
 
 /// Goal: offsets never go back, however many commit at once and whoever coordinates. Method: one member commits 1, 2, 3 … while
 /// others crowd the writer and a reader watches; in the middle another coordinator takes over.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn offsets_never_go_back() {
-    let rig = Rig::new();
+async fn offsets_never_go_back<S: Store, G>(rig: Rig<S, G>) {
     let mut groups = rig.coordinator().await;
     let (a, _) = pair(&groups).await;
     let crowd = crowd(&groups);
@@ -83,7 +86,7 @@ async fn offsets_never_go_back() {
 }
 
 /// Others that commit until they are refused.
-fn crowd(groups: &Groups1) -> Vec<tokio::task::JoinHandle<bool>> {
+fn crowd<S: Store>(groups: &Shared<S>) -> Vec<tokio::task::JoinHandle<bool>> {
     let one = |number: i32| {
         let (groups, committer) = (Arc::clone(groups), Client::new(groups).committer());
         tokio::spawn(async move {
@@ -101,9 +104,7 @@ fn crowd(groups: &Groups1) -> Vec<tokio::task::JoinHandle<bool>> {
 
 /// Goal: offsets of a group without members go when their time is over, with the group; those in use stay. Method: an empty group, a
 /// standalone one and a stable one, looked at before and after the retention.
-#[tokio::test]
-async fn expired_offsets_are_removed() {
-    let rig = Rig::new();
+async fn expired_offsets_are_removed<S: Store, G>(rig: Rig<S, G>) {
     let new = |name: &str| NewTopic { name: name.to_owned(), partitions: 1, config: TopicConfig::default() };
     let orders = rig.store.create_topic(new("orders")).await.expect("is made").id.0;
     let payments = rig.store.create_topic(new("payments")).await.expect("is made").id.0;
@@ -134,9 +135,7 @@ async fn expired_offsets_are_removed() {
 
 /// Goal: a group is deleted only without members; offsets of a topic only when nobody has subscribed to it. Method: both, with and
 /// without members.
-#[tokio::test]
-async fn what_is_in_use_is_not_deleted() {
-    let rig = Rig::new();
+async fn what_is_in_use_is_not_deleted<S: Store, G>(rig: Rig<S, G>) {
     let groups = rig.coordinator().await;
     assert_eq!(groups.delete("g").await, Err(ResponseError::GroupIdNotFound));
     assert_eq!(groups.delete_offsets("g", &[]).await, Err(ResponseError::GroupIdNotFound));
@@ -165,9 +164,7 @@ async fn what_is_in_use_is_not_deleted() {
 }
 
 /// Goal: looking at groups sees those with members and those that only keep offsets. Method: one of each.
-#[tokio::test]
-async fn groups_are_listed_and_described() {
-    let rig = Rig::new();
+async fn groups_are_listed_and_described<S: Store, G>(rig: Rig<S, G>) {
     let groups = rig.coordinator().await;
     groups.commit("alone", &Client::new(&groups).committer(), vec![at(1, 0, 1)]).await.expect("is kept");
     let (a, _) = pair(&groups).await;
@@ -181,4 +178,25 @@ async fn groups_are_listed_and_described() {
     let alone = groups.describe("alone").await.expect("is coordinated").expect("exists");
     assert_eq!((alone.listed.phase, alone.members.len()), ("Empty", 0));
     assert_eq!(groups.describe("none").await, Ok(None));
+}
+
+/// Goal: somebody who holds a group's offset in a transaction of his own keeps nobody else from committing. Method: a row locked in
+/// SQL; that group is told to try again, another is written.
+#[tokio::test]
+async fn a_held_offset_stops_only_its_group() {
+    let rig = rig::postgres().await;
+    let groups = rig.coordinator().await;
+    let nobody = Client::new(&groups).committer();
+    groups.commit("g", &nobody, vec![at(1, 0, 1)]).await.expect("is kept");
+    let url = rig.home.url();
+    let mut holder = hapax_services::Client::connect(url.hosts()[0].1, rig.home.name()).expect("connects");
+    holder.query("BEGIN").expect("begins");
+    holder.query("SELECT 1 FROM kafka.group_offsets WHERE group_id::text = 'g' FOR UPDATE").expect("holds");
+    let held = groups.commit("g", &nobody, vec![at(1, 0, 2)]);
+    let free = groups.commit("h", &nobody, vec![at(1, 0, 2)]);
+    let (held, free) = tokio::join!(held, free);
+    assert_eq!((held, free), (Err(ResponseError::CoordinatorLoadInProgress), Ok(())));
+    holder.query("ROLLBACK").expect("lets go");
+    assert_eq!(groups.commit("g", &nobody, vec![at(1, 0, 3)]).await, Ok(()));
+    assert_eq!(stored(&rig).await, [(1, 0, 3)]);
 }

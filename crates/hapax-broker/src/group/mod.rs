@@ -13,11 +13,11 @@ mod member;
 mod ready;
 mod term;
 
-#[cfg(all(test, feature = "embedded"))]
+#[cfg(all(test, feature = "embedded", feature = "postgres"))]
 mod commit_tests;
-#[cfg(all(test, feature = "embedded"))]
+#[cfg(all(test, feature = "embedded", feature = "postgres"))]
 mod coordinator_tests;
-#[cfg(all(test, feature = "embedded"))]
+#[cfg(all(test, feature = "embedded", feature = "postgres"))]
 mod rig;
 
 use std::sync::{Arc, PoisonError, RwLock};

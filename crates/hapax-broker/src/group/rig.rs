@@ -11,25 +11,40 @@ use crate::config::BrokerConfig;
 use crate::model::TopicId;
 use crate::rules::group::{Identity, Join, JoinAnswer, Joined, Leaving, Limits, Protocol, Sync, SyncAnswer};
 use crate::store::embedded::{Embedded, EmbeddedOptions};
-use crate::store::{CommittedOffset, Groups};
+use crate::store::postgres::PostgresStore;
+use crate::store::postgres::test_database::TestDatabase;
+use crate::store::{Address, CommittedOffset, Store};
 
-pub(super) type Groups1 = Arc<Coordinator<Embedded>>;
+/// A coordinator, as many see it.
+pub(super) type Shared<S> = Arc<Coordinator<S>>;
 
-/// A store, and how its coordinators are set.
-pub(super) struct Rig {
-    pub(super) store: Arc<Embedded>,
-    _directory: TempDir,
+/// A store of one's own.
+pub(super) struct Rig<S, G> {
+    pub(super) store: Arc<S>,
+    /// What the store lives in; goes after it.
+    pub(super) home: G,
 }
 
-impl Rig {
-    pub(super) fn new() -> Self {
-        let directory = TempDir::new().expect("a directory");
-        let store = Embedded::open(directory.path(), EmbeddedOptions::default()).expect("a store");
-        Self { store: Arc::new(store), _directory: directory }
+pub(super) async fn embedded() -> Rig<Embedded, TempDir> {
+    let home = TempDir::new().expect("a directory");
+    let store = Embedded::open(home.path(), EmbeddedOptions::default()).expect("a store");
+    Rig::of(store, home).await
+}
+
+pub(super) async fn postgres() -> Rig<PostgresStore, TestDatabase> {
+    let home = TestDatabase::new();
+    let store = home.store(1).await;
+    Rig::of(store, home).await
+}
+
+impl<S: Store, G> Rig<S, G> {
+    async fn of(store: S, home: G) -> Self {
+        store.join(Address { host: String::from("127.0.0.1"), port: 9092 }).await.expect("is alone");
+        Self { store: Arc::new(store), home }
     }
 
     /// A coordinator that leads from now on; every older one is fenced.
-    pub(super) async fn coordinator(&self) -> Groups1 {
+    pub(super) async fn coordinator(&self) -> Shared<S> {
         let limits = Limits { session_min: Duration::ZERO, initial_delay: Duration::ZERO, ..Limits::default() };
         let config = BrokerConfig { offsets_retention: Duration::from_secs(60), ..BrokerConfig::default() };
         let groups = Coordinator::with_limits(Arc::clone(&self.store), &config, limits);
@@ -39,21 +54,27 @@ impl Rig {
 }
 
 /// A member as its client sees it.
-#[derive(Clone)]
-pub(super) struct Client {
-    pub(super) groups: Groups1,
+pub(super) struct Client<S> {
+    pub(super) groups: Shared<S>,
     pub(super) identity: Identity,
     pub(super) generation: i32,
     pub(super) session: Duration,
 }
 
-impl Client {
-    pub(super) fn new(groups: &Groups1) -> Self {
+impl<S> Clone for Client<S> {
+    fn clone(&self) -> Self {
+        let (groups, identity) = (Arc::clone(&self.groups), self.identity.clone());
+        Self { groups, identity, generation: self.generation, session: self.session }
+    }
+}
+
+impl<S: Store> Client<S> {
+    pub(super) fn new(groups: &Shared<S>) -> Self {
         let identity = Identity { member: Arc::from(""), instance: None };
         Self { groups: Arc::clone(groups), identity, generation: -1, session: Duration::from_secs(30) }
     }
 
-    pub(super) fn at(self, groups: &Groups1) -> Self {
+    pub(super) fn at(self, groups: &Shared<S>) -> Self {
         Self { groups: Arc::clone(groups), ..self }
     }
 
@@ -87,7 +108,7 @@ impl Client {
         }
     }
 
-    pub(super) async fn sync(&self, assignments: &[(&Client, &'static str)]) -> SyncAnswer {
+    pub(super) async fn sync(&self, assignments: &[(&Client<S>, &'static str)]) -> SyncAnswer {
         let assignments = assignments.iter().map(|(client, work)| {
             let id = Arc::clone(&client.identity.member);
             (id, Bytes::from_static(work.as_bytes()))
@@ -138,7 +159,7 @@ fn subscription() -> Bytes {
 }
 
 /// Two members with work, the leader first.
-pub(super) async fn pair(groups: &Groups1) -> (Client, Client) {
+pub(super) async fn pair<S: Store>(groups: &Shared<S>) -> (Client<S>, Client<S>) {
     let (mut a, mut b) = (Client::new(groups), Client::new(groups));
     a.join().await;
     let second = tokio::spawn(async move {
@@ -158,3 +179,23 @@ pub(super) async fn pair(groups: &Groups1) -> (Client, Client) {
     assert_eq!(other.expect("has work").assignment, "second");
     (a, b)
 }
+
+/// Runs every test on both stores.
+macro_rules! on_both_stores {
+    ($($name:ident),+ $(,)?) => {
+        mod embedded {
+            $(#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            async fn $name() {
+                super::$name(crate::group::rig::embedded().await).await;
+            })+
+        }
+        mod postgres {
+            $(#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            async fn $name() {
+                super::$name(crate::group::rig::postgres().await).await;
+            })+
+        }
+    };
+}
+
+pub(super) use on_both_stores;

@@ -49,10 +49,14 @@ struct Process {
 
 impl Process {
     fn start(database: &TestDatabase, number: i32) -> Self {
-        let (host, port) = ("127.0.0.1", database.url().hosts()[0].1);
+        let port = database.url().hosts()[0].1;
+        Self::start_on(&format!("postgres://postgres@127.0.0.1:{port}/{}", database.name()), number)
+    }
+
+    fn start_on(url: &str, number: i32) -> Self {
         let mut child = Command::new(std::env::current_exe().unwrap())
             .args(["--ignored", "--exact", "--nocapture", "lead::process_tests::serves_until_it_is_killed"])
-            .env(DATABASE, format!("postgres://postgres@{host}:{port}/{}", database.name()))
+            .env(DATABASE, url)
             .env(NUMBER, number.to_string())
             .stdout(Stdio::piped())
             .spawn()
@@ -163,6 +167,40 @@ async fn a_stopped_leader_reports_nothing_old() {
     assert_eq!(client(&[&second]).offset(TOPIC, 0, At::End).await.unwrap(), 9);
 }
 
+/// Goal: a broker that stops hands over at once, with a snapshot of who wrote last. Method: two in this process; stop one.
+#[tokio::test]
+async fn a_broker_that_stops_hands_over_at_once() {
+    let database = TestDatabase::new();
+    let mut running = Vec::new();
+    for number in [1, 2] {
+        let listener = Listener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.address();
+        let broker = Broker::new(Arc::new(database.store(number).await), BrokerConfig::default());
+        broker.start(Address { host: address.ip().to_string(), port: address.port() }).await.unwrap();
+        running.push((Arc::clone(&broker), listener.serve(broker)));
+    }
+    let (first, first_server) = running.remove(0);
+    let (second, second_server) = running.remove(0);
+    let addresses = [first_server.address().to_string(), second_server.address().to_string()];
+    let mut producer = Producer::new(Client::new(addresses, Options::default()), Patience::default());
+    producer.client().create_topic(TOPIC, 1, &[]).await.unwrap();
+    for number in 0..5 {
+        producer.send(TOPIC, 0, &[record(number)]).await.unwrap();
+    }
+    first_server.stop(Duration::from_secs(1)).await;
+    first.stop().await;
+    assert!(!first.lead.fresh() && !first.lead.leads());
+    let upto = database.sql("SELECT upto, (SELECT count(*) FROM kafka.producer_sequences) FROM kafka.snapshots");
+    assert_eq!(upto, vec![vec![Some("5".to_owned()), Some("1".to_owned())]]);
+    let begun = Instant::now();
+    producer.send(TOPIC, 0, &[record(5)]).await.unwrap();
+    assert!(begun.elapsed() < Duration::from_secs(4), "{:?}: as if it had to wait for the lease", begun.elapsed());
+    assert!(second.lead.leads());
+    second_server.stop(Duration::from_secs(1)).await;
+    second.stop().await;
+    assert_eq!(database.sql("SELECT count(*) FROM kafka.brokers")[0][0].as_deref(), Some("0"));
+}
+
 /// Goal: sessions that the server ends lose nothing and double nothing. Method: all of the broker's sessions ended again and
 /// again, in mid-append among others, under an idempotent producer.
 #[tokio::test]
@@ -189,6 +227,34 @@ async fn sessions_that_end_lose_and_double_nothing() {
     assert_eq!(all(client(&[&broker])).await, dense(150));
     let epochs = database.sql("SELECT max(leader_epoch) FROM kafka.partitions");
     assert!(epochs[0][0].as_deref().unwrap().parse::<i32>().unwrap() > 1, "it never had to lead again");
+}
+
+/// Goal: a server that goes down at once and recovers loses nothing and doubles nothing. Method: stop it under an idempotent
+/// producer, start it again, twice.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_server_that_goes_down_at_once_loses_nothing() {
+    let mut server = hapax_services::Postgres::builder().start().unwrap();
+    let broker = Process::start_on(&server.url("postgres"), 1);
+    let mut producer = producer(&[&broker]);
+    producer.client().create_topic(TOPIC, 1, &[]).await.unwrap();
+    let writing = async {
+        for number in 0..60 {
+            producer.send(TOPIC, 0, &[record(number)]).await.unwrap();
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    };
+    let breaking = async {
+        for _ in 0..2 {
+            tokio::time::sleep(Duration::from_millis(200)).await;
+            tokio::task::block_in_place(|| {
+                server.stop(hapax_services::Stop::Immediate);
+                server.start_again().unwrap();
+            });
+            tokio::time::sleep(Duration::from_secs(2)).await;
+        }
+    };
+    tokio::join!(writing, breaking);
+    assert_eq!(all(client(&[&broker])).await, dense(60));
 }
 
 fn end_request() -> ListOffsetsRequest {

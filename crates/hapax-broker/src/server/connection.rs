@@ -10,8 +10,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use bytes::BytesMut;
+use bytes::{Bytes, BytesMut};
 use futures_util::FutureExt;
+use kafka_protocol::messages::ApiKey;
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::sync::{mpsc, watch};
@@ -19,6 +20,7 @@ use tokio::time::timeout;
 
 use crate::api::{self, Answer, Close};
 use crate::broker::Broker;
+use crate::server::room::{Room, Taken};
 use crate::server::{Stopping, Traffic};
 use crate::store::Store;
 use crate::wire::{FrameError, FrameReader, Limits, Request};
@@ -34,6 +36,7 @@ pub(super) async fn serve<S: Store>(
     peer: SocketAddr,
     broker: Arc<Broker<S>>,
     traffic: &Traffic,
+    room: Room,
     stopping: watch::Receiver<Stopping>,
 ) -> Result<(), Close> {
     stream.set_nodelay(true).map_err(|error| Close(error.to_string()))?;
@@ -43,7 +46,7 @@ pub(super) async fn serve<S: Store>(
     let (queue, answers) = mpsc::channel(broker.config.requests_in_work.saturating_sub(1).max(1));
     let in_work = AtomicUsize::new(0);
     let frames = FrameReader::new(read, limits);
-    let reader = Reader { frames, peer, broker: &broker, traffic, stopping, queue, in_work: &in_work };
+    let reader = Reader { frames, peer, broker: &broker, traffic, room, stopping, queue, in_work: &in_work };
     let mut reading = pin!(reader.run());
     let writer = Writer { socket: write, traffic, in_work: &in_work, deadline: broker.config.idle };
     let mut writing = pin!(writer.run(answers));
@@ -59,6 +62,13 @@ pub(super) async fn serve<S: Store>(
     }
 }
 
+/// A request on its way to its answer.
+struct InWork {
+    answer: Answer,
+    /// Room that its frame takes until it was answered.
+    taken: Option<Taken>,
+}
+
 /// Who ended a connection between two frames.
 #[derive(Debug, Clone, Copy)]
 enum Ended {
@@ -71,8 +81,9 @@ struct Reader<'a, R, S> {
     peer: SocketAddr,
     broker: &'a Arc<Broker<S>>,
     traffic: &'a Traffic,
+    room: Room,
     stopping: watch::Receiver<Stopping>,
-    queue: mpsc::Sender<Answer>,
+    queue: mpsc::Sender<InWork>,
     in_work: &'a AtomicUsize,
 }
 
@@ -82,21 +93,33 @@ impl<R: AsyncRead + Unpin, S: Store> Reader<'_, R, S> {
             if let Some(ended) = self.wait().await? {
                 return Ok(ended);
             }
-            let frame = match timeout(self.broker.config.frame_deadline, self.frames.whole()).await {
-                Ok(Ok(frame)) => frame,
-                Ok(Err(FrameError::Socket(error))) if is_departure(&error) => return Ok(Ended::ByPeer),
-                Ok(Err(error)) => return Err(Close(error.to_string())),
-                Err(_) => return Err(Close("a frame that had begun was not whole in time".to_owned())),
+            let (frame, taken) = match self.frame().await {
+                Ok(frame) => frame,
+                Err(FrameError::Socket(error)) if is_departure(&error) => return Ok(Ended::ByPeer),
+                Err(error) => return Err(Close(error.to_string())),
             };
             let bytes = frame.len();
             let request = Request::read(frame, self.peer)?;
             self.traffic.request(request.route, bytes);
             self.in_work.fetch_add(1, Ordering::Relaxed);
+            // Bytes of Produce are the appender's to bound from here on; other requests keep theirs until their turn.
+            let keeps = request.route.key != ApiKey::Produce;
             let answer = api::dispatch(self.broker, request).await;
-            if self.queue.send(answer).await.is_err() {
+            let taken = keeps.then_some(taken);
+            if self.queue.send(InWork { answer, taken }).await.is_err() {
                 return Ok(Ended::ByUs); // the writing part has ended, and knows why
             }
         }
+    }
+
+    /// The frame that has begun, with room for it. Waiting for room does not count against the peer.
+    async fn frame(&mut self) -> Result<(Bytes, Taken), FrameError> {
+        let late = |_| FrameError::Late;
+        let deadline = self.broker.config.frame_deadline;
+        let length = timeout(deadline, self.frames.length()).await.map_err(late)??;
+        let taken = self.room.take(length).await;
+        let frame = timeout(deadline, self.frames.body(length)).await.map_err(late)??;
+        Ok((frame, taken))
     }
 
     /// Waits for a frame to begin; `Some`: none will.
@@ -140,17 +163,18 @@ struct Writer<'a, W> {
 }
 
 impl<W: AsyncWrite + Unpin> Writer<'_, W> {
-    async fn run(mut self, mut answers: mpsc::Receiver<Answer>) -> Result<(), Close> {
+    async fn run(mut self, mut answers: mpsc::Receiver<InWork>) -> Result<(), Close> {
         let mut next = answers.recv().await;
-        while let Some(answer) = next.take() {
+        while let Some(InWork { answer, taken }) = next.take() {
             let mut out = answer.await?.unwrap_or_default();
+            drop(taken);
             let mut answered = 1;
             let mut failed = None;
             // What is ready already goes along: five produces in flight are answered by one commit.
             while out.len() < WRITE_TOGETHER
                 && let Ok(mut follower) = answers.try_recv()
             {
-                match (&mut follower).now_or_never() {
+                match (&mut follower.answer).now_or_never() {
                     Some(Ok(ready)) => join(&mut out, ready),
                     Some(Err(close)) => {
                         failed = Some(close);

@@ -6,21 +6,23 @@
 mod admission;
 mod connection;
 mod error;
+mod room;
 mod traffic;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
-use tokio::task::JoinSet;
+use tokio::task::{JoinError, JoinHandle, JoinSet};
 
 use crate::broker::Broker;
 use crate::store::Store;
 
 use admission::Admission;
 pub use error::ServeError;
+use room::Room;
 pub use traffic::Traffic;
 
 /// A port that is ours, before anything is served on it: the broker makes its address known between the two.
@@ -52,11 +54,14 @@ impl Listener {
     pub fn serve<S: Store>(self, broker: Arc<Broker<S>>) -> Server {
         let (stop, stopping) = watch::channel(Stopping::No);
         let traffic = Arc::new(Traffic::default());
+        let room = Room::new(broker.config.max_frame);
         let accepting = Accepting {
             listener: self.socket,
             admission: Admission::new(broker.config.max_connections, broker.config.max_connections_per_address),
             broker,
             traffic: Arc::clone(&traffic),
+            room,
+            unsaid: Unsaid::default(),
             stopping,
             connections: JoinSet::new(),
         };
@@ -77,7 +82,7 @@ pub struct Server {
     address: SocketAddr,
     stop: watch::Sender<Stopping>,
     traffic: Arc<Traffic>,
-    accepting: tokio::task::JoinHandle<()>,
+    accepting: JoinHandle<()>,
 }
 
 impl Server {
@@ -106,6 +111,8 @@ struct Accepting<S: Store> {
     admission: Arc<Admission>,
     broker: Arc<Broker<S>>,
     traffic: Arc<Traffic>,
+    room: Room,
+    unsaid: Unsaid,
     stopping: watch::Receiver<Stopping>,
     connections: JoinSet<()>,
 }
@@ -126,14 +133,14 @@ impl<S: Store> Accepting<S> {
                         tokio::time::sleep(ACCEPT_PAUSE).await;
                     }
                 },
-                Some(ended) = self.connections.join_next() => note_end(ended),
+                Some(ended) = self.connections.join_next() => note_end(ended, &self.traffic),
             }
         }
         drop(self.listener);
         let Stopping::Within(grace) = *self.stopping.borrow() else { return };
         let drained = async {
             while let Some(ended) = self.connections.join_next().await {
-                note_end(ended);
+                note_end(ended, &self.traffic);
             }
         };
         if tokio::time::timeout(grace, drained).await.is_err() {
@@ -144,25 +151,46 @@ impl<S: Store> Accepting<S> {
     fn take(&mut self, stream: TcpStream, peer: SocketAddr) {
         let Some(admitted) = self.admission.admit(peer.ip()) else {
             self.traffic.refused();
-            tracing::warn!(%peer, "closed a connection: there are too many");
+            self.unsaid.say(peer);
             return;
         };
-        let (broker, traffic, stopping) = (Arc::clone(&self.broker), Arc::clone(&self.traffic), self.stopping.clone());
+        let (broker, traffic) = (Arc::clone(&self.broker), Arc::clone(&self.traffic));
+        let (room, stopping) = (self.room.clone(), self.stopping.clone());
         self.connections.spawn(async move {
-            traffic.opened();
-            if let Err(reason) = connection::serve(stream, peer, broker, &traffic, stopping).await {
+            let open = traffic.opened();
+            if let Err(reason) = connection::serve(stream, peer, broker, &traffic, room, stopping).await {
                 tracing::warn!(%peer, %reason, "closed a connection");
             }
-            traffic.closed();
+            drop(open);
             drop(admitted);
         });
     }
 }
 
-fn note_end(ended: Result<(), tokio::task::JoinError>) {
+/// Refusals of which the log has no line yet: a flood of connections must not be a flood of lines.
+#[derive(Default)]
+struct Unsaid {
+    count: u64,
+    said: Option<Instant>,
+}
+
+impl Unsaid {
+    const EVERY: Duration = Duration::from_secs(1);
+
+    fn say(&mut self, peer: SocketAddr) {
+        self.count += 1;
+        if self.said.is_none_or(|said| said.elapsed() >= Self::EVERY) {
+            tracing::warn!(%peer, connections = self.count, "closed connections: there are too many");
+            *self = Self { count: 0, said: Some(Instant::now()) };
+        }
+    }
+}
+
+fn note_end(ended: Result<(), JoinError>, traffic: &Traffic) {
     if let Err(error) = ended
         && error.is_panic()
     {
+        traffic.panicked();
         tracing::error!(%error, "a connection broke off");
     }
 }

@@ -87,13 +87,14 @@ async fn requests_with_random_content_break_nothing() {
                 let mut client = trial.open().await;
                 let body = Author::write(shape, version, seed, None).out;
                 client.send_bytes(&frame(route.key, version, 5, &body)).await.expect("sent");
-                // A fetch may wait as long as it was told: half a second is enough to see a panic.
-                drop(tokio::time::timeout(Duration::from_millis(500), client.receive_bytes()).await);
+                let ended = tokio::time::timeout(Duration::from_secs(5), client.receive_bytes()).await;
+                assert!(ended.is_ok(), "{} version {version} is neither answered nor closed", route.name);
             }
         }
     }
     let answer = trial.connect().await.call_at(0, &named()).await.expect("the broker lives");
     assert_eq!(answer.error_code, 0);
+    assert_eq!(trial.server.traffic().panics(), 0);
 }
 
 /// Goal: bytes that are no request end their connection and no other. Method: noise, wrong lengths, unknown APIs and versions.
@@ -138,6 +139,32 @@ async fn idle_and_slow_peers_are_closed() {
         talker.call_at(0, &named()).await.expect("who talks stays");
     }
     assert!(closes(&mut idle).await);
+}
+
+/// Goal: who asks and never reads costs little and is closed in the end. Method: a flood of requests with large answers.
+#[tokio::test]
+async fn a_peer_that_never_reads_is_stopped() {
+    let trial = Trial::with(|config| config.idle = Duration::from_millis(500)).await;
+    let mut client = trial.connect().await;
+    let names: Vec<String> = (0..40).map(|number| format!("{number}-{}", "x".repeat(200))).collect();
+    let topics = names.iter().map(|name| {
+        let name = TopicName(StrBytes::from_string(name.clone()));
+        kafka_protocol::messages::metadata_request::MetadataRequestTopic::default().with_name(Some(name))
+    });
+    let made = MetadataRequest::default().with_topics(Some(topics.collect())).with_allow_auto_topic_creation(true);
+    client.call_at(12, &made).await.expect("made");
+    let all = frame(ApiKey::Metadata, 1, 1, &[0xff; 4]);
+    let mut stream = raw(&trial).await;
+    let flood = async {
+        for _ in 0..100_000 {
+            tokio::io::AsyncWriteExt::write_all(&mut stream, &all).await?;
+        }
+        Ok::<(), std::io::Error>(())
+    };
+    let ended = tokio::time::timeout(Duration::from_secs(20), flood).await.expect("stopped reading, then closed");
+    assert!(ended.is_err(), "closed before it could ask 100,000 times");
+    let written = trial.server.traffic().bytes_out();
+    assert!(written < 64 << 20, "{written} bytes of answers were made");
 }
 
 /// Goal: connections are bounded, and an end makes room. Method: two allowed, a third is closed, and taken after one left.

@@ -10,6 +10,7 @@ pub struct Traffic {
     opened: AtomicU64,
     closed: AtomicU64,
     refused: AtomicU64,
+    panics: AtomicU64,
     bytes_in: AtomicU64,
     bytes_out: AtomicU64,
     /// One per route, in the order of [`ROUTES`].
@@ -20,7 +21,15 @@ impl Default for Traffic {
     fn default() -> Self {
         let zero = AtomicU64::default;
         let requests = ROUTES.iter().map(|_| zero()).collect();
-        Self { opened: zero(), closed: zero(), refused: zero(), bytes_in: zero(), bytes_out: zero(), requests }
+        Self {
+            opened: zero(),
+            closed: zero(),
+            refused: zero(),
+            panics: zero(),
+            bytes_in: zero(),
+            bytes_out: zero(),
+            requests,
+        }
     }
 }
 
@@ -41,6 +50,11 @@ impl Traffic {
         self.refused.load(Ordering::Relaxed)
     }
 
+    /// Connections that ended because a handler panicked: a bug each.
+    pub fn panics(&self) -> u64 {
+        self.panics.load(Ordering::Relaxed)
+    }
+
     /// Bytes of whole frames that came.
     pub fn bytes_in(&self) -> u64 {
         self.bytes_in.load(Ordering::Relaxed)
@@ -56,16 +70,18 @@ impl Traffic {
         ROUTES.iter().zip(&self.requests).map(|(route, count)| (route.name, count.load(Ordering::Relaxed)))
     }
 
-    pub(super) fn opened(&self) {
+    /// Counts a connection as open until the value is dropped, also by a panic.
+    pub(super) fn opened(&self) -> Open<'_> {
         self.opened.fetch_add(1, Ordering::Relaxed);
-    }
-
-    pub(super) fn closed(&self) {
-        self.closed.fetch_add(1, Ordering::Relaxed);
+        Open(self)
     }
 
     pub(super) fn refused(&self) {
         self.refused.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(super) fn panicked(&self) {
+        self.panics.fetch_add(1, Ordering::Relaxed);
     }
 
     pub(super) fn request(&self, route: &'static Route, bytes: usize) {
@@ -77,5 +93,14 @@ impl Traffic {
 
     pub(super) fn wrote(&self, bytes: usize) {
         self.bytes_out.fetch_add(bytes as u64, Ordering::Relaxed);
+    }
+}
+
+/// A connection that is open.
+pub(super) struct Open<'a>(&'a Traffic);
+
+impl Drop for Open<'_> {
+    fn drop(&mut self) {
+        self.0.closed.fetch_add(1, Ordering::Relaxed);
     }
 }

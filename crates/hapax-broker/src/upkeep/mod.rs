@@ -5,8 +5,10 @@
 //! durable; so a retry is recognised though its batch is gone. Not here: leases (`lead`), offsets of groups (`group`).
 
 mod compaction;
+#[cfg(test)]
+mod contract;
 mod retention;
-#[cfg(all(test, feature = "embedded"))]
+#[cfg(test)]
 mod rig;
 mod snapshots;
 
@@ -104,3 +106,8 @@ fn not_now(what: &'static str, error: &StoreError) {
         | StoreError::Damaged(_) => tracing::warn!(what, %error, "not done, tried again later"),
     }
 }
+
+#[cfg(test)]
+#[cfg(feature = "embedded")]
+#[path = "upkeep_tests.rs"]
+mod tests;

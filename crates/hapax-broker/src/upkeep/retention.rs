@@ -119,7 +119,3 @@ impl Limits {
         self.before.is_some() && row.high_timestamp < 0
     }
 }
-
-#[cfg(test)]
-#[path = "retention_tests.rs"]
-mod tests;

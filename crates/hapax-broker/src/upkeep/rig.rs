@@ -1,6 +1,5 @@
-//! A broker over the embedded store, without sockets, for the tests of upkeep.
+//! A broker over any store, without sockets, for the tests of upkeep.
 
-use std::path::Path;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -10,11 +9,7 @@ use crate::broker::Broker;
 use crate::config::{BrokerConfig, TopicConfig};
 use crate::log::{AppendError, NewBatch, Partition, Time, Written};
 use crate::model::{Offset, Timestamp};
-use crate::store::embedded::{Embedded, EmbeddedOptions};
-use crate::store::{Log, NewTopic, Topics};
-
-/// The name of the topic.
-pub(super) const TOPIC: &str = "orders";
+use crate::store::{NewTopic, Store};
 
 /// A record as a reader sees it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -26,31 +21,36 @@ pub(super) struct Seen {
 }
 
 /// A broker that leads one topic of one partition.
-pub(super) struct Rig {
-    pub(super) broker: Arc<Broker<Embedded>>,
+pub(super) struct Rig<S> {
+    pub(super) broker: Arc<Broker<S>>,
+    topic: String,
 }
 
-impl Rig {
-    /// Opens the store in a directory; the topic is made if it is missing.
-    pub(super) async fn open(directory: &Path, settings: &[(&str, &str)]) -> Self {
-        let store = Arc::new(Embedded::open(directory, EmbeddedOptions::default()).unwrap());
+impl<S: Store> Rig<S> {
+    /// Leads a topic; it is made if it is missing.
+    pub(super) async fn over(store: Arc<S>, topic: &str, settings: &[(&str, &str)]) -> Self {
         let config = BrokerConfig { tail_cache: 0, ..BrokerConfig::default() };
         let broker = Broker::new(Arc::clone(&store), config);
-        if store.topic(TOPIC).await.unwrap().is_none() {
+        if store.topic(topic).await.unwrap().is_none() {
             let said = settings.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
             let config = TopicConfig::checked(said).unwrap();
-            store.create_topic(NewTopic { name: TOPIC.to_owned(), partitions: 1, config }).await.unwrap();
+            store.create_topic(NewTopic { name: topic.to_owned(), partitions: 1, config }).await.unwrap();
         }
         broker.catalog.refresh().await.unwrap();
-        let topic = broker.catalog.known(TOPIC).unwrap();
-        let led = store.lead(&topic.partitions).await.unwrap();
+        let led = store.lead(&broker.catalog.known(topic).unwrap().partitions).await.unwrap();
         broker.logs.take_over(led).await.unwrap();
-        Self { broker }
+        Self { broker, topic: topic.to_owned() }
     }
 
     pub(super) fn partition(&self) -> Arc<Partition> {
-        let topic = self.broker.catalog.known(TOPIC).unwrap();
+        let topic = self.broker.catalog.known(&self.topic).unwrap();
         self.broker.logs.partition(topic.partitions[0]).unwrap()
+    }
+
+    /// Base offsets of all rows.
+    pub(super) async fn bases(&self) -> Vec<Offset> {
+        let rows = self.broker.store.list(self.partition().id, 0, 1000).await.unwrap();
+        rows.iter().map(|row| row.base_offset).collect()
     }
 
     /// Appends a batch, and waits until it is durable.

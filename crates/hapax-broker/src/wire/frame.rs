@@ -27,6 +27,8 @@ pub(crate) enum FrameError {
     Wire(#[from] WireError),
     #[error("the connection broke: {0}")]
     Socket(#[from] io::Error),
+    #[error("a frame that had begun was not whole in time")]
+    Late,
 }
 
 /// Room that a waiting connection holds.
@@ -62,8 +64,8 @@ impl<R: AsyncRead + Unpin> FrameReader<R> {
         Ok(self.stream.read_buf(&mut self.buffer).await? > 0)
     }
 
-    /// The frame that has begun, without its length.
-    pub(crate) async fn whole(&mut self) -> Result<Bytes, FrameError> {
+    /// The length of the frame that has begun, if it may have that.
+    pub(crate) async fn length(&mut self) -> Result<usize, FrameError> {
         self.fill(LENGTH).await?;
         let announced = i32::from_be_bytes([self.buffer[0], self.buffer[1], self.buffer[2], self.buffer[3]]);
         let length = match usize::try_from(announced) {
@@ -75,6 +77,11 @@ impl<R: AsyncRead + Unpin> FrameReader<R> {
         if key != ApiKey::Produce as i16 && length > self.limits.other {
             return Err(WireError::FrameLength { length: announced, max: self.limits.other }.into());
         }
+        Ok(length)
+    }
+
+    /// The frame whose length was just told, without it.
+    pub(crate) async fn body(&mut self, length: usize) -> Result<Bytes, FrameError> {
         self.fill(LENGTH + length).await?;
         self.buffer.advance(LENGTH);
         Ok(self.buffer.split_to(length).freeze())

@@ -21,6 +21,11 @@ fn frame(body: &[u8]) -> Vec<u8> {
     out
 }
 
+async fn whole(reader: &mut FrameReader<&[u8]>) -> Result<Bytes, FrameError> {
+    let length = reader.length().await?;
+    reader.body(length).await
+}
+
 fn ready<F: Future>(future: F) -> F::Output {
     use futures_util::FutureExt;
     future.now_or_never().expect("bytes in memory are always ready")
@@ -34,7 +39,7 @@ fn frames_come_one_after_the_other() {
     let mut reader = FrameReader::new(stream.as_slice(), LIMITS);
     for body in bodies {
         assert!(ready(reader.begun()).expect("bytes"));
-        assert_eq!(ready(reader.whole()).expect("whole"), body);
+        assert_eq!(ready(whole(&mut reader)).expect("whole"), body);
     }
     assert!(!ready(reader.begun()).expect("no error"), "the stream has ended");
 }
@@ -47,15 +52,15 @@ fn a_frame_of_impossible_length_is_refused() {
         let mut stream = length.to_be_bytes().to_vec();
         stream.extend_from_slice(&[0; 20]);
         let mut reader = FrameReader::new(stream.as_slice(), LIMITS);
-        let refused = ready(reader.whole());
+        let refused = ready(whole(&mut reader));
         let expected = WireError::FrameLength { length, max: 1_000 };
         assert!(matches!(refused, Err(FrameError::Wire(error)) if error == expected), "{length}");
     }
     let fetch = frame(&[&[0, 1][..], &[0; 99]].concat());
-    let refused = ready(FrameReader::new(fetch.as_slice(), LIMITS).whole());
+    let refused = ready(whole(&mut FrameReader::new(fetch.as_slice(), LIMITS)));
     assert!(matches!(refused, Err(FrameError::Wire(WireError::FrameLength { length: 101, max: 100 }))));
     let cut = &frame(&[0; 50])[..30];
-    assert!(matches!(ready(FrameReader::new(cut, LIMITS).whole()), Err(FrameError::Wire(WireError::FrameCut))));
+    assert!(matches!(ready(whole(&mut FrameReader::new(cut, LIMITS))), Err(FrameError::Wire(WireError::FrameCut))));
 }
 
 /// Goal: a large frame's room goes with it. Method: one large frame, then the room of the waiting reader.
@@ -65,7 +70,7 @@ fn a_waiting_connection_holds_little() {
     let stream = frame(&vec![0; 9 << 20]);
     let mut reader = FrameReader::new(stream.as_slice(), limits);
     assert!(ready(reader.begun()).expect("bytes"));
-    assert_eq!(ready(reader.whole()).expect("whole").len(), 9 << 20);
+    assert_eq!(ready(whole(&mut reader)).expect("whole").len(), 9 << 20);
     assert!(!ready(reader.begun()).expect("no error"));
     assert!(reader.buffer.capacity() <= 2 * IDLE_ROOM, "{}", reader.buffer.capacity());
 }
@@ -132,9 +137,9 @@ proptest! {
         let stream = if small { frame(&noise) } else { noise };
         let mut reader = FrameReader::new(stream.as_slice(), LIMITS);
         while let Ok(true) = ready(reader.begun()) {
-            let Ok(whole) = ready(reader.whole()) else { break };
-            prop_assert!(whole.len() >= SHORTEST);
-            drop(Request::read(whole, peer()));
+            let Ok(frame) = ready(whole(&mut reader)) else { break };
+            prop_assert!(frame.len() >= SHORTEST);
+            drop(Request::read(frame, peer()));
         }
     }
 }

@@ -22,7 +22,27 @@ impl Agreed {
 
 /// All of them.
 pub const AGREED: &[Agreed] = &[
-    Agreed { api: "", path: "host", why: "each broker's own address" },
     Agreed { api: "", path: "port", why: "each broker's own address" },
     Agreed { api: "", path: "cluster_id", why: "each cluster's own id" },
+    Agreed {
+        api: "Metadata 9: a topic that is made by asking",
+        path: "topics",
+        why: "a topic that Metadata makes is led when we answer; Kafka says 3 and has it a moment later",
+    },
+    Agreed {
+        api: "CreateTopics 7: only a look",
+        path: "topic_id",
+        why: "Kafka invents an id for a topic that it does not make",
+    },
+    Agreed {
+        api: "IncrementalAlterConfigs 0: an unknown operation",
+        path: "",
+        why: "Kafka fails with −1; we say 42 and why",
+    },
+    Agreed {
+        api: "IncrementalAlterConfigs 1: an unknown operation",
+        path: "",
+        why: "Kafka fails with −1; we say 42 and why",
+    },
+    Agreed { api: "Produce", path: "error_message", why: "we say what is wrong with a batch where Kafka is silent" },
 ];

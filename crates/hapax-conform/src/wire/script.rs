@@ -5,8 +5,9 @@ use std::fmt::Debug;
 use std::net::SocketAddr;
 
 use anyhow::{Context as _, Result};
+use bytes::{Bytes, BytesMut};
 use kafka_protocol::messages::ApiKey;
-use kafka_protocol::protocol::Request;
+use kafka_protocol::protocol::{Decodable, Encodable, Request};
 
 use super::agreed::Agreed;
 use super::connection::{Connection, Ended};
@@ -81,21 +82,30 @@ impl Script {
             self.note_end(label).await?;
             return Ok(None);
         };
-        let again = self.connection_answer_copy(version, &response)?;
+        let again = copy(version, &response)?;
         tidy(&mut response);
         let leaves = leaves(&format!("{response:#?}")).into_iter().map(|leaf| self.named(leaf)).collect();
         self.entries.push(Entry { label, leaves });
         Ok(Some(again))
     }
 
-    /// Answers cannot be cloned in general; they can be written and read again.
-    fn connection_answer_copy<A>(&self, version: i16, response: &A) -> Result<A>
-    where
-        A: kafka_protocol::protocol::Encodable + kafka_protocol::protocol::Decodable,
-    {
-        let mut bytes = bytes::BytesMut::new();
-        response.encode(&mut bytes, version)?;
-        A::decode(&mut bytes.freeze(), version)
+    /// Asks again until the broker is ready to answer, without noting anything.
+    ///
+    /// # Errors
+    /// If it never is.
+    pub(crate) async fn patient<R: Request>(
+        &mut self,
+        version: i16,
+        request: &R,
+        ready: impl Fn(&R::Response) -> bool,
+    ) -> Result<()> {
+        for _ in 0..400 {
+            if ready(&self.ask(version, request).await?) {
+                return Ok(());
+            }
+            tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+        }
+        anyhow::bail!("API {} version {version} is never ready", R::KEY)
     }
 
     /// Asks without noting anything.
@@ -110,13 +120,7 @@ impl Script {
     ///
     /// # Errors
     /// If the broker neither answers nor ends the connection.
-    pub(crate) async fn raw(
-        &mut self,
-        key: i16,
-        version: i16,
-        header: i16,
-        what: &str,
-    ) -> Result<Option<bytes::Bytes>> {
+    pub(crate) async fn raw(&mut self, key: i16, version: i16, header: i16, what: &str) -> Result<Option<Bytes>> {
         let label = format!("API {key} version {version}: {what}");
         match self.connection.exchange(key, version, header, &[]).await? {
             Ok(answer) => Ok(Some(answer)),
@@ -162,6 +166,13 @@ impl Script {
     pub fn into_entries(self) -> Vec<Entry> {
         self.entries
     }
+}
+
+/// Answers cannot be cloned in general; they can be written and read again.
+fn copy<A: Encodable + Decodable>(version: i16, response: &A) -> Result<A> {
+    let mut bytes = BytesMut::new();
+    response.encode(&mut bytes, version)?;
+    A::decode(&mut bytes.freeze(), version)
 }
 
 /// One field that differs.

@@ -107,19 +107,12 @@ pub struct JoinRefusal {
     pub error: ResponseError,
     /// The id to answer with.
     pub member: Arc<str>,
-    /// Kafka names the protocol "" in most refusals, and not at all when it did not know the member.
-    pub protocol: Option<&'static str>,
 }
 
 impl JoinRefusal {
-    /// The usual refusal.
+    /// A refusal.
     pub fn new(error: ResponseError, member: &Arc<str>) -> Self {
-        Self { error, member: Arc::clone(member), protocol: Some("") }
-    }
-
-    /// The refusal of somebody who is not a member (any more).
-    pub(super) fn unknown(error: ResponseError, member: &Arc<str>) -> Self {
-        Self { error, member: Arc::clone(member), protocol: None }
+        Self { error, member: Arc::clone(member) }
     }
 }
 

@@ -90,7 +90,7 @@ impl Group {
             return;
         }
         if let Err(error) = self.check_member(&join.identity) {
-            step.join(join.ticket, Err(JoinRefusal::unknown(error, id)));
+            step.join(join.ticket, Err(JoinRefusal::new(error, id)));
             return;
         }
         let unchanged = self.members.get(id).is_some_and(|member| member.protocols == join.protocols);
@@ -153,7 +153,7 @@ impl Group {
         self.unsynced.remove(old);
         step.stop(Timer::Session(Arc::clone(old)));
         if let Some(ticket) = before.joining.take() {
-            step.join(ticket, Err(JoinRefusal::unknown(ResponseError::FencedInstanceId, old)));
+            step.join(ticket, Err(JoinRefusal::new(ResponseError::FencedInstanceId, old)));
         }
         if let Some(ticket) = before.syncing.take() {
             step.sync(ticket, Err(ResponseError::FencedInstanceId));

@@ -3,12 +3,19 @@
 //! A store runs them all with `contract_tests!(make)`, where `make` is an async function without arguments that returns
 //! `(guard, store)`: a new, empty store, and whatever must live as long as it (a directory, a database).
 
+#[cfg(test)]
 pub(crate) mod brokers;
+#[cfg(test)]
 pub(crate) mod groups;
+#[cfg(test)]
 pub(crate) mod log;
+#[cfg(test)]
 pub(crate) mod producers;
+#[cfg(test)]
 pub(crate) mod reading;
+#[cfg(test)]
 pub(crate) mod removing;
+#[cfg(test)]
 pub(crate) mod topics;
 
 use bytes::Bytes;

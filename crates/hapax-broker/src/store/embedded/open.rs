@@ -102,7 +102,12 @@ pub(super) fn open(directory: &Path) -> Result<Opened, OpenError> {
 /// Makes the directory and locks it for as long as the file handle lives.
 fn lock(directory: &Path) -> Result<File, OpenError> {
     let failed = |source| OpenError::Directory { directory: directory.to_owned(), source };
-    std::fs::create_dir_all(directory).map_err(failed)?;
+    if !directory.exists() {
+        std::fs::create_dir_all(directory).map_err(failed)?;
+        // A new directory must survive power loss as its files do.
+        let parent = directory.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        File::open(parent).and_then(|parent| parent.sync_all()).map_err(failed)?;
+    }
     let file = File::open(directory).map_err(failed)?;
     match file.try_lock() {
         Ok(()) => Ok(file),

@@ -25,8 +25,9 @@ pub(super) struct Link {
     session: Mutex<Option<Arc<Session>>>,
 }
 
-/// Names are looked up nowhere but where they are written, and short statements are not compiled.
-const SETUP: &str = "SET search_path = pg_catalog; SET jit = off";
+/// Names are looked up nowhere but where they are written, short statements are not compiled, and the arrays of a group
+/// commit stay in memory instead of a temporary file.
+const SETUP: &str = "SET search_path = pg_catalog; SET jit = off; SET work_mem = '64MB'";
 const LAZY: &str = "SET search_path = pg_catalog; SET jit = off; SET synchronous_commit = off";
 
 impl Link {
@@ -157,5 +158,36 @@ fn unreachable(error: &ConnectError) -> StoreError {
 impl fmt::Debug for Link {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.debug_struct("Link").field("url", &self.url).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Goal: what the server refuses is told apart: full, damaged, gone for good, taken, worth another try. Method: one
+    /// SQLSTATE of each.
+    #[test]
+    fn a_refusal_says_what_to_do() {
+        let refusal = |state: &str| {
+            let fault = SqlFault { sqlstate: Some(state.to_owned()), ..SqlFault::lost("words") };
+            refused(&fault, "words".to_owned())
+        };
+        let words = || "words".to_owned();
+        assert_eq!(refusal("53100"), StoreError::Full(words()));
+        assert_eq!(refusal("XX001"), StoreError::Damaged(words()));
+        assert_eq!(refusal("42P01"), StoreError::Broken(words()));
+        assert_eq!(refusal("23505"), StoreError::Conflict);
+        for state in ["55P03", "57014", "40P01", "25006", "42501", "53200"] {
+            assert_eq!(refusal(state), StoreError::Away(words()), "{state}");
+        }
+    }
+
+    /// Goal: a lost answer is doubt for a write and nothing for a read. Method: both.
+    #[test]
+    fn a_lost_answer_is_doubt_only_for_a_write() {
+        assert_eq!(Failure::Lost("x".to_owned()).of_a_write(), StoreError::InDoubt("x".to_owned()));
+        assert_eq!(Failure::Lost("x".to_owned()).of_a_read(), StoreError::Away("x".to_owned()));
+        assert_eq!(Failure::Plain(StoreError::Fenced).of_a_write(), StoreError::Fenced);
     }
 }

@@ -16,6 +16,8 @@ mod text;
 mod topics;
 
 #[cfg(test)]
+mod look_tests;
+#[cfg(test)]
 pub(crate) mod test_database;
 #[cfg(test)]
 mod tests;

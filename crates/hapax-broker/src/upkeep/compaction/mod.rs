@@ -34,7 +34,7 @@ const SPACING: i64 = 16;
 #[derive(Debug, Default)]
 pub(super) struct Compactor {
     known: HashMap<PartitionId, Compacted>,
-    /// Keys of one pass; for tests.
+    /// Keys of one pass, if not as many as usual.
     room: Option<usize>,
 }
 
@@ -71,6 +71,12 @@ impl Compacted {
 }
 
 impl Compactor {
+    /// With room for so many keys in one pass.
+    #[cfg(test)]
+    pub(super) fn with_room(keys: usize) -> Self {
+        Self { room: Some(keys), ..Self::default() }
+    }
+
     /// Looks at every partition that we lead, and compacts what is worth it.
     pub(super) async fn pass<S: Store>(&mut self, broker: &Broker<S>, now: Timestamp) {
         let topics = broker.catalog.all();
@@ -224,7 +230,3 @@ fn less_of(partition: &Partition, row: &StoredRow, rules: &Rules<'_>) -> Result<
 fn damaged(partition: &Partition, row: &StoredRow, error: &BatchError) -> StoreError {
     StoreError::Damaged(format!("partition {}, row {}: {error}", partition.id.0, row.base_offset))
 }
-
-#[cfg(test)]
-#[path = "compaction_tests.rs"]
-mod tests;

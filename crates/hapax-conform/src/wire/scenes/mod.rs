@@ -38,10 +38,10 @@ pub async fn play(script: &mut Script) -> Result<()> {
     versions(script).await?;
     let stage = set(script).await?;
     topics::play(script, &stage).await?;
+    cluster::play(script, &stage).await?;
     produce::play(script, &stage).await?;
     offsets::play(script, &stage).await?;
     configs::play(script, &stage).await?;
-    cluster::play(script, &stage).await?;
     groups::play(script, &stage).await?;
     unserved(script).await
 }

@@ -8,8 +8,9 @@ use kafka_protocol::messages::create_topics_request::{CreatableTopic, CreatableT
 use kafka_protocol::messages::create_topics_response::CreateTopicsResponse;
 use kafka_protocol::messages::delete_topics_request::{DeleteTopicState, DeleteTopicsRequest};
 use kafka_protocol::messages::describe_topic_partitions_request::{DescribeTopicPartitionsRequest, TopicRequest};
+use kafka_protocol::messages::list_offsets_request::{ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic};
 use kafka_protocol::messages::metadata_request::MetadataRequestTopic;
-use kafka_protocol::messages::{MetadataRequest, MetadataResponse};
+use kafka_protocol::messages::{BrokerId, MetadataRequest, MetadataResponse};
 
 use super::{STRANGER, Script, Stage, metadata_of, text, topic_name};
 
@@ -47,12 +48,22 @@ pub(super) async fn wait(script: &mut Script, name: &str) -> Result<MetadataResp
         let led = |topic: &kafka_protocol::messages::metadata_response::MetadataResponseTopic| {
             topic.error_code == 0 && topic.partitions.iter().all(|partition| partition.error_code == 0)
         };
-        if known.topics.iter().all(led) {
+        if known.topics.iter().all(led) && ready(script, name, known.topics[0].partitions.len()).await? {
             return Ok(known);
         }
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
     bail!("{name} is not led")
+}
+
+/// Whether every partition answers: Apache Kafka names a leader a moment before that one knows.
+async fn ready(script: &mut Script, name: &str, partitions: usize) -> Result<bool> {
+    let at = |index| ListOffsetsPartition::default().with_partition_index(index).with_timestamp(-1);
+    let topic = ListOffsetsTopic::default().with_name(topic_name(name));
+    let topic = topic.with_partitions((0..i32::try_from(partitions)?).map(at).collect());
+    let request = ListOffsetsRequest::default().with_replica_id(BrokerId(-1)).with_topics(vec![topic]);
+    let answer = script.ask(3, &request).await?;
+    Ok(answer.topics.iter().flat_map(|topic| &topic.partitions).all(|partition| partition.error_code == 0))
 }
 
 async fn metadata(script: &mut Script, stage: &Stage) -> Result<()> {

@@ -1,0 +1,96 @@
+//! Every cell of every client is a test, on our broker and on Apache Kafka. A client's program runs once per broker: the
+//! first test that needs it waits for it, the others read its lines.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::OnceLock;
+
+use hapax_conform::cells::{Cell, Outcome};
+use hapax_conform::client::Client;
+use hapax_conform::matrix::{Codecs, run};
+use hapax_conform::table;
+use hapax_conform::target::Target;
+
+/// What a client has no words for, by its own documents.
+const CANNOT: [(Client, Cell); 1] = [(Client::Kcat, Cell::Admin)];
+
+#[derive(Debug, Clone, Copy)]
+enum Broker {
+    Ours,
+    Kafka,
+}
+
+impl Broker {
+    fn target(self) -> Result<&'static Target, String> {
+        static TARGETS: [OnceLock<Result<Target, String>>; 2] = [const { OnceLock::new() }; 2];
+        let start = || match self {
+            Self::Ours => Target::ours(),
+            Self::Kafka => Target::kafka(),
+        };
+        let target = TARGETS[self as usize].get_or_init(|| start().map_err(|error| format!("{error:#}")));
+        target.as_ref().map_err(Clone::clone)
+    }
+}
+
+type Outcomes = Result<BTreeMap<Cell, Outcome>, String>;
+
+fn outcomes(client: Client, broker: Broker) -> &'static Outcomes {
+    static FOUND: [[OnceLock<Outcomes>; Client::ALL.len()]; 2] =
+        [const { [const { OnceLock::new() }; Client::ALL.len()] }; 2];
+    FOUND[broker as usize][client as usize].get_or_init(|| {
+        let target = broker.target()?;
+        run(client, target, Codecs::Kept, &Cell::ALL).map_err(|error| format!("{error:#}"))
+    })
+}
+
+fn check(client: Client, cell: Cell, broker: Broker) {
+    let found = outcomes(client, broker).as_ref().unwrap_or_else(|error| panic!("{}: {error}", client.title()));
+    match &found[&cell] {
+        Outcome::Pass(_) => {}
+        Outcome::Cannot(why) => assert!(CANNOT.contains(&(client, cell)), "{}: {cell}: {why}", client.title()),
+        Outcome::Fail(why) => panic!("{}: {cell}: {why}", client.title()),
+    }
+}
+
+macro_rules! cells {
+    ($($module:ident: $client:ident;)*) => { $( mod $module {
+        use super::{Broker, Cell, Client, check};
+        cells! { @ $client
+            records_pass_uncompressed: Plain, records_pass_by_gzip: Gzip, records_pass_by_snappy: Snappy,
+            records_pass_by_lz4: Lz4, records_pass_by_zstd: Zstd, lost_answers_double_nothing: Idempotent,
+            members_come_and_go: Group, topics_are_managed: Admin, time_finds_offsets: Time }
+    } )* };
+    (@ $client:ident $($name:ident: $cell:ident),*) => { $(
+        /// Goal: the client does here what it does on Apache Kafka. Method: its program, on both.
+        #[test]
+        fn $name() {
+            check(Client::$client, Cell::$cell, Broker::Ours);
+            check(Client::$client, Cell::$cell, Broker::Kafka);
+        }
+    )* };
+}
+
+cells! {
+    java_client: Java;
+    java_tools: Tools;
+    confluent_kafka: Confluent;
+    kcat: Kcat;
+    kafka_python: KafkaPython;
+    franz_go: Franz;
+    sarama: Sarama;
+    kafkajs: Kafkajs;
+}
+
+/// Goal: the table in the documents is what was seen. Method: make it from the outcomes on ours, compare or write.
+#[test]
+fn the_table_of_clients_is_what_was_seen() {
+    let found = Client::ALL.map(|client| (client, outcomes(client, Broker::Ours).clone().unwrap_or_default()));
+    let text = table::document(&BTreeMap::from(found));
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/kafka/clients-table.md");
+    if std::env::var_os("HAPAX_BLESS").is_some() {
+        std::fs::write(&path, text).expect("the table can be written");
+        return;
+    }
+    let kept = std::fs::read_to_string(&path).unwrap_or_default();
+    assert_eq!(kept, text, "run `HAPAX_BLESS=1 cargo test -p hapax-conform the_table`");
+}
