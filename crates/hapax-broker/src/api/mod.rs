@@ -253,6 +253,8 @@ routes! {
 #[cfg(all(test, feature = "embedded"))]
 mod admin_tests;
 #[cfg(test)]
+mod count_tests;
+#[cfg(test)]
 mod coverage;
 #[cfg(all(test, feature = "embedded"))]
 mod fetch_tests;
