@@ -253,6 +253,8 @@ routes! {
 #[cfg(all(test, feature = "embedded"))]
 mod admin_tests;
 #[cfg(test)]
+mod count_tests;
+#[cfg(test)]
 mod coverage;
 #[cfg(all(test, feature = "embedded"))]
 mod fetch_tests;
@@ -262,3 +264,5 @@ mod kill_tests;
 mod log_rig;
 #[cfg(all(test, feature = "embedded"))]
 mod produce_tests;
+#[cfg(all(test, feature = "postgres"))]
+mod standby_tests;
