@@ -235,6 +235,14 @@ impl Recorder {
         operations.iter().filter(|one| matches!(one.outcome, Outcome::Ok(Answer::Appended(_)))).count()
     }
 
+    /// How many offsets of a group were committed.
+    #[must_use]
+    pub fn commits(&self, wanted: u32) -> usize {
+        let operations = self.operations.lock().unwrap_or_else(PoisonError::into_inner);
+        let commit = |one: &&Operation| matches!((&one.ask, &one.outcome), (Ask::Commit { group, .. }, Outcome::Ok(_)) if *group == wanted);
+        operations.iter().filter(commit).count()
+    }
+
     /// All of it.
     #[must_use]
     pub fn take(&self) -> Vec<Operation> {

@@ -13,10 +13,14 @@ const fn point(name: &'static str, latest_pass: u64) -> Point {
     Point { name, latest_pass }
 }
 
-/// All points.
-pub static POINTS: [Point; 4] = [
+/// All points that a broker passes while clients work; most are in `hapax-broker`'s `fault.rs`.
+pub static POINTS: [Point; 8] = [
     point("append.before_commit", 40),
     point("append.after_commit", 40),
     point("append.before_answer", 40),
     point("broker.taken_over", 1),
+    point("offsets.before_commit", 20),
+    point("offsets.after_commit", 20),
+    point("group.before_save", 1),
+    point("group.after_save", 1),
 ];

@@ -9,7 +9,7 @@ use hapax_services::{Answer, Postgres};
 
 use super::cell::{BrokerCell, Store, Story};
 use super::history::{History, Recorder};
-use super::load::Load;
+use super::load::{Load, MEMBERS_GROUP};
 use super::power::LoopDisk;
 use super::process::Broker;
 use crate::scenario::disk::SmallDisk;
@@ -249,6 +249,12 @@ impl World {
     #[must_use]
     pub fn operations(&self) -> usize {
         self.recorder.count()
+    }
+
+    /// How many offsets the members of the group have committed.
+    #[must_use]
+    pub fn commits_of_members(&self) -> usize {
+        self.recorder.commits(MEMBERS_GROUP)
     }
 
     /// Lets the clients finish, and gives the whole history. Afterwards the brokers are ended.

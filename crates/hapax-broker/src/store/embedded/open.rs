@@ -14,7 +14,7 @@ use super::failure::{Undone, damaged};
 use super::{FILE, schema, writer};
 
 /// How long we wait for a person who writes with another program.
-const BUSY: Duration = Duration::from_secs(5);
+pub(super) const BUSY: Duration = Duration::from_secs(5);
 /// Connections that read.
 const READERS: usize = 2;
 

@@ -10,10 +10,8 @@ use bytes::Bytes;
 use hapax_kafka::{Client, ClientError, Joined, Membership};
 
 use super::observer::{commit, committed, group_name, read};
-use super::{PARTITIONS, Pace, Shared};
+use super::{MEMBERS_GROUP, PARTITIONS, Pace, Shared};
 
-/// The group that has members.
-const GROUP: u32 = 1;
 const SESSION: Duration = Duration::from_secs(6);
 const REBALANCE: Duration = Duration::from_secs(6);
 const HEARTBEAT: Duration = Duration::from_millis(500);
@@ -60,7 +58,7 @@ fn forgotten(error: &ClientError) -> bool {
 }
 
 async fn join(client: &mut Client, member: &str) -> Result<(Membership, Vec<i32>), ClientError> {
-    let group = group_name(GROUP);
+    let group = group_name(MEMBERS_GROUP);
     let Joined { membership, members } = client.join_group(&group, member, SESSION, REBALANCE).await?;
     let assignment = client.sync_group(&group, &membership, assign(&members)).await?;
     Ok((membership, assignment.iter().map(|partition| i32::from(*partition)).collect()))
@@ -85,20 +83,20 @@ async fn consume(
 ) -> Result<(), ClientError> {
     let mut positions = BTreeMap::new();
     for partition in partitions {
-        let offset = committed(shared, process, client, GROUP, *partition).await?;
+        let offset = committed(shared, process, client, MEMBERS_GROUP, *partition).await?;
         positions.insert(*partition, offset.unwrap_or(0));
     }
     let mut beat = Instant::now();
     while shared.pace() != Pace::Finish {
         if beat.elapsed() >= HEARTBEAT {
             beat = Instant::now();
-            client.heartbeat(&group_name(GROUP), membership).await?;
+            client.heartbeat(&group_name(MEMBERS_GROUP), membership).await?;
         }
         for (partition, position) in &mut positions {
             let next = read(shared, process, client, *partition, *position).await;
             if next > *position {
                 *position = next;
-                commit(shared, process, client, (GROUP, membership), (*partition, next)).await?;
+                commit(shared, process, client, (MEMBERS_GROUP, membership), (*partition, next)).await?;
             }
         }
         if positions.is_empty() {

@@ -24,7 +24,11 @@ pub const TOPIC: &str = "ledger";
 pub const PARTITIONS: i32 = 2;
 /// Idempotent producers per partition.
 const PRODUCERS: u32 = 2;
-/// Members of the group that has members.
+/// Producers per broker that never leave it.
+const STUBBORN: u32 = 3;
+/// The group that has members.
+pub const MEMBERS_GROUP: u32 = 1;
+/// How many.
 const MEMBERS: u32 = 2;
 
 /// What the clients are to do now.
@@ -33,7 +37,7 @@ const MEMBERS: u32 = 2;
 pub enum Pace {
     /// Everything.
     Run,
-    /// Producers that follow the leader begin nothing new; the others go on.
+    /// Producers send nothing, not even what they do not know yet; what they have sent already is on its way.
     Quiet,
     /// Nothing new; know what is not known yet, and end.
     Finish,
@@ -122,7 +126,9 @@ impl Load {
         }
         for address in addresses {
             tasks.spawn_on(observer::ask(Arc::clone(&shared), next(), address.clone()), runtime.handle());
-            tasks.spawn_on(plain::stubborn(Arc::clone(&shared), next(), address.clone()), runtime.handle());
+            for _ in 0..STUBBORN {
+                tasks.spawn_on(plain::stubborn(Arc::clone(&shared), next(), address.clone()), runtime.handle());
+            }
         }
         for _ in 0..MEMBERS {
             tasks.spawn_on(consumer::run(Arc::clone(&shared), next()), runtime.handle());

@@ -14,7 +14,7 @@ use kafka_protocol::protocol::StrBytes;
 use super::{PARTITIONS, Pace, Shared, TOPIC, outcome_of};
 use crate::broker::history::{Answer, Ask, Name, Outcome};
 
-const PAUSE: Duration = Duration::from_millis(30);
+const PAUSE: Duration = Duration::from_millis(15);
 /// Groups without members have numbers from here on.
 const ALONE: u32 = 100;
 

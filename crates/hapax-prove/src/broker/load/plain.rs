@@ -12,6 +12,8 @@ use super::{PARTITIONS, Pace, Shared, TOPIC, outcome_of};
 use crate::broker::history::{Answer, Ask, Moment, Name, Outcome, Way};
 
 const PAUSE: Duration = Duration::from_millis(40);
+/// The stubborn ones always have something under way at a broker that leads.
+const BREATH: Duration = Duration::from_millis(3);
 /// How often a batch is tried: what is tried again may be there twice.
 const TRIES: u32 = 3;
 
@@ -52,7 +54,7 @@ pub(super) async fn run(shared: Arc<Shared>, process: u32, partition: i32) {
                     let invoked = shared.recorder.now();
                     let result = client.produce((TOPIC, partition), bytes.clone(), Acks::All).await;
                     note(&shared, process, invoked, (partition, first, count), &result);
-                    if result.is_ok() {
+                    if result.is_ok() || shared.pace() != Pace::Run {
                         break;
                     }
                     tokio::time::sleep(PAUSE).await;
@@ -77,6 +79,10 @@ pub(super) async fn stubborn(shared: Arc<Shared>, process: u32, address: String)
             continue;
         };
         while connection.is_usable() && shared.pace() != Pace::Finish {
+            if shared.pace() == Pace::Quiet {
+                tokio::time::sleep(PAUSE).await;
+                continue;
+            }
             let Ok(version) = connection.version::<ProduceRequest>(12) else { break };
             let partition = i32::try_from(first).unwrap_or(0) % PARTITIONS;
             let invoked = shared.recorder.now();
@@ -91,7 +97,7 @@ pub(super) async fn stubborn(shared: Arc<Shared>, process: u32, address: String)
             // A broker that lost its place in the middle says the same as one that never led: what it got may be there.
             note(&shared, process, invoked, (partition, first, 1), &result);
             first += 1;
-            tokio::time::sleep(PAUSE).await;
+            tokio::time::sleep(if result.is_ok() { BREATH } else { PAUSE }).await;
         }
     }
 }
