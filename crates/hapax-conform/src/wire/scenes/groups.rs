@@ -2,6 +2,7 @@
 
 use anyhow::{Context as _, Result};
 use bytes::Bytes;
+use kafka_protocol::messages::JoinGroupResponse;
 use kafka_protocol::messages::delete_groups_request::DeleteGroupsRequest;
 use kafka_protocol::messages::describe_groups_request::DescribeGroupsRequest;
 use kafka_protocol::messages::heartbeat_request::HeartbeatRequest;
@@ -18,6 +19,7 @@ use kafka_protocol::messages::offset_fetch_request::{
     OffsetFetchRequest, OffsetFetchRequestGroup, OffsetFetchRequestTopic, OffsetFetchRequestTopics,
 };
 use kafka_protocol::messages::sync_group_request::{SyncGroupRequest, SyncGroupRequestAssignment};
+use kafka_protocol::protocol::StrBytes;
 
 use super::{Script, Stage, group_id, text, topic_name};
 
@@ -42,7 +44,51 @@ pub(super) async fn play(script: &mut Script, stage: &Stage) -> Result<()> {
         fetching(script, version.clamp(1, 9), &member, stage).await?;
         looking(script, version, &member).await?;
         ending(script, version, &member, stage).await?;
+        if version >= 5 {
+            returning(script, version).await?;
+        }
     }
+    Ok(())
+}
+
+/// A static member that comes back has a new id; its old one is fenced everywhere.
+async fn returning(script: &mut Script, version: i16) -> Result<()> {
+    let group = format!("static-{version}");
+    let join = |id: &str| join(version, &group, id).with_group_instance_id(Some(text("instance")));
+    let first = script.say_but(version, "a static member", &join(""), hide).await?.context("an answer")?;
+    let old = Member { group: group.clone(), id: first.member_id.to_string(), generation: first.generation_id };
+    script.name("", &old.id, "<old member>");
+    let sync = |member: &Member| {
+        let assignment = SyncGroupRequestAssignment::default().with_member_id(text(&member.id));
+        SyncGroupRequest::default()
+            .with_group_id(group_id(&group))
+            .with_member_id(text(&member.id))
+            .with_group_instance_id(Some(text("instance")))
+            .with_generation_id(member.generation)
+            .with_assignments(vec![assignment.with_assignment(Bytes::from_static(ASSIGNMENT))])
+    };
+    script.say(4, "a static member's assignment", &sync(&old)).await?;
+    let again = script.say_but(version, "the same instance again", &join(""), hide).await?.context("an answer")?;
+    let new = Member { id: again.member_id.to_string(), generation: again.generation_id, ..old.clone() };
+    script.name("", &new.id, "<new member>");
+    for (what, member) in [("its old id", &old), ("its new id", &new)] {
+        let beat = HeartbeatRequest::default().with_group_id(group_id(&group)).with_member_id(text(&member.id));
+        let beat = beat.with_group_instance_id(Some(text("instance"))).with_generation_id(member.generation);
+        script.say(4, what, &beat).await?;
+        script.say(4, what, &sync(member)).await?;
+        let topic = OffsetCommitRequest::default()
+            .with_group_id(group_id(&group))
+            .with_member_id(text(&member.id))
+            .with_group_instance_id(Some(text("instance")))
+            .with_generation_id_or_member_epoch(member.generation);
+        let place = commit(8, &group, &member.id, member.generation, "stage", 0);
+        script.say(8, what, &topic.with_topics(place.topics)).await?;
+    }
+    script.say_but(version, "the old id joins", &join(&old.id), hide).await?;
+    let leaving = MemberIdentity::default().with_member_id(text("")).with_group_instance_id(Some(text("instance")));
+    let leave = LeaveGroupRequest::default().with_group_id(group_id(&group)).with_members(vec![leaving]);
+    script.say(version.clamp(3, 5), "an instance leaves", &leave).await?;
+    script.say(version.clamp(3, 5), "an instance leaves again", &leave).await?;
     Ok(())
 }
 
@@ -58,20 +104,19 @@ fn join(version: i16, group: &str, member: &str) -> JoinGroupRequest {
     if version >= 1 { request.with_rebalance_timeout_ms(30_000) } else { request }
 }
 
+/// A new member's id is the broker's choice, as long as there is one.
+fn hide(response: &mut JoinGroupResponse) {
+    let own = response.member_id.clone();
+    let name = |id: &StrBytes| if *id == own && !own.is_empty() { text("<member>") } else { id.clone() };
+    response.leader = name(&response.leader);
+    for member in &mut response.members {
+        member.member_id = name(&member.member_id);
+    }
+    response.member_id = name(&own);
+}
+
 async fn joining(script: &mut Script, version: i16) -> Result<Member> {
     let group = format!("group-{version}");
-    let hide = |response: &mut kafka_protocol::messages::JoinGroupResponse| {
-        // A new member's id is the broker's choice, as long as there is one.
-        let own = response.member_id.clone();
-        let name = |id: &kafka_protocol::protocol::StrBytes| {
-            if *id == own && !own.is_empty() { text("<member>") } else { id.clone() }
-        };
-        response.leader = name(&response.leader);
-        for member in &mut response.members {
-            member.member_id = name(&member.member_id);
-        }
-        response.member_id = name(&own);
-    };
     let quick = join(version, &group, "").with_session_timeout_ms(10);
     script.say_but(version, "too short a session", &quick, hide).await?;
     script.say_but(version, "a group without a name", &join(version, "", ""), hide).await?;
