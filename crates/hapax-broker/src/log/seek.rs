@@ -3,7 +3,7 @@
 use bytes::Bytes;
 
 use crate::batch::{Batches, Header, Limits, Records, uncompressed};
-use crate::log::read::damaged;
+use crate::log::read::{again, damaged};
 use crate::log::{Logs, Partition};
 use crate::model::{Offset, Timestamp};
 use crate::store::{Store, StoreError};
@@ -27,14 +27,14 @@ impl<S: Store> Logs<S> {
     pub async fn seek(&self, partition: &Partition, timestamp: Timestamp) -> Result<Option<Found>, StoreError> {
         let store = &self.shared.store;
         let (start, end) = (partition.log_start(), partition.end());
-        let Some(row) = store.row_at_time(partition.id, timestamp).await? else { return Ok(None) };
+        let Some(row) = again(|| store.row_at_time(partition.id, timestamp)).await? else { return Ok(None) };
         if let Some(found) = first_at(&row.data, timestamp, start, end)? {
             return Ok(Some(found));
         }
         // The greatest timestamp so far was that of a record that is gone.
         let mut next = row.last_offset + 1;
         while next < end {
-            let rows = store.read(partition.id, next, end, PIECE).await?;
+            let rows = again(|| store.read(partition.id, next, end, PIECE)).await?;
             let Some(last) = rows.last() else { break };
             next = (last.last_offset + 1).max(next + 1);
             for row in &rows {
@@ -58,7 +58,7 @@ impl<S: Store> Logs<S> {
         // It is gone: look at all the others.
         let (mut next, mut newest): (Offset, Option<(Timestamp, Bytes)>) = (start, None);
         while next < end {
-            let rows = self.shared.store.read(partition.id, next, end, PIECE).await?;
+            let rows = again(|| self.shared.store.read(partition.id, next, end, PIECE)).await?;
             let Some(last) = rows.last() else { break };
             next = (last.last_offset + 1).max(next + 1);
             for row in rows {
@@ -77,7 +77,7 @@ impl<S: Store> Logs<S> {
     /// All epochs that something was written under, with their first offset, oldest first.
     pub async fn epochs<'a>(&self, partition: &'a Partition) -> Result<&'a [(i32, Offset)], StoreError> {
         let load = || async {
-            let all = self.shared.store.leader_epochs(partition.id).await?;
+            let all = again(|| self.shared.store.leader_epochs(partition.id)).await?;
             // Later ones of ours are none of this partition's: it is led under one.
             Ok(written(all.into_iter().filter(|(epoch, _)| *epoch <= partition.epoch())))
         };
