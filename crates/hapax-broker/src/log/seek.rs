@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 
-use crate::batch::{Batches, Header, Limits, Records, uncompressed};
+use crate::batch::{BatchError, Batches, Header, Limits, Records, uncompressed};
 use crate::log::read::{again, damaged};
 use crate::log::{Logs, Partition};
 use crate::model::{Offset, Timestamp};
@@ -105,17 +105,23 @@ fn first_at(data: &[u8], timestamp: Timestamp, start: Offset, end: Offset) -> Re
         if header.last_offset() < start || header.max_timestamp < timestamp {
             continue;
         }
-        if let Some(found) = first_in(&header, &data[range], timestamp, start)? {
-            return Ok(Some(found));
+        // Compressed records are kept as they came, unseen: where they cannot be read the batch stands for them.
+        let found = first_in(&header, &data[range], timestamp, start).unwrap_or_else(|error| {
+            tracing::warn!(offset = header.base_offset, %error, "a batch cannot be looked through for a time");
+            let (offset, leader_epoch) = (header.base_offset.max(start), header.leader_epoch);
+            Some(Found { offset, timestamp: header.max_timestamp, leader_epoch })
+        });
+        if found.is_some() {
+            return Ok(found);
         }
     }
     Ok(None)
 }
 
-fn first_in(header: &Header, batch: &[u8], timestamp: Timestamp, start: Offset) -> Result<Option<Found>, StoreError> {
-    let plain = uncompressed(header, batch, Limits::default()).map_err(damaged)?;
+fn first_in(header: &Header, batch: &[u8], timestamp: Timestamp, start: Offset) -> Result<Option<Found>, BatchError> {
+    let plain = uncompressed(header, batch, Limits::default())?;
     for record in Records::new(&plain) {
-        let record = record.map_err(damaged)?;
+        let record = record?;
         let offset = header.base_offset + i64::from(record.offset_delta);
         let own = header.timestamp(record.timestamp_delta);
         if offset >= start && own >= timestamp {
