@@ -46,6 +46,14 @@ fn outcomes(client: Client, broker: Broker) -> &'static Outcomes {
     })
 }
 
+/// The two runs at the same time: a client waits more than it works.
+fn run_on_both(client: Client) {
+    std::thread::scope(|scope| {
+        scope.spawn(|| outcomes(client, Broker::Kafka));
+        outcomes(client, Broker::Ours);
+    });
+}
+
 fn check(client: Client, cell: Cell, broker: Broker) {
     let found = outcomes(client, broker).as_ref().unwrap_or_else(|error| panic!("{}: {error}", client.title()));
     match &found[&cell] {
@@ -57,7 +65,7 @@ fn check(client: Client, cell: Cell, broker: Broker) {
 
 macro_rules! cells {
     ($($module:ident: $client:ident;)*) => { $( mod $module {
-        use super::{Broker, Cell, Client, check};
+        use super::{Broker, Cell, Client, check, run_on_both};
         cells! { @ $client
             records_pass_uncompressed: Plain, records_pass_by_gzip: Gzip, records_pass_by_snappy: Snappy,
             records_pass_by_lz4: Lz4, records_pass_by_zstd: Zstd, lost_answers_double_nothing: Idempotent,
@@ -67,6 +75,7 @@ macro_rules! cells {
         /// Goal: the client does here what it does on Apache Kafka. Method: its program, on both.
         #[test]
         fn $name() {
+            run_on_both(Client::$client);
             check(Client::$client, Cell::$cell, Broker::Ours);
             check(Client::$client, Cell::$cell, Broker::Kafka);
         }
