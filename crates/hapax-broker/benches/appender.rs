@@ -12,7 +12,7 @@ use hapax_broker::log::{NewBatch, Partition, Time};
 use hapax_broker::model::Topic;
 use hapax_broker::server::{Listener, Server};
 use hapax_broker::store::embedded::{Embedded, EmbeddedOptions};
-use hapax_broker::store::{Address, NewTopic};
+use hapax_broker::store::{Address, Append, Appended, Log as _, NewTopic, Row, Topics as _};
 use hapax_kafka::{Acks, Connection, Options, produce_request};
 use kafka_protocol::messages::fetch_request::{FetchPartition, FetchRequest, FetchTopic};
 use kafka_protocol::messages::{ProduceRequest, TopicName};
@@ -69,7 +69,9 @@ impl Rig {
     async fn new() -> Self {
         let directory = tempfile::tempdir().expect("a directory");
         let store = Embedded::open(directory.path(), EmbeddedOptions::default()).expect("opens");
-        let broker = Broker::new(Arc::new(store), BrokerConfig::default());
+        // Small enough that the older half must come from the store.
+        let config = BrokerConfig { tail_cache: 32 << 20, ..BrokerConfig::default() };
+        let broker = Broker::new(Arc::new(store), config);
         let listener = Listener::bind("127.0.0.1:0").await.expect("a port");
         let address = Address { host: "127.0.0.1".to_owned(), port: listener.address().port() };
         broker.start(address).await.expect("starts");
@@ -84,12 +86,32 @@ impl Rig {
     }
 }
 
+/// What the store takes for the same bytes, five batches to a commit: the rest of the next figure is the broker's.
+async fn storing() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let store = Embedded::open(directory.path(), EmbeddedOptions::default()).expect("opens");
+    let new = NewTopic { name: "bare".to_owned(), partitions: 1, config: TopicConfig::default() };
+    let topic = store.create_topic(new).await.expect("a topic");
+    let led = store.lead(&topic.partitions).await.expect("leads");
+    let data: Bytes = (0..IN_FLIGHT as i32).flat_map(|index| batch(1, index * PER_BATCH)).collect::<Vec<u8>>().into();
+    let per_row = i64::from(PER_BATCH) * IN_FLIGHT as i64;
+    let (begun, before) = (Instant::now(), processor());
+    for index in 0..RECORDS / per_row {
+        let base_offset = index * per_row;
+        let (partition, last_offset) = (topic.partitions[0], base_offset + per_row - 1);
+        let row = Row { partition, base_offset, last_offset, high_timestamp: 1_000, data: data.clone() };
+        let group = Append { led: vec![(partition, led[0].epoch)], rows: vec![row] };
+        assert_eq!(store.append(group).await, Ok(Appended::Done));
+    }
+    report("the store alone, rows of five batches", RECORDS, begun, before);
+}
+
 /// Straight into the appender, five batches in flight.
 async fn appending(rig: &Rig) {
+    let batches: Vec<_> = (0..RECORDS / i64::from(PER_BATCH)).map(|index| batch(1, index as i32 * PER_BATCH)).collect();
     let (begun, before) = (Instant::now(), processor());
     let mut flying = std::collections::VecDeque::new();
-    for index in 0..RECORDS / i64::from(PER_BATCH) {
-        let bytes = batch(1, index as i32 * PER_BATCH);
+    for bytes in batches {
         let header = check(&bytes, Keys::Optional, Limits::default()).expect("sound").header;
         let room = rig.broker.logs.room(bytes.len()).await;
         let new = NewBatch { partition: rig.partition(), bytes, header, time: Time::Kept };
@@ -101,15 +123,16 @@ async fn appending(rig: &Rig) {
     for pending in flying {
         pending.outcome().await.expect("written");
     }
-    report("append, five in flight, batches built too", RECORDS, begun, before);
+    report("check and append, five in flight", RECORDS, begun, before);
 }
 
 async fn reading(rig: &Rig) {
     let partition = rig.partition();
-    for (what, from) in [("read the tail, 1 MiB at a time", partition.end() - RECORDS / 2), ("read the store", 0)] {
+    let tail = partition.end() - RECORDS / 2;
+    for (what, from) in [("read the tail, 1 MiB at a time", tail), ("read the store, 1 MiB at a time", 0)] {
         let (begun, before) = (Instant::now(), processor());
         let mut next = from;
-        while next < from + RECORDS / 2 {
+        while next < from + RECORDS / 4 {
             let end = partition.end();
             let read = rig.broker.logs.read(&partition, next, end, 1 << 20, FirstBatch::Always).await.expect("reads");
             let batches = hapax_broker::batch::Batches::new(&read).map(|batch| batch.expect("sound").1);
@@ -158,6 +181,7 @@ async fn socket(rig: &Rig) {
 #[tokio::main(flavor = "multi_thread", worker_threads = 2)]
 async fn main() {
     checking();
+    storing().await;
     let rig = Rig::new().await;
     appending(&rig).await;
     reading(&rig).await;

@@ -37,7 +37,12 @@ pub struct Broker<S> {
 
 impl<S: Store> Broker<S> {
     /// Puts a broker together. It serves nothing before it leads.
-    pub fn new(store: Arc<S>, config: BrokerConfig) -> Arc<Self> {
+    pub fn new(store: Arc<S>, mut config: BrokerConfig) -> Arc<Self> {
+        if !store.keeps_compression() {
+            // Said here, so that clients are also told it.
+            let said = config.topic_defaults.0.entry("compression.type".to_owned());
+            said.or_insert_with(|| "uncompressed".to_owned());
+        }
         let catalog = Catalog::new(Arc::clone(&store));
         let lead = Leadership::new(Arc::clone(&store), Arc::clone(&config.metrics));
         let logs = Logs::new(Arc::clone(&store), config.clone());

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use kafka_protocol::error::ResponseError;
 
-use crate::batch::{BatchError, Checked, Compression, Header, Keys, Limits, check, rewrite};
+use crate::batch::{BatchError, Checked, Compression, Header, Keys, Limits, check, rewrite_at};
 use crate::config::{self, TimestampType, TopicSettings};
 use crate::log::{AppendError, NewBatch, Partition, Time};
 use crate::model::Timestamp;
@@ -60,7 +60,7 @@ pub(crate) fn admit(
     let mut checked = check(&bytes, keys, Limits::default())?;
     let wanted = wanted(settings.compression).unwrap_or(compression);
     if wanted != compression {
-        bytes = rewrite(&bytes, wanted, Limits::default())?;
+        bytes = rewrite_at(&bytes, wanted, level(settings, wanted), Limits::default())?;
         // What was compressed is seen only now.
         checked = check(&bytes, keys, Limits::default())?;
     }
@@ -77,6 +77,15 @@ fn wanted(setting: config::Compression) -> Option<Compression> {
         config::Compression::Snappy => Some(Compression::Snappy),
         config::Compression::Lz4 => Some(Compression::Lz4),
         config::Compression::Zstd => Some(Compression::Zstd),
+    }
+}
+
+/// How hard the topic wants it.
+fn level(settings: &TopicSettings, compression: Compression) -> Option<i32> {
+    match compression {
+        Compression::Gzip => Some(settings.gzip_level),
+        Compression::Zstd => Some(settings.zstd_level),
+        Compression::None | Compression::Snappy | Compression::Lz4 => None,
     }
 }
 

@@ -68,11 +68,12 @@ const LIST: i8 = 7;
 fn kind_number(kind: Kind) -> i8 {
     match kind {
         Kind::Boolean | Kind::Only => BOOLEAN,
-        Kind::Choice(_) | Kind::Text => STRING,
+        Kind::Choice(_) => STRING,
         Kind::Int(..) => INT,
         Kind::Long(..) => LONG,
         Kind::Ratio => DOUBLE,
-        Kind::List(_) => LIST,
+        // What has any text is a list of replicas.
+        Kind::List(_) | Kind::Text => LIST,
     }
 }
 

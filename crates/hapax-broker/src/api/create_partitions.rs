@@ -35,7 +35,7 @@ pub(crate) async fn handle<S: Store>(
         };
         let result = CreatePartitionsTopicResult::default().with_name(topic.name);
         results.push(match verdict {
-            Ok(()) => result,
+            Ok(()) => result.with_error_message(None),
             Err(refusal) => result.with_error_code(refusal.code()).with_error_message(refusal.text()),
         });
     }

@@ -162,6 +162,7 @@ fn result<S: Store>(
         Ok(made) => {
             let configs = config_view::topic(&made.config, &broker.config.topic_defaults);
             result
+                .with_error_message(None)
                 .with_topic_id(made.uuid)
                 .with_num_partitions(made.partitions)
                 .with_replication_factor(1)

@@ -15,6 +15,7 @@ use crate::api::failure::Refusal;
 use crate::api::resource::Resource;
 use crate::api::{Call, Close};
 use crate::broker::Broker;
+use crate::catalog::check_name;
 use crate::store::Store;
 
 /// Tells settings, all or those asked.
@@ -47,6 +48,8 @@ pub(crate) async fn handle<S: Store>(
 async fn entries<S: Store>(broker: &Arc<Broker<S>>, asked: &DescribeConfigsResource) -> Result<Vec<Entry>, Refusal> {
     match Resource::of(asked.resource_type)? {
         Resource::Topic => {
+            check_name(&asked.resource_name)
+                .map_err(|message| Refusal::new(ResponseError::InvalidTopicException, message))?;
             let topic = broker.catalog.topic(&asked.resource_name).await?.ok_or_else(Refusal::unknown_topic)?;
             Ok(config_view::topic(&topic.config, &broker.config.topic_defaults))
         }

@@ -54,7 +54,8 @@ pub(crate) async fn handle<S: Store>(
     let directory = match broker.store.sizes(&ids).await {
         Ok(sizes) => {
             let sizes: HashMap<PartitionId, u64> = sizes.into_iter().collect();
-            directory.with_topics(wanted.iter().map(|(topic, indexes)| describe(topic, indexes, &sizes)).collect())
+            let topics = wanted.iter().map(|(topic, indexes)| describe(topic, indexes, &sizes));
+            directory.with_topics(topics.filter(|topic| !topic.partitions.is_empty()).collect())
         }
         Err(error) => directory.with_error_code(store_code(&error).code()),
     };

@@ -29,7 +29,7 @@ pub(crate) async fn handle<S: Store>(
             .with_resource_type(asked.resource_type)
             .with_resource_name(asked.resource_name);
         responses.push(match verdict {
-            Ok(()) => response,
+            Ok(()) => response.with_error_message(None),
             Err(refusal) => response.with_error_code(refusal.code()).with_error_message(refusal.text()),
         });
     }

@@ -14,5 +14,5 @@ pub(crate) async fn handle<S: Store>(
     _call: &Call,
     _request: ListPartitionReassignmentsRequest,
 ) -> Result<ListPartitionReassignmentsResponse, Close> {
-    Ok(ListPartitionReassignmentsResponse::default())
+    Ok(ListPartitionReassignmentsResponse::default().with_error_message(None))
 }

@@ -37,7 +37,8 @@ pub(crate) mod failure;
 mod fetch;
 mod find_coordinator;
 mod first_error;
-#[cfg(all(test, feature = "embedded"))]
+#[cfg(test)]
+#[cfg(feature = "embedded")]
 mod group_api_tests;
 mod group_fields;
 mod heartbeat;
@@ -250,13 +251,24 @@ routes! {
     answer DescribeTopicPartitions(DescribeTopicPartitionsRequest) serve 0..=0 advertise 0 by describe_topic_partitions;
 }
 
-#[cfg(all(test, feature = "embedded"))]
+#[cfg(test)]
+#[cfg(feature = "embedded")]
 mod admin_tests;
+#[cfg(test)]
+mod count_tests;
 #[cfg(test)]
 mod coverage;
 #[cfg(test)]
+#[cfg(feature = "embedded")]
 mod fetch_tests;
 #[cfg(test)]
+#[cfg(feature = "embedded")]
+mod kill_tests;
+#[cfg(test)]
+#[cfg(feature = "embedded")]
 mod log_rig;
 #[cfg(test)]
+#[cfg(feature = "embedded")]
 mod produce_tests;
+#[cfg(all(test, feature = "postgres"))]
+mod standby_tests;

@@ -119,11 +119,11 @@ async fn without_acks_there_is_no_answer() {
     let topic = rig.topic("t", 1, &[]).await;
     let mut connection = rig.connect().await;
     let silent = for_version(produce(&topic, &[(0, plain())], 0), 9);
-    drop(connection.begin(9, &silent).await.unwrap());
+    let _never_answered = connection.begin(9, &silent).await.unwrap();
     // The next frame that comes is the answer to the next request: both are in order.
     assert_eq!(send(&mut connection, &topic, plain()).await, (0, 1));
     let bad = for_version(produce(&topic, &[(0, plain().slice(..50))], 0), 9);
-    drop(connection.begin(9, &bad).await.unwrap());
+    let _never_answered = connection.begin(9, &bad).await.unwrap();
     let ended = timeout(Duration::from_secs(10), connection.receive_bytes()).await.unwrap();
     assert!(ended.is_err());
 }

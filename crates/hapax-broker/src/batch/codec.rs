@@ -146,20 +146,28 @@ fn unsnap_block(block: &[u8], out: &mut Vec<u8>, limit: usize) -> io::Result<()>
     Ok(())
 }
 
-/// Compresses in the form that Java's client reads.
+/// Compresses in the form that Java's client reads, as hard as the codec does by itself.
 pub fn compress(compression: Compression, bytes: &[u8]) -> Result<Vec<u8>, BatchError> {
+    compress_at(compression, None, bytes)
+}
+
+/// Compresses as hard as `level` says, where the codec has levels.
+pub fn compress_at(compression: Compression, level: Option<i32>, bytes: &[u8]) -> Result<Vec<u8>, BatchError> {
     let result = match compression {
         Compression::None => Ok(bytes.to_vec()),
-        Compression::Gzip => gzip(bytes),
+        Compression::Gzip => gzip(level, bytes),
         Compression::Snappy => snap(bytes),
         Compression::Lz4 => lz4(bytes),
-        Compression::Zstd => zstd::stream::encode_all(bytes, zstd::DEFAULT_COMPRESSION_LEVEL),
+        Compression::Zstd => zstd::stream::encode_all(bytes, level.unwrap_or(zstd::DEFAULT_COMPRESSION_LEVEL)),
     };
     result.map_err(|error| BatchError::Corrupt { compression: compression.name(), reason: error.to_string() })
 }
 
-fn gzip(bytes: &[u8]) -> io::Result<Vec<u8>> {
-    let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
+/// -1 is Kafka's word for the codec's own level.
+fn gzip(level: Option<i32>, bytes: &[u8]) -> io::Result<Vec<u8>> {
+    let level = level.and_then(|level| u32::try_from(level).ok()).filter(|level| *level <= 9);
+    let level = level.map_or_else(flate2::Compression::default, flate2::Compression::new);
+    let mut encoder = flate2::write::GzEncoder::new(Vec::new(), level);
     encoder.write_all(bytes)?;
     encoder.finish()
 }

@@ -117,3 +117,20 @@ fn names_and_numbers_are_those_of_kafka() {
     }
     assert_eq!(Compression::named("producer"), None);
 }
+
+/// Goal: a level counts where the codec has one, and whatever it is the bytes come back. Method: the edges and the default.
+#[test]
+fn levels_count_where_there_are_any() {
+    let plain = text(200_000);
+    for (compression, levels) in [(Compression::Gzip, [1, 9]), (Compression::Zstd, [-7, 19])] {
+        let sizes = levels.map(|level| {
+            let packed = compress_at(compression, Some(level), &plain).unwrap();
+            assert!(decompress(compression, &packed, Limits::default()).unwrap() == plain);
+            packed.len()
+        });
+        assert!(sizes[1] < sizes[0], "{compression:?}: {sizes:?}");
+    }
+    let default = compress(Compression::Gzip, &plain).unwrap();
+    assert_eq!(compress_at(Compression::Gzip, Some(-1), &plain).unwrap(), default);
+    assert_eq!(compress_at(Compression::Snappy, Some(5), &plain), compress(Compression::Snappy, &plain));
+}

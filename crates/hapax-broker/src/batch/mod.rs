@@ -21,10 +21,10 @@ mod property_tests;
 
 pub use build::BatchBuilder;
 pub use check::{Checked, Keys, check, walk};
-pub use codec::{Compression, Limits, compress, decompress};
+pub use codec::{Compression, Limits, compress, compress_at, decompress};
 pub use error::BatchError;
 pub use header::{HEADER, Header};
 pub use record::{Headers, Record, Records};
-pub use rewrite::{assemble, rewrite, uncompressed};
+pub use rewrite::{assemble, rewrite, rewrite_at, uncompressed};
 pub use row::{Batches, FirstBatch, Slice, slice};
 pub use stamp::{crc_of, set_append_time, set_max_timestamp, stamp};

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use bytes::Bytes;
 
-use crate::batch::codec::{Compression, Limits, compress, decompress};
+use crate::batch::codec::{Compression, Limits, compress_at, decompress};
 use crate::batch::header::{BEFORE_LENGTH, at, bit};
 use crate::batch::stamp::{put, whole};
 use crate::batch::{BatchError, HEADER, Header, crc_of};
@@ -13,23 +13,39 @@ use crate::batch::{BatchError, HEADER, Header, crc_of};
 pub fn uncompressed<'a>(header: &Header, batch: &'a [u8], limits: Limits) -> Result<Cow<'a, [u8]>, BatchError> {
     whole(batch)?;
     let records = &batch[HEADER..];
-    match header.compression()? {
-        Compression::None => Ok(Cow::Borrowed(records)),
-        other => Ok(Cow::Owned(decompress(other, records, limits)?)),
+    let compression = header.compression()?;
+    if compression == Compression::None {
+        return Ok(Cow::Borrowed(records));
     }
+    Ok(Cow::Owned(decompress(compression, records, limits)?))
 }
 
 /// The same batch under another compression, with a checksum of its own.
 pub fn rewrite(batch: &[u8], to: Compression, limits: Limits) -> Result<Bytes, BatchError> {
+    rewrite_at(batch, to, None, limits)
+}
+
+/// The same, compressed as hard as `level` says.
+pub fn rewrite_at(batch: &[u8], to: Compression, level: Option<i32>, limits: Limits) -> Result<Bytes, BatchError> {
     let header = Header::read(batch)?;
-    assemble(&header, to, &uncompressed(&header, batch, limits)?)
+    put_together(&header, to, level, &uncompressed(&header, batch, limits)?)
 }
 
 /// A batch of these records under this header, whose `size`, `crc` and compression are made anew.
 pub fn assemble(header: &Header, compression: Compression, records: &[u8]) -> Result<Bytes, BatchError> {
-    let body = match compression {
-        Compression::None => Cow::Borrowed(records),
-        other => Cow::Owned(compress(other, records)?),
+    put_together(header, compression, None, records)
+}
+
+fn put_together(
+    header: &Header,
+    compression: Compression,
+    level: Option<i32>,
+    records: &[u8],
+) -> Result<Bytes, BatchError> {
+    let body = if compression == Compression::None {
+        Cow::Borrowed(records)
+    } else {
+        compress_at(compression, level, records)?.into()
     };
     let size = HEADER + body.len();
     let length = i32::try_from(size - BEFORE_LENGTH).map_err(|_| BatchError::Length { said: i64::MAX, found: size })?;

@@ -68,6 +68,35 @@ impl Process {
 
     fn signal(&self, signal: Signal) {
         kill_process(Pid::from_child(&self.child), signal).unwrap();
+        if signal == Signal::STOP {
+            self.wait_until_it_stands_still();
+        }
+    }
+
+    /// A stop takes effect when one of the process's threads next runs; another may still answer a request until then.
+    fn wait_until_it_stands_still(&self) {
+        let stat = format!("/proc/{}/stat", self.child.id());
+        while !std::fs::read_to_string(&stat).unwrap().contains(") T ") {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+
+    /// Stops it, and waits until every thread stands still: until then it may answer, and rightly.
+    fn stop(&self) {
+        self.signal(Signal::STOP);
+        while !self.stands_still() {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+
+    fn stands_still(&self) -> bool {
+        let threads = std::fs::read_dir(format!("/proc/{}/task", self.child.id())).unwrap();
+        threads.map(|thread| std::fs::read_to_string(thread.unwrap().path().join("stat")).unwrap_or_default()).all(
+            |stat| {
+                // The state comes after the name, which stands in parentheses.
+                stat.rsplit(") ").next().is_some_and(|rest| rest.starts_with('T'))
+            },
+        )
     }
 }
 
@@ -146,7 +175,7 @@ async fn a_stopped_leader_reports_nothing_old() {
     }
     let mut old = Connection::connect(&first.address, &Options::default()).await.unwrap();
     assert_eq!(end_of(&mut old).await, Ok(3));
-    first.signal(Signal::STOP);
+    first.stop();
     let begun = Instant::now();
     let version = old.version::<ListOffsetsRequest>(i16::MAX).unwrap();
     let asked = old.begin(version, &end_request()).await.unwrap();

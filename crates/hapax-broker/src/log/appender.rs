@@ -98,7 +98,7 @@ fn fail<S: Store>(shared: &Shared<S>, commit: Commit, error: &StoreError) {
         // again. A retry then finds its batch, or does not.
         StoreError::InDoubt(_) | StoreError::Fenced | StoreError::Conflict => {
             tracing::warn!(%error, "a commit's outcome is unknown: leading anew");
-            shared.drop_all();
+            drop(shared.drop_all());
             shared.trouble.send_modify(|trouble| trouble.lost += 1);
             AppendError::NotLeader
         }

@@ -128,8 +128,10 @@ impl<S: Store> Logs<S> {
 
     /// Ends with everything that we lead, after the commit that is under way. Whoever waits is told that we do not lead.
     pub(crate) async fn give_up(&self) {
-        self.shared.drop_all();
+        let dropped = self.shared.drop_all();
         drop(self.shared.committing.lock().await);
+        // The commit that was under way has been acknowledged meanwhile.
+        dropped.iter().for_each(|partition| self.shared.note_end(partition));
     }
 
     /// Ends with partitions that are gone.
@@ -163,14 +165,19 @@ impl<S: Store> Shared<S> {
         }
     }
 
-    fn drop_all(&self) {
+    fn drop_all(&self) -> Vec<Arc<Partition>> {
         let all = std::mem::take(&mut *self.led.write().unwrap_or_else(PoisonError::into_inner));
         all.values().for_each(|partition| self.retire(partition));
+        all.into_values().collect()
     }
 
     fn retire(&self, partition: &Partition) {
         partition.retire();
         self.cache.forget(partition);
+        self.note_end(partition);
+    }
+
+    fn note_end(&self, partition: &Partition) {
         let mut ends = lock(&self.ends);
         let end = ends.entry(partition.id).or_insert(0);
         *end = partition.end().max(*end);
@@ -191,7 +198,9 @@ fn read_lock<T>(lock: &RwLock<T>) -> std::sync::RwLockReadGuard<'_, T> {
 }
 
 #[cfg(test)]
+#[cfg(feature = "embedded")]
 pub(crate) mod scripted_store;
 #[cfg(test)]
+#[cfg(feature = "embedded")]
 #[path = "log_tests.rs"]
 mod tests;

@@ -4,6 +4,8 @@ use std::collections::HashMap;
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use rustix::process::{Resource, Rlimit};
+
 /// Counts connections.
 pub(crate) struct Admission {
     max: usize,
@@ -21,6 +23,29 @@ struct Open {
 pub(crate) struct Admitted {
     admission: Arc<Admission>,
     address: IpAddr,
+}
+
+/// Files that a broker needs besides its connections.
+const OWN_FILES: u64 = 200;
+
+/// Of the connections that are wanted, those for which the system gives files: what it allows is raised as far as it goes.
+/// More would leave none for the store.
+pub(crate) fn affordable(wanted: usize) -> usize {
+    let files = rustix::process::getrlimit(Resource::Nofile);
+    let needed = u64::try_from(wanted).unwrap_or(u64::MAX).saturating_add(OWN_FILES);
+    let current = files.current.unwrap_or(u64::MAX);
+    let possible = files.maximum.unwrap_or(u64::MAX).min(needed).max(current);
+    let allowed = if possible > current {
+        let raised = Rlimit { current: Some(possible), maximum: files.maximum };
+        rustix::process::setrlimit(Resource::Nofile, raised).map_or(current, |()| possible)
+    } else {
+        current
+    };
+    let left = usize::try_from(allowed.saturating_sub(OWN_FILES)).unwrap_or(usize::MAX).max(1);
+    if left < wanted {
+        tracing::warn!(wanted, possible = left, "the system allows fewer connections; see ulimit -n");
+    }
+    left.min(wanted)
 }
 
 impl Admission {
@@ -57,6 +82,15 @@ impl Drop for Admitted {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Goal: no more connections than the system gives files for. Method: few, and more than any system gives.
+    #[test]
+    fn connections_are_bounded_by_the_files_that_the_system_gives() {
+        assert_eq!(affordable(10), 10);
+        let most = affordable(usize::MAX);
+        let files = rustix::process::getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
+        assert!(most >= 10 && u64::try_from(most).expect("a number") <= files, "{most} of {files}");
+    }
 
     /// Goal: both limits hold, and an end makes room. Method: three addresses against 3 in all and 2 each.
     #[test]

@@ -20,7 +20,7 @@ use tokio::task::{JoinError, JoinHandle, JoinSet};
 use crate::broker::Broker;
 use crate::store::Store;
 
-use admission::Admission;
+use admission::{Admission, affordable};
 pub use error::ServeError;
 use room::Room;
 pub use traffic::Traffic;
@@ -57,7 +57,10 @@ impl Listener {
         let room = Room::new(broker.config.max_frame);
         let accepting = Accepting {
             listener: self.socket,
-            admission: Admission::new(broker.config.max_connections, broker.config.max_connections_per_address),
+            admission: Admission::new(
+                affordable(broker.config.max_connections),
+                broker.config.max_connections_per_address,
+            ),
             broker,
             traffic: Arc::clone(&traffic),
             room,

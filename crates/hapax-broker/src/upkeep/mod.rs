@@ -29,7 +29,8 @@ use snapshots::Snapshots;
 
 /// How often it is looked whether a snapshot is due.
 const SNAPSHOT_TICK: Duration = Duration::from_secs(1);
-/// How often it is looked whether a topic is worth compacting, as Kafka's `log.cleaner.backoff.ms`.
+/// How often it is looked whether a topic is worth compacting, as Kafka's `log.cleaner.backoff.ms`; as often as retention
+/// looks, if that is more often.
 const COMPACTION_TICK: Duration = Duration::from_secs(15);
 
 /// Begins what runs in the background, until the tasks are aborted.
@@ -58,7 +59,8 @@ async fn keep_within_limits<S: Store>(broker: Arc<Broker<S>>) {
 }
 
 async fn compact<S: Store>(broker: Arc<Broker<S>>) {
-    let (mut ticks, mut compactor) = (ticks(COMPACTION_TICK), Compactor::default());
+    let period = COMPACTION_TICK.min(broker.config.retention_interval);
+    let (mut ticks, mut compactor) = (ticks(period), Compactor::default());
     loop {
         ticks.tick().await;
         compactor.pass(&broker, now()).await;

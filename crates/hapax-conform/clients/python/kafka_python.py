@@ -13,6 +13,8 @@ logging.getLogger("kafka").setLevel(logging.CRITICAL)
 def create(bootstrap, topic, partitions):
     admin = KafkaAdminClient(bootstrap_servers=bootstrap)
     admin.create_topics({topic: {"num_partitions": partitions, "replication_factor": 1}})
+    # Apache Kafka's broker learns of it a moment later; a member that comes before that waits for minutes.
+    cells.until(lambda: len(admin.describe_topics([topic])[0]["partitions"]) == partitions, "the topic is there")
     return admin
 
 
@@ -68,7 +70,7 @@ class Member(threading.Thread, ConsumerRebalanceListener):
         super().__init__(daemon=True)
         self.consumer = KafkaConsumer(bootstrap_servers=bootstrap, group_id=topic, enable_auto_commit=False,
                                       auto_offset_reset="earliest", session_timeout_ms=10_000,
-                                      heartbeat_interval_ms=500)
+                                      heartbeat_interval_ms=500, metadata_max_age_ms=2000)
         self.consumer.subscribe([topic], listener=self)
         self.all_done, self.pending = all_done, []
         self.stop, self.assigned, self.error = threading.Event(), 0, None

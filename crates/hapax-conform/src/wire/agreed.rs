@@ -44,5 +44,27 @@ pub const AGREED: &[Agreed] = &[
         path: "",
         why: "Kafka fails with −1; we say 42 and why",
     },
+    Agreed {
+        api: "CreatePartitions",
+        path: "error_message",
+        why: "we say that the topic is unknown where Kafka is silent",
+    },
+    Agreed {
+        api: "DescribeConfigs",
+        path: "configs[21].config_source",
+        why: "Kafka sets min.insync.replicas for the whole cluster when it is formatted; here it has no effect",
+    },
+    Agreed { api: "Produce", path: "log_start_offset", why: "we tell the log's start only of what was appended" },
+    Agreed { api: "Produce", path: "record_errors", why: "the code and the message say what is wrong with a batch" },
     Agreed { api: "Produce", path: "error_message", why: "we say what is wrong with a batch where Kafka is silent" },
 ];
+
+/// What differs on PostgreSQL besides.
+pub const ON_POSTGRES: &[Agreed] = &[
+    Agreed { api: "DescribeConfigs", path: "configs[1].value", why: UNCOMPRESSED },
+    Agreed { api: "DescribeConfigs", path: "configs[1].config_source", why: UNCOMPRESSED },
+    Agreed { api: "DescribeConfigs", path: "configs[3].value", why: UNCOMPRESSED },
+    Agreed { api: "DescribeConfigs", path: "configs[3].config_source", why: UNCOMPRESSED },
+];
+
+const UNCOMPRESSED: &str = "compression.type is uncompressed there, so that SQL can read the records";

@@ -7,7 +7,7 @@ mod scenes;
 mod script;
 mod tree;
 
-pub use agreed::{AGREED, Agreed};
+pub use agreed::{AGREED, Agreed, ON_POSTGRES};
 pub use connection::{Connection, Ended};
 pub use scenes::play;
 pub use script::{Difference, Entry, Script, compare};

@@ -18,14 +18,16 @@ const CANNOT: [(Client, Cell); 1] = [(Client::Kcat, Cell::Admin)];
 enum Broker {
     Ours,
     Kafka,
+    OnPostgres,
 }
 
 impl Broker {
     fn target(self) -> Result<&'static Target, String> {
-        static TARGETS: [OnceLock<Result<Target, String>>; 2] = [const { OnceLock::new() }; 2];
+        static TARGETS: [OnceLock<Result<Target, String>>; 3] = [const { OnceLock::new() }; 3];
         let start = || match self {
             Self::Ours => Target::ours(),
             Self::Kafka => Target::kafka(),
+            Self::OnPostgres => Target::ours_on_postgres(),
         };
         let target = TARGETS[self as usize].get_or_init(|| start().map_err(|error| format!("{error:#}")));
         target.as_ref().map_err(Clone::clone)
@@ -35,11 +37,12 @@ impl Broker {
 type Outcomes = Result<BTreeMap<Cell, Outcome>, String>;
 
 fn outcomes(client: Client, broker: Broker) -> &'static Outcomes {
-    static FOUND: [[OnceLock<Outcomes>; Client::ALL.len()]; 2] =
-        [const { [const { OnceLock::new() }; Client::ALL.len()] }; 2];
+    static FOUND: [[OnceLock<Outcomes>; Client::ALL.len()]; 3] =
+        [const { [const { OnceLock::new() }; Client::ALL.len()] }; 3];
     FOUND[broker as usize][client as usize].get_or_init(|| {
         let target = broker.target()?;
-        run(client, target, Codecs::Kept, &Cell::ALL).map_err(|error| format!("{error:#}"))
+        let codecs = if matches!(broker, Broker::OnPostgres) { Codecs::Undone } else { Codecs::Kept };
+        run(client, target, codecs, &Cell::ALL).map_err(|error| format!("{error:#}"))
     })
 }
 
@@ -79,6 +82,14 @@ cells! {
     franz_go: Franz;
     sarama: Sarama;
     kafkajs: Kafkajs;
+}
+
+/// Goal: the store makes no difference. Method: every cell of three clients of different making, on PostgreSQL.
+#[test]
+fn clients_see_no_difference_on_postgres() {
+    for client in [Client::Java, Client::Confluent, Client::Franz] {
+        Cell::ALL.into_iter().for_each(|cell| check(client, cell, Broker::OnPostgres));
+    }
 }
 
 /// Goal: the table in the documents is what was seen. Method: make it from the outcomes on ours, compare or write.

@@ -186,3 +186,10 @@ fn alerts_need_a_build_that_can_call() {
         assert_problem(text, 2, "HX1351", &["no outgoing HTTP", "build with the feature http"]);
     }
 }
+
+/// Goal: an edition without the broker says so.
+#[cfg(not(feature = "broker"))]
+#[test]
+fn an_edition_without_the_broker_says_so() {
+    assert_problem("broker:\n  partitions: 3\n", 2, "HX1300", &["this edition has no broker", "--features broker"]);
+}

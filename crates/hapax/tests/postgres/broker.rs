@@ -49,7 +49,11 @@ fn a_standby_takes_over_after_a_kill() {
     second.broker.terminate();
     second.broker.ends().exits(0);
     assert_eq!(asked(&server, "SELECT count(*) FROM kafka.producer_ids"), "2");
-    assert_ne!(asked(&server, "SELECT count(*) FROM kafka.producer_sequences"), "0", "an orderly end writes a snapshot");
+    assert_ne!(
+        asked(&server, "SELECT count(*) FROM kafka.producer_sequences"),
+        "0",
+        "an orderly end writes a snapshot"
+    );
 }
 
 /// Goal: a number belongs to one broker, and a password is never printed. Method: a second process under the same number; a

@@ -10,6 +10,8 @@ pub(crate) mod groups;
 #[cfg(test)]
 pub(crate) mod log;
 #[cfg(test)]
+pub(crate) mod model;
+#[cfg(test)]
 pub(crate) mod producers;
 #[cfg(test)]
 pub(crate) mod reading;
@@ -46,6 +48,7 @@ macro_rules! contract_tests {
             trimming_never_removes_the_last_row, trimming_goes_step_by_step, rows_are_replaced_in_place,
             the_last_row_is_never_replaced
         }
+        $crate::store::contract::contract_tests! { $make => model: the_log_does_what_a_model_does }
         $crate::store::contract::contract_tests! { $make => producers:
             blocks_of_ids_never_overlap, a_producer_is_noted_and_forgotten,
             a_transactional_id_changes_only_from_what_was_read, a_snapshot_is_read_as_it_was_saved,

@@ -10,7 +10,7 @@ use tempfile::TempDir;
 use super::super::{BROKEN, Embedded, EmbeddedOptions};
 use crate::model::{Offset, PartitionId};
 use crate::store::contract::{row, topic};
-use crate::store::{Append, Appended, Log, Store, StoreError};
+use crate::store::{Append, Appended, Brokers, Log, Store, StoreError};
 
 const DIRECTORY: &str = "HAPAX_TEST_EMBEDDED_DIRECTORY";
 
@@ -127,6 +127,7 @@ async fn appends_until_the_file_may_not_grow() {
                 assert!(matches!(first, StoreError::InDoubt(_) | StoreError::Broken(_)), "{first}");
                 assert!(matches!(&second, StoreError::Broken(why) if why.contains("HX4554")), "{second}");
                 assert_eq!(second, third);
+                assert_eq!(second, store.brokers().await.unwrap_err());
                 println!("acknowledged {n}");
                 return;
             }

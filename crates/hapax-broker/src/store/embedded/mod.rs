@@ -114,6 +114,8 @@ impl Brokers for Embedded {
     }
 
     async fn brokers(&self) -> Result<Vec<LiveBroker>, StoreError> {
+        // Asked again and again by who leads: so a store that broke is noticed though nothing is written.
+        self.readers.check()?;
         let address = self.address().clone();
         Ok(address.map(|Address { host, port }| LiveBroker { id: self.me, host, port }).into_iter().collect())
     }

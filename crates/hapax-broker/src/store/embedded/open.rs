@@ -15,7 +15,7 @@ use super::{FILE, schema, writer};
 use crate::fault::{Bug, planted};
 
 /// How long we wait for a person who writes with another program.
-const BUSY: Duration = Duration::from_secs(5);
+pub(super) const BUSY: Duration = Duration::from_secs(5);
 /// Connections that read.
 const READERS: usize = 2;
 

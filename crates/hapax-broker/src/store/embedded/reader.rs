@@ -38,6 +38,12 @@ impl Readers {
         Ok(Self { queue: Some(sender), threads, health })
     }
 
+    /// # Errors
+    /// [`StoreError::Broken`] once the store broke.
+    pub(super) fn check(&self) -> Result<(), StoreError> {
+        self.health.check()
+    }
+
     /// Runs `work` on the next free connection.
     ///
     /// # Errors

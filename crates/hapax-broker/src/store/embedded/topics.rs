@@ -1,5 +1,7 @@
 //! Topics in SQLite.
 
+use std::sync::atomic::Ordering;
+
 use rusqlite::{Connection, OptionalExtension, Row, params};
 use uuid::Uuid;
 
@@ -49,9 +51,15 @@ impl Topics for Embedded {
     }
 
     async fn delete_topic(&self, id: TopicId) -> Result<bool, StoreError> {
-        let deleted = self.writer.call(move |connection| delete(connection, id)).await?;
-        self.writer.sweep();
-        Ok(deleted)
+        let sweep = self.writer.sweep();
+        self.writer
+            .call(move |connection| {
+                let deleted = delete(connection, id)?;
+                // Seen by the writer after this commit, also when nothing else comes.
+                sweep.store(true, Ordering::Release);
+                Ok(deleted)
+            })
+            .await
     }
 
     async fn grow_topic(&self, id: TopicId, count: i32) -> Result<Topic, StoreError> {

@@ -6,6 +6,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 use rusqlite::{Connection, TransactionBehavior};
 use tokio::sync::{mpsc, oneshot};
@@ -18,8 +19,12 @@ use crate::store::StoreError;
 const QUEUE: usize = 1024;
 /// Operations in one commit.
 const GROUP: usize = 1024;
-/// Pages in the write-ahead log from which on it is copied back: 16 MiB.
+/// Pages in the write-ahead log after which it is copied back: 16 MiB.
 const CHECKPOINT_PAGES: i32 = 1000;
+/// Pages from which on readers are waited for, for a moment, so that the log begins anew: 64 MiB.
+const RESTART_PAGES: i32 = 4000;
+/// That moment: a read takes less.
+const RESTART_WAIT: Duration = Duration::from_millis(100);
 
 /// The writer's handle. Dropping it ends the thread after what already waits.
 #[derive(Debug)]
@@ -42,7 +47,14 @@ impl Writer {
         };
         connection.wal_hook(Some(hook)).map_err(std::io::Error::other)?;
         let sweep = Arc::new(AtomicBool::new(true));
-        let bench = Bench { connection, queue, health: health.clone(), pages, sweep: Arc::clone(&sweep) };
+        let bench = Bench {
+            connection,
+            queue,
+            health: health.clone(),
+            pages,
+            copy_at: CHECKPOINT_PAGES,
+            sweep: Arc::clone(&sweep),
+        };
         let thread = std::thread::Builder::new().name("broker-writer".to_owned()).spawn(move || bench.run())?;
         Ok(Self { queue: Some(sender), thread: Some(thread), health, sweep })
     }
@@ -69,9 +81,9 @@ impl Writer {
         }
     }
 
-    /// Rows of deleted partitions wait to be removed.
-    pub(super) fn sweep(&self) {
-        self.sweep.store(true, Ordering::Release);
+    /// To be set, inside an operation, when it leaves rows of deleted partitions to be removed.
+    pub(super) fn sweep(&self) -> Arc<AtomicBool> {
+        Arc::clone(&self.sweep)
     }
 
     fn ended(&self) -> StoreError {
@@ -134,6 +146,8 @@ struct Bench {
     queue: mpsc::Receiver<Box<dyn Job>>,
     health: Health,
     pages: Arc<AtomicI32>,
+    /// How many pages the write-ahead log has when it is copied back next.
+    copy_at: i32,
     sweep: Arc<AtomicBool>,
 }
 
@@ -213,25 +227,44 @@ impl Bench {
         }
     }
 
-    fn copy_back(&self) {
-        if self.pages.load(Ordering::Relaxed) < CHECKPOINT_PAGES || self.health.check().is_err() {
+    /// Copies the write-ahead log into the file. When no reader needs it any more, the next commit begins it anew.
+    fn copy_back(&mut self) {
+        let pages = self.pages.load(Ordering::Relaxed);
+        if pages < self.copy_at || self.health.check().is_err() {
             return;
         }
-        // Counted anew by the next commit; a reader that holds an old state makes that one try again.
-        self.pages.store(0, Ordering::Relaxed);
-        let copied = self.connection.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(()));
-        if let Err(error) = copied {
-            match failure::of_statement(&error) {
-                StoreError::Full(why) => tracing::warn!(why, "the write-ahead log grows, because the file cannot"),
-                StoreError::Away(why) => tracing::debug!(why, "the write-ahead log is copied back later"),
+        match checkpoint(&self.connection, pages) {
+            Ok((log, copied)) if copied >= log => {
+                self.pages.store(0, Ordering::Relaxed);
+                self.copy_at = CHECKPOINT_PAGES;
+            }
+            // A reader holds an old state: once more after as much again.
+            Ok((log, _)) => self.copy_at = log.saturating_add(CHECKPOINT_PAGES),
+            Err(error) => match failure::of_statement(&error) {
+                StoreError::Full(why) | StoreError::Away(why) => {
+                    tracing::warn!(why, "the write-ahead log grows, because it cannot be copied into the file");
+                    self.copy_at = pages.saturating_add(CHECKPOINT_PAGES);
+                }
                 StoreError::Fenced
                 | StoreError::Conflict
                 | StoreError::InDoubt(_)
                 | StoreError::Broken(_)
                 | StoreError::Damaged(_) => self.health.broke(format!("the write-ahead log: {error}")),
-            }
+            },
         }
     }
+}
+
+/// Copies the write-ahead log back: how many pages it has, and how many of them are in the file now.
+fn checkpoint(connection: &Connection, pages: i32) -> Result<(i32, i32), rusqlite::Error> {
+    let both = |row: &rusqlite::Row<'_>| Ok((row.get(1)?, row.get(2)?));
+    if pages < RESTART_PAGES {
+        return connection.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], both);
+    }
+    connection.busy_timeout(RESTART_WAIT)?;
+    let copied = connection.query_row("PRAGMA wal_checkpoint(RESTART)", [], both);
+    connection.busy_timeout(super::open::BUSY)?;
+    copied
 }
 
 /// Opens a transaction by the same rules as the thread; for what is done before it starts.

@@ -5,8 +5,8 @@ use bytes::Bytes;
 use super::test_database::TestDatabase;
 use crate::store::contract::{append_tens, led};
 use crate::store::{
-    CommittedOffset, GroupRow, Groups, Log, ProducerRow, ProducerSnapshot, ProducerState, Producers, RingEntry,
-    StoreError, Topics, TransactionalRow,
+    CommittedOffset, GroupRow, Groups, ProducerRow, ProducerSnapshot, ProducerState, Producers, RingEntry, StoreError,
+    Topics, TransactionalRow,
 };
 
 fn text(database: &TestDatabase, sql: &str) -> String {

@@ -5,6 +5,7 @@ mod configs;
 mod groups;
 mod offsets;
 mod produce;
+mod static_members;
 mod topics;
 
 use anyhow::{Context as _, Result};
@@ -43,6 +44,7 @@ pub async fn play(script: &mut Script) -> Result<()> {
     offsets::play(script, &stage).await?;
     configs::play(script, &stage).await?;
     groups::play(script, &stage).await?;
+    static_members::play(script, &stage).await?;
     unserved(script).await
 }
 
