@@ -118,9 +118,8 @@ impl Client {
         if acks == Acks::Nobody {
             let connection = self.leader(topic, partition).await?;
             let version = connection.version::<ProduceRequest>(NEWEST)?;
-            let ticket = connection.begin(version, &request).await?;
             // Nothing will ever be answered to it.
-            let _: super::Ticket = ticket;
+            let _ticket = connection.begin(version, &request).await?;
             return Ok(Delivery { base_offset: -1, append_time: -1, log_start: -1 });
         }
         let answer = self.at_leader((topic, partition), NEWEST, &request).await?;

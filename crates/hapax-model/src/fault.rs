@@ -53,11 +53,13 @@ pub enum Bug {
     BrokerUndurableSnapshot,
     /// The broker answers a producer before its batch is durable.
     BrokerAnswerBeforeCommit,
+    /// The broker's embedded store does not wait for the disk.
+    BrokerNoSync,
 }
 
 impl Bug {
     /// Every bug, with the name that `HAPAX_PLANT` knows it by.
-    pub const ALL: [(Self, &'static str); 20] = [
+    pub const ALL: [(Self, &'static str); 21] = [
         (Self::NoFence, "no-fence"),
         (Self::AckBeforeCommit, "ack-before-commit"),
         (Self::ProgressBeforeFence, "progress-before-fence"),
@@ -78,6 +80,7 @@ impl Bug {
         (Self::BrokerRingInMemory, "broker-ring-in-memory"),
         (Self::BrokerUndurableSnapshot, "broker-undurable-snapshot"),
         (Self::BrokerAnswerBeforeCommit, "broker-answer-before-commit"),
+        (Self::BrokerNoSync, "broker-no-sync"),
     ];
 }
 

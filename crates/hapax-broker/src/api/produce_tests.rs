@@ -174,6 +174,29 @@ async fn a_retry_is_recognised_by_the_next_process() {
     assert_ne!(init(&mut connection, 4, None, (-1, -1)).await.producer_id.0, id);
 }
 
+/// Goal: a topic made anew under an old name inherits nothing, and its old uuid is unknown. Method: delete and make again while
+/// a producer goes on.
+#[tokio::test]
+async fn a_topic_made_anew_knows_no_producer() {
+    let place = directory();
+    let rig = Rig::new(place.path()).await;
+    let old = rig.topic("t", 1, &[]).await;
+    let mut connection = rig.connect().await;
+    for sequence in 0..3 {
+        assert_eq!(send(&mut connection, &old, batch_of(9, sequence, 1)).await, (0, i64::from(sequence)));
+    }
+    assert!(rig.broker.delete_topic(&old).await.unwrap());
+    assert_eq!(send(&mut connection, &old, batch_of(9, 3, 1)).await, (3, -1));
+    let new = rig.topic("t", 1, &[]).await;
+    assert_ne!((new.uuid, new.partitions[0]), (old.uuid, old.partitions[0]));
+    assert_eq!(send(&mut connection, &new, batch_of(9, 2, 1)).await, (0, 0), "not a retry of anything here");
+    assert_eq!(send(&mut connection, &new, batch_of(9, 2, 1)).await, (0, 0), "but now it is");
+    assert_eq!(send(&mut connection, &new, batch_of(9, 3, 1)).await, (0, 1));
+    let request = for_version(produce(&old, &[(0, plain())], -1), 13);
+    let response = connection.call_at(13, &request).await.unwrap();
+    assert_eq!(produced(&response)[0].error_code, 100);
+}
+
 /// Goal: five requests in flight are written in order. Method: begin all, then read all answers; one of them is a retry.
 #[tokio::test]
 async fn requests_in_flight_keep_their_order() {

@@ -417,6 +417,25 @@ async fn records_are_found_by_time() {
     assert_eq!(rig.logs.newest(&partition).await, Ok(None));
 }
 
+/// Goal: compressed records that nobody can read do not stop a search by time. Method: noise that says it is gzip.
+#[tokio::test]
+async fn a_batch_that_cannot_be_read_stands_for_its_records() {
+    let place = directory();
+    let rig = Rig::new(place.path()).await;
+    let sound = BatchBuilder::new().record(500, None, Some(b"noise that is no gzip stream")).build().unwrap();
+    let mut noise = sound.to_vec();
+    noise[22] = 1;
+    crate::batch::set_max_timestamp(&mut noise, 500);
+    rig.append(0, batch_of(7, 0, 2)).await.unwrap();
+    rig.append(0, noise.into()).await.unwrap();
+    let partition = rig.partition(0);
+    let found = Found { offset: 2, timestamp: 500, leader_epoch: partition.epoch() };
+    assert_eq!(rig.logs.seek(&partition, 1_002).await, Ok(None));
+    partition.advance_log_start(2);
+    assert_eq!(rig.logs.seek(&partition, 400).await, Ok(Some(found)));
+    assert_eq!(rig.logs.newest(&partition).await, Ok(Some(found)));
+}
+
 /// Goal: epochs under which nothing was written are not told. Method: lead three times, write after the first and third.
 #[tokio::test]
 async fn epochs_without_records_are_left_out() {

@@ -1,5 +1,8 @@
 //! Reading records: from the tail, else from the store.
 
+use std::future::Future;
+use std::time::Duration;
+
 use bytes::{Bytes, BytesMut};
 
 use crate::batch::{FirstBatch, slice};
@@ -25,7 +28,7 @@ impl<S: Store> Logs<S> {
         let mut next = from;
         // What compaction has left of a row may lie wholly before the offset asked for.
         while next < below {
-            let rows = self.shared.store.read(partition.id, next, below, max_bytes).await?;
+            let rows = again(|| self.shared.store.read(partition.id, next, below, max_bytes)).await?;
             let Some(last) = rows.last() else { break };
             next = (last.last_offset + 1).max(next + 1);
             let rows: Vec<_> = rows
@@ -39,6 +42,23 @@ impl<S: Store> Logs<S> {
         }
         Ok(Bytes::new())
     }
+}
+
+/// How long a read waits for a store that was away for a moment: a session that was cut is opened anew.
+const PAUSES: [Duration; 2] = [Duration::from_millis(20), Duration::from_millis(150)];
+
+/// Reads, and reads again while the store is away, before a client is told to look for another leader.
+pub(super) async fn again<T, F>(read: impl Fn() -> F) -> Result<T, StoreError>
+where
+    F: Future<Output = Result<T, StoreError>>,
+{
+    for pause in PAUSES {
+        match read().await {
+            Err(StoreError::Away(_)) => tokio::time::sleep(pause).await,
+            outcome => return outcome,
+        }
+    }
+    read().await
 }
 
 /// Whether any batch would do if only it were small enough.
@@ -91,4 +111,31 @@ fn gather(
 
 pub(super) fn damaged(error: crate::batch::BatchError) -> StoreError {
     StoreError::Damaged(error.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicU32, Ordering};
+
+    use super::*;
+
+    /// Goal: a store that is away for a moment is asked again, one that stays away or fails is not for ever. Method: count.
+    #[tokio::test]
+    async fn a_read_is_tried_again_while_the_store_is_away() {
+        for (away, expected, tries) in [(0, Ok(()), 1), (2, Ok(()), 3), (9, Err(gone()), 3)] {
+            let count = AtomicU32::new(0);
+            let read = || {
+                let outcome = if count.fetch_add(1, Ordering::Relaxed) < away { Err(gone()) } else { Ok(()) };
+                async move { outcome }
+            };
+            assert_eq!(again(read).await, expected);
+            assert_eq!(count.load(Ordering::Relaxed), tries);
+        }
+        let broken = || async { Err::<(), _>(StoreError::Damaged("row".to_owned())) };
+        assert_eq!(again(broken).await, Err(StoreError::Damaged("row".to_owned())));
+    }
+
+    fn gone() -> StoreError {
+        StoreError::Away("gone".to_owned())
+    }
 }

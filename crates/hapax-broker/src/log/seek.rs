@@ -2,8 +2,8 @@
 
 use bytes::Bytes;
 
-use crate::batch::{Batches, Header, Limits, Records, uncompressed};
-use crate::log::read::damaged;
+use crate::batch::{BatchError, Batches, Header, Limits, Records, uncompressed};
+use crate::log::read::{again, damaged};
 use crate::log::{Logs, Partition};
 use crate::model::{Offset, Timestamp};
 use crate::store::{Store, StoreError};
@@ -27,14 +27,14 @@ impl<S: Store> Logs<S> {
     pub async fn seek(&self, partition: &Partition, timestamp: Timestamp) -> Result<Option<Found>, StoreError> {
         let store = &self.shared.store;
         let (start, end) = (partition.log_start(), partition.end());
-        let Some(row) = store.row_at_time(partition.id, timestamp).await? else { return Ok(None) };
+        let Some(row) = again(|| store.row_at_time(partition.id, timestamp)).await? else { return Ok(None) };
         if let Some(found) = first_at(&row.data, timestamp, start, end)? {
             return Ok(Some(found));
         }
         // The greatest timestamp so far was that of a record that is gone.
         let mut next = row.last_offset + 1;
         while next < end {
-            let rows = store.read(partition.id, next, end, PIECE).await?;
+            let rows = again(|| store.read(partition.id, next, end, PIECE)).await?;
             let Some(last) = rows.last() else { break };
             next = (last.last_offset + 1).max(next + 1);
             for row in &rows {
@@ -58,7 +58,7 @@ impl<S: Store> Logs<S> {
         // It is gone: look at all the others.
         let (mut next, mut newest): (Offset, Option<(Timestamp, Bytes)>) = (start, None);
         while next < end {
-            let rows = self.shared.store.read(partition.id, next, end, PIECE).await?;
+            let rows = again(|| self.shared.store.read(partition.id, next, end, PIECE)).await?;
             let Some(last) = rows.last() else { break };
             next = (last.last_offset + 1).max(next + 1);
             for row in rows {
@@ -77,7 +77,7 @@ impl<S: Store> Logs<S> {
     /// All epochs that something was written under, with their first offset, oldest first.
     pub async fn epochs<'a>(&self, partition: &'a Partition) -> Result<&'a [(i32, Offset)], StoreError> {
         let load = || async {
-            let all = self.shared.store.leader_epochs(partition.id).await?;
+            let all = again(|| self.shared.store.leader_epochs(partition.id)).await?;
             // Later ones of ours are none of this partition's: it is led under one.
             Ok(written(all.into_iter().filter(|(epoch, _)| *epoch <= partition.epoch())))
         };
@@ -105,17 +105,23 @@ fn first_at(data: &[u8], timestamp: Timestamp, start: Offset, end: Offset) -> Re
         if header.last_offset() < start || header.max_timestamp < timestamp {
             continue;
         }
-        if let Some(found) = first_in(&header, &data[range], timestamp, start)? {
-            return Ok(Some(found));
+        // Compressed records are kept as they came, unseen: where they cannot be read the batch stands for them.
+        let found = first_in(&header, &data[range], timestamp, start).unwrap_or_else(|error| {
+            tracing::warn!(offset = header.base_offset, %error, "a batch cannot be looked through for a time");
+            let (offset, leader_epoch) = (header.base_offset.max(start), header.leader_epoch);
+            Some(Found { offset, timestamp: header.max_timestamp, leader_epoch })
+        });
+        if found.is_some() {
+            return Ok(found);
         }
     }
     Ok(None)
 }
 
-fn first_in(header: &Header, batch: &[u8], timestamp: Timestamp, start: Offset) -> Result<Option<Found>, StoreError> {
-    let plain = uncompressed(header, batch, Limits::default()).map_err(damaged)?;
+fn first_in(header: &Header, batch: &[u8], timestamp: Timestamp, start: Offset) -> Result<Option<Found>, BatchError> {
+    let plain = uncompressed(header, batch, Limits::default())?;
     for record in Records::new(&plain) {
-        let record = record.map_err(damaged)?;
+        let record = record?;
         let offset = header.base_offset + i64::from(record.offset_delta);
         let own = header.timestamp(record.timestamp_delta);
         if offset >= start && own >= timestamp {

@@ -64,6 +64,9 @@ pub fn run_cell(environment: &Environment, cell: BrokerCell, seed: u64, keep: Ke
 fn play(environment: &Environment, done: &mut Done, dir: &Path) -> anyhow::Result<()> {
     let mut world = World::new(environment, done.cell, dir, done.cell.seed(done.seed))?;
     let told = tell(&mut world, done.cell);
+    if told.is_err() {
+        world.wake_all();
+    }
     done.remarks.append(&mut world.remarks);
     // What was found before the story broke off is worth more than where it broke off.
     let mut findings = Vec::new();

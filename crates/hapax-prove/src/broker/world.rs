@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use anyhow::Context as _;
 use hapax_services::{Answer, Postgres};
+use rustix::process::Signal;
 
 use super::cell::{BrokerCell, Store, Story};
 use super::history::{History, Recorder};
@@ -249,6 +250,21 @@ impl World {
     #[must_use]
     pub fn operations(&self) -> usize {
         self.recorder.count()
+    }
+
+    /// After a story that broke off: whoever is stopped goes on, and whoever is dead lives again if it can, so that the
+    /// clients can finish.
+    pub(super) fn wake_all(&mut self) {
+        for broker in &mut self.brokers {
+            let lives = broker.child.as_mut().is_some_and(|child| matches!(child.poll(), Ok(None)));
+            let woken = match &mut broker.child {
+                Some(child) if lives => child.signal(Signal::CONT),
+                Some(_) | None => broker.start_and_wait(""),
+            };
+            if let Err(error) = woken {
+                self.complaints.push(format!("{error:#}"));
+            }
+        }
     }
 
     /// How many offsets the members of the group have committed.

@@ -12,6 +12,7 @@ use uuid::Uuid;
 
 use super::failure::{Undone, damaged};
 use super::{FILE, schema, writer};
+use crate::fault::{Bug, planted};
 
 /// How long we wait for a person who writes with another program.
 pub(super) const BUSY: Duration = Duration::from_secs(5);
@@ -132,7 +133,8 @@ fn writing(connection: &Connection) -> Result<(), rusqlite::Error> {
     connection.execute_batch(
         "PRAGMA page_size = 16384; PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA wal_autocheckpoint = 0;
          PRAGMA journal_size_limit = 67108864; PRAGMA cache_size = -24576;",
-    )
+    )?;
+    if planted(Bug::BrokerNoSync) { connection.execute_batch("PRAGMA synchronous = OFF") } else { Ok(()) }
 }
 
 /// The version of the tables; 0: the file is new.

@@ -8,12 +8,14 @@ mod observer;
 mod pipeline;
 mod plain;
 
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
 use hapax_kafka::{At, Client, ClientError, Options, Outcome as Fate};
+use kafka_protocol::error::ResponseError;
 use tokio::task::JoinSet;
 
 use super::history::{Logged, Name, Outcome, Recorder};
@@ -87,6 +89,11 @@ fn outcome_of(error: &ClientError) -> Outcome {
 
 /// How long clients may take to learn what they do not know yet, once the faults are over.
 const FINISH: Duration = Duration::from_secs(60);
+/// How long a topic may be unknown to a broker that has just started.
+const GONE: Duration = Duration::from_secs(10);
+
+/// The log per partition.
+pub type Log = BTreeMap<i32, Vec<Logged>>;
 
 /// All clients of a run, at work.
 #[derive(Debug)]
@@ -168,7 +175,7 @@ impl Load {
     ///
     /// # Errors
     /// If the log cannot be read.
-    pub fn finish(mut self) -> anyhow::Result<(Vec<String>, std::collections::BTreeMap<i32, Vec<Logged>>)> {
+    pub fn finish(mut self) -> anyhow::Result<(Vec<String>, Log)> {
         self.pace(Pace::Finish);
         self.runtime.block_on(async {
             let all = async { while self.tasks.join_next().await.is_some() {} };
@@ -191,7 +198,7 @@ async fn make_topic(shared: &Shared) -> anyhow::Result<()> {
         let made = client.create_topic(TOPIC, PARTITIONS, &[]).await;
         let there = match &made {
             Ok(()) => true,
-            Err(error) => error.code() == Some(kafka_protocol::error::ResponseError::TopicAlreadyExists),
+            Err(error) => error.code() == Some(ResponseError::TopicAlreadyExists),
         };
         if there && client.offset(TOPIC, PARTITIONS - 1, At::End).await.is_ok() {
             return Ok(());
@@ -204,13 +211,17 @@ async fn make_topic(shared: &Shared) -> anyhow::Result<()> {
     }
 }
 
-async fn read_log(shared: &Shared) -> anyhow::Result<std::collections::BTreeMap<i32, Vec<Logged>>> {
-    let mut log = std::collections::BTreeMap::new();
+async fn read_log(shared: &Shared) -> anyhow::Result<Log> {
+    let mut log = Log::new();
     for partition in 0..PARTITIONS {
-        let until = Instant::now() + FINISH;
+        let (soon, until) = (Instant::now() + GONE, Instant::now() + FINISH);
         let records = loop {
             match read_partition(shared, partition).await {
                 Ok(records) => break records,
+                // The topic itself is gone, and all that was in it.
+                Err(error) if error.code() == Some(ResponseError::UnknownTopicOrPartition) && Instant::now() > soon => {
+                    break Vec::new();
+                }
                 Err(error) if !error.is_retriable() || Instant::now() > until => {
                     return Err(error).context("the log could not be read at the end");
                 }
