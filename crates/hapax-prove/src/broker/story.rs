@@ -205,7 +205,9 @@ fn leader_stopped(world: &mut World) -> anyhow::Result<()> {
 
 /// What the stopped broker was about to append must not be there, or be known to the one that took over.
 fn stopped_before_append(world: &mut World) -> anyhow::Result<()> {
-    world.open("append.before_commit:stop:60")?;
+    world.open("append.before_commit:stop:200")?;
+    // What is stopped then is of producers that still wait for its answer when it goes on.
+    world.load()?.pace(Pace::Stubborn);
     anyhow::ensure!(world.brokers[0].life()?.wait_stopped(SOON)?, "it never came to append.before_commit");
     world.load()?.pace(Pace::Quiet);
     wait_take_over(world)?;

@@ -39,6 +39,8 @@ const MEMBERS: u32 = 2;
 pub enum Pace {
     /// Everything.
     Run,
+    /// Only the producers that never leave their broker write.
+    Stubborn,
     /// Producers send nothing, not even what they do not know yet; what they have sent already is on its way.
     Quiet,
     /// Nothing new; know what is not known yet, and end.
@@ -59,7 +61,8 @@ impl Shared {
     fn pace(&self) -> Pace {
         match self.pace.load(Ordering::SeqCst) {
             0 => Pace::Run,
-            1 => Pace::Quiet,
+            1 => Pace::Stubborn,
+            2 => Pace::Quiet,
             _ => Pace::Finish,
         }
     }

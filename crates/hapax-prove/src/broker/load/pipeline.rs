@@ -89,7 +89,7 @@ impl Pipeline {
                     return self.give_up("the run is over");
                 }
             }
-            if self.window.is_empty() || pace == Pace::Quiet {
+            if self.window.is_empty() || matches!(pace, Pace::Quiet | Pace::Stubborn) {
                 tokio::time::sleep(PAUSE).await;
                 continue;
             }

@@ -46,7 +46,7 @@ pub(super) async fn run(shared: Arc<Shared>, process: u32, partition: i32) {
     loop {
         match shared.pace() {
             Pace::Finish => return,
-            Pace::Quiet => tokio::time::sleep(PAUSE).await,
+            Pace::Quiet | Pace::Stubborn => tokio::time::sleep(PAUSE).await,
             Pace::Run => {
                 let count = random.u32(1..4);
                 let bytes = make(process, first, count);
