@@ -63,7 +63,7 @@ async fn a_schema_that_we_do_not_know_is_refused() {
 }
 
 /// Goal: a server that would lose what it confirmed (HX4504), or takes no writes (HX4506), is refused.
-/// Method: a server with fsync = off and its standby, which has it on.
+/// Method: a server with fsync = off, then on and read-only.
 #[tokio::test]
 async fn a_server_that_cannot_keep_its_word_is_refused() {
     let server = hapax_services::Postgres::builder().setting("fsync", "off").start().unwrap();
