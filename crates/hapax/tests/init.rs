@@ -1,9 +1,11 @@
 //! `hapax init`: by arguments and in a dialogue on a terminal; what it writes passes `check --live` and runs.
 
-use std::io::Write as _;
+use std::io::{Read as _, Write as _};
 use std::process::{Command, Stdio};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
 
-use crate::world::World;
+use crate::world::{World, until};
 
 const ORDERS: &str = "orderId;customer;amount;paid;at;note\n1;ann;12.50;true;2026-11-16;x\n2;bob;3;false;2026-11-17;\n";
 
@@ -19,15 +21,35 @@ fn on_a_terminal(world: &World, arguments: &str, keys: &str) -> String {
         .stderr(Stdio::piped())
         .spawn()
         .expect("script gives it a terminal");
+    let shown = Arc::new(Mutex::new(Vec::new()));
+    let mut screen = child.stdout.take().expect("a screen");
+    let watched = Arc::clone(&shown);
+    let watcher = std::thread::spawn(move || {
+        let mut piece = [0; 4096];
+        while let Ok(count @ 1..) = screen.read(&mut piece) {
+            watched.lock().expect("no panic").extend_from_slice(&piece[..count]);
+        }
+    });
     let mut typing = child.stdin.take().expect("a keyboard");
+    // What is typed before the terminal is ready would be thrown away.
+    until("it asks", || !shown.lock().expect("no panic").is_empty());
     for line in keys.split_inclusive('\n') {
-        std::thread::sleep(std::time::Duration::from_millis(300));
+        std::thread::sleep(Duration::from_millis(300));
         typing.write_all(line.as_bytes()).expect("typed");
         typing.flush().expect("typed");
     }
-    let output = child.wait_with_output().expect("it ends");
+    let text = || String::from_utf8_lossy(&shown.lock().expect("no panic")).into_owned();
+    let deadline = Instant::now() + Duration::from_secs(60);
+    while child.try_wait().expect("it can be waited for").is_none() {
+        if Instant::now() > deadline {
+            child.kill().expect("it ends");
+            panic!("it still asks after all was typed: {}", text());
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
     drop(typing);
-    String::from_utf8_lossy(&output.stdout).into_owned()
+    watcher.join().expect("no panic");
+    text()
 }
 
 /// Goal: a file that runs, from a CSV file and a table whose names differ. Method: arguments; check, run, look.
