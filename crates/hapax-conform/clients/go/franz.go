@@ -156,7 +156,7 @@ func (franz) admin(bootstrap, topic string) {
 	admin := franzCreate(bootstrap, topic, 2)
 	defer admin.Close()
 	count := func() int { return len(must(admin.ListTopics(within()))[topic].Partitions) }
-	check(count() == 2, "the topic is not listed")
+	until("the topic is listed", func() bool { return count() == 2 })
 	try(must(admin.UpdatePartitions(within(), 3, topic)).Error())
 	until("three partitions", func() bool { return count() == 3 })
 	value := "1234567"

@@ -192,7 +192,7 @@ func (saramaClient) admin(bootstrap, topic string) {
 	admin := saramaCreate(bootstrap, topic, 2)
 	defer admin.Close()
 	count := func() int32 { return must(admin.ListTopics())[topic].NumPartitions }
-	check(count() == 2, "the topic is not listed")
+	until("the topic is listed", func() bool { return count() == 2 })
 	try(admin.CreatePartitions(topic, 3, nil, false))
 	until("three partitions", func() bool { return count() == 3 })
 	value := "1234567"

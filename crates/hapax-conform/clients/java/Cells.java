@@ -223,7 +223,7 @@ public class Cells {
 
     static String admin(Admin admin, String topic) throws Exception {
         create(admin, topic, 2);
-        check(admin.listTopics().names().get().contains(topic), "the topic is not listed");
+        until(() -> admin.listTopics().names().get().contains(topic), "the topic is listed");
         var described = admin.describeTopics(List.of(topic)).allTopicNames().get().get(topic);
         check(described.partitions().size() == 2 && described.partitions().get(0).leader() != null, "" + described);
         admin.createPartitions(Map.of(topic, NewPartitions.increaseTo(3))).all().get();

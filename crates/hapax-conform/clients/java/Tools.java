@@ -1,5 +1,6 @@
 import java.io.*;
 import java.util.*;
+import java.util.concurrent.Callable;
 import java.util.stream.*;
 import org.apache.kafka.common.utils.Exit;
 import org.apache.kafka.tools.*;
@@ -55,6 +56,14 @@ public class Tools {
             case "admin": return admin(topic);
             case "time": return time(topic);
             default: return compression(topic, cell);
+        }
+    }
+
+    static void until(Callable<Boolean> condition, String what) throws Exception {
+        long end = System.nanoTime() + 60_000_000_000L;
+        while (!condition.call()) {
+            check(System.nanoTime() < end, "timed out: " + what);
+            Thread.sleep(10);
         }
     }
 
@@ -152,10 +161,10 @@ public class Tools {
 
     static String admin(String topic) throws Exception {
         create(topic, 2);
-        check(topics("--list").lines().anyMatch(topic::equals), "the topic is not listed");
+        // Apache Kafka answers a change before all of it knows.
+        until(() -> topics("--list").lines().anyMatch(topic::equals), "the topic is listed");
         topics("--alter", "--topic", topic, "--partitions", "3");
-        String described = topics("--describe", "--topic", topic);
-        check(described.contains("PartitionCount: 3"), described);
+        until(() -> topics("--describe", "--topic", topic).contains("PartitionCount: 3"), "three partitions");
         tool("", kafka.admin.ConfigCommand::main, "--alter", "--entity-type", "topics", "--entity-name", topic, "--add-config", "retention.ms=1234567");
         String config = tool("", kafka.admin.ConfigCommand::main, "--describe", "--entity-type", "topics", "--entity-name", topic);
         check(config.contains("retention.ms=1234567"), config);

@@ -150,7 +150,7 @@ async function group(kafka, topic) {
 
 async function adminCell(kafka, topic) {
   const admin = await create(kafka, topic, 2)
-  assert((await admin.listTopics()).includes(topic), 'the topic is not listed')
+  await until('the topic is listed', async () => (await admin.listTopics()).includes(topic))
   await admin.createPartitions({ topicPartitions: [{ topic, count: 3 }] })
   const count = async () => (await admin.fetchTopicMetadata({ topics: [topic] })).topics[0].partitions.length
   await until('three partitions', async () => (await count()) === 3)

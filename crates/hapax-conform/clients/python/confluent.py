@@ -149,7 +149,8 @@ def group(bootstrap, topic):
 
 def admin_cell(bootstrap, topic):
     admin = create(bootstrap, topic, 2)
-    assert topic in admin.list_topics(timeout=cells.DEADLINE).topics, "the topic is not listed"
+    # Apache Kafka answers the creation before all of it knows the topic.
+    cells.until(lambda: topic in admin.list_topics(timeout=cells.DEADLINE).topics, "the topic is listed")
     done(admin.create_partitions([NewPartitions(topic, 3)]))
     cells.until(lambda: len(admin.list_topics(topic, cells.DEADLINE).topics[topic].partitions) == 3, "three partitions")
     change = ConfigEntry("retention.ms", "1234567", incremental_operation=AlterConfigOpType.SET)

@@ -140,7 +140,7 @@ def group(bootstrap, topic):
 
 def admin_cell(bootstrap, topic):
     admin = create(bootstrap, topic, 2)
-    assert topic in admin.list_topics(), "the topic is not listed"
+    cells.until(lambda: topic in admin.list_topics(), "the topic is listed")
     admin.create_partitions({topic: 3})
     cells.until(lambda: len(admin.describe_topics([topic])[0]["partitions"]) == 3, "three partitions")
     admin.alter_configs([ConfigResource("topic", topic, {"retention.ms": "1234567"})])
