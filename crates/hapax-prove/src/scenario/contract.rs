@@ -114,6 +114,10 @@ fn make_anew_at_once(world: &World) -> anyhow::Result<()> {
 /// # Errors
 /// If it could not be told to its end.
 pub fn recreated_alive(world: &mut World) -> anyhow::Result<()> {
+    if world.target().engine() == Engine::Mysql {
+        // There a running worker knows a table by when it was made, which the server tells in whole seconds.
+        std::thread::sleep(Duration::from_millis(1_100));
+    }
     let reader = world.reader();
     let pace = Pace { lines: 20, pause: Duration::from_millis(10) };
     let feeder = world.feed_slowly(world.count(), pace);
