@@ -8,6 +8,7 @@ mod check;
 mod child;
 mod coverage;
 mod edition;
+mod peers;
 mod phase;
 mod proof;
 mod prove;
@@ -38,6 +39,8 @@ usage: cargo xtask COMMAND
   prove broker [ARGS]         only the broker's part of it
   prove power [ARGS]          the broker's store through cuts of the power: ext4 on a loop device, shut down without a
                               flush. Needs root and loop devices; part of nothing else
+  peers [--rounds N] [PART…]  our broker, optimised, beside Apache Kafka, by librdkafka and Java's producer: start, rates,
+                              latency, idempotence, retention, snapshot, long (10 GB). Needs Java, Maven and a C compiler
   trouble [--letters N]       trouble in mass, on an optimised build: a million dead letters written, listed, replayed at a
                               rate, killed in the middle, resumed and counted, on SQLite and PostgreSQL
   services -- COMMAND…        runs COMMAND with PostgreSQL and MariaDB at hand: HAPAX_TEST_POSTGRES and HAPAX_TEST_MYSQL
@@ -74,6 +77,7 @@ fn dispatch(words: &[&str]) -> Result<ExitCode> {
         "tidy" => tidy::command(rest),
         "bench" => bench::run(rest),
         "prove" => prove::run(rest),
+        "peers" => peers::run(rest),
         "trouble" => trouble::run(rest),
         "services" => services::run(rest),
         "coverage" => no_more(rest).and_then(|()| coverage::run()),
@@ -114,6 +118,7 @@ mod tests {
             &["test", "--seed", "x"],
             &["bench", "a", "b"],
             &["services", "--"],
+            &["peers", "--rounds"],
             &["trouble", "--letters"],
             &["trouble", "now"],
         ] {
@@ -127,7 +132,7 @@ mod tests {
     /// Goal: the help names every chore. Method: the words that `dispatch` knows.
     #[test]
     fn the_help_names_every_chore() {
-        for chore in ["test", "check", "tidy", "bench", "prove", "trouble", "services", "coverage"] {
+        for chore in ["test", "check", "tidy", "bench", "prove", "peers", "trouble", "services", "coverage"] {
             assert!(HELP.contains(&format!("\n  {chore} ")), "{chore}");
         }
     }

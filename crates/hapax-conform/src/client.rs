@@ -135,12 +135,13 @@ impl Client {
     }
 }
 
-fn clients() -> PathBuf {
+/// Where the programs are.
+pub(crate) fn clients() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("clients")
 }
 
 /// Where programs are compiled to; kept, since they rarely change.
-fn compiled() -> Result<PathBuf> {
+pub(crate) fn compiled() -> Result<PathBuf> {
     let program = std::env::current_exe()?;
     let place = program.parent().context("a program has a folder")?.join("conform-programs");
     std::fs::create_dir_all(&place)?;

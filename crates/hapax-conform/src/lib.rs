@@ -9,6 +9,7 @@ pub mod cells;
 pub mod client;
 pub mod log_check;
 pub mod matrix;
+pub mod peers;
 pub mod proxy;
 pub mod table;
 pub mod target;

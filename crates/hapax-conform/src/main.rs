@@ -1,13 +1,16 @@
 //! `hapax-conform clients TARGET [CLIENT…]`: runs foreign clients against a broker and prints what came of it.
 //! `hapax-conform wire TARGET TARGET`: sends the same frames to two brokers and prints what differs.
+//! `hapax-conform peers HAPAX ROUNDS [PART…]`: measures the release build HAPAX beside Apache Kafka.
 //! A target is `ours` (embedded), `postgres` (ours on it), `kafka`, or an address.
 
+use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::{Context as _, Result, bail};
 use hapax_conform::cells::{Cell, Outcome};
 use hapax_conform::client::Client;
 use hapax_conform::matrix::{self, Codecs};
+use hapax_conform::peers::{self, Part};
 use hapax_conform::target::Target;
 use hapax_conform::wire::{AGREED, Script, compare, play};
 
@@ -16,11 +19,11 @@ fn main() -> Result<ExitCode> {
     match words.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
         ["clients", target, names @ ..] => clients(&target_of(target)?, names),
         ["wire", one, other] => differences(&target_of(one)?, &target_of(other)?),
-        _ => {
-            bail!(
-                "hapax-conform clients TARGET [CLIENT…] | wire TARGET TARGET; a target is ours, postgres, kafka, or an address"
-            )
-        }
+        ["peers", hapax, rounds, names @ ..] => measure(Path::new(hapax), rounds, names),
+        _ => bail!(
+            "hapax-conform clients TARGET [CLIENT…] | wire TARGET TARGET | peers HAPAX ROUNDS [PART…]; \
+             a target is ours, postgres, kafka, or an address"
+        ),
     }
 }
 
@@ -31,6 +34,17 @@ fn target_of(word: &str) -> Result<Target> {
         "postgres" => Target::ours_on_postgres(),
         _ => Ok(Target::running(word.parse().with_context(|| format!("\"{word}\" is no address"))?)),
     }
+}
+
+fn measure(hapax: &Path, rounds: &str, names: &[&str]) -> Result<ExitCode> {
+    let rounds = rounds.parse().with_context(|| format!("\"{rounds}\" is no number of rounds"))?;
+    let part_of = |name: &&str| {
+        let part = Part::ALL.into_iter().find(|part| part.word() == *name);
+        part.with_context(|| format!("there is no part \"{name}\"; there are {}", Part::ALL.map(Part::word).join(", ")))
+    };
+    let parts = names.iter().map(part_of).collect::<Result<Vec<_>>>()?;
+    peers::run(hapax, if parts.is_empty() { &Part::ALL } else { &parts }, rounds)?;
+    Ok(ExitCode::SUCCESS)
 }
 
 fn differences(one: &Target, other: &Target) -> Result<ExitCode> {

@@ -142,6 +142,20 @@ impl Kafka {
         &self.jars
     }
 
+    /// The number of its process, to look at its memory; nothing where there is no `/proc`, or while it does not run.
+    #[must_use]
+    pub fn pid(&self) -> Option<u32> {
+        let settings = self.directory().join("server.properties");
+        let ours = |pid: &u32| {
+            let words = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+            let mut words = words.split(|byte| *byte == 0);
+            words.next().is_some_and(|program| program.ends_with(b"java"))
+                && words.any(|word| word == settings.as_os_str().as_encoded_bytes())
+        };
+        let running = std::fs::read_dir("/proc").ok()?.flatten();
+        running.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).find(ours)
+    }
+
     /// Stops it and waits for its end. The directory stays.
     pub fn stop(&mut self, stop: Stop) {
         if let Some(holder) = &mut self.holder {
@@ -217,9 +231,9 @@ mod tests {
     fn a_server_answers_starts_again_and_leaves_nothing() {
         let mut server = Kafka::builder().heap("256m").start().expect("it starts");
         let reachable = |port| TcpStream::connect(("127.0.0.1", port)).is_ok();
-        assert!(reachable(server.port()));
+        assert!(reachable(server.port()) && server.pid().is_some());
         server.stop(Stop::Immediate);
-        assert!(!reachable(server.port()));
+        assert!(!reachable(server.port()) && server.pid().is_none());
         server.start_again().expect("it starts again");
         assert!(reachable(server.port()), "{}", said(&server.log()));
         let (port, directory) = (server.port(), server.directory().to_owned());

@@ -32,6 +32,6 @@ pub use holder::Stop;
 pub use kafka::{Kafka, KafkaBuilder};
 pub use mariadb::{Mariadb, MariadbBuilder};
 pub use mysql_client::MysqlClient;
-pub use packages::{KAFKA_VERSION, Kcat, go_program, kafka_jars, kcat, node_modules, python};
+pub use packages::{KAFKA_VERSION, Kcat, Librdkafka, go_program, kafka_jars, kcat, librdkafka, node_modules, python};
 pub use postgres::{Builder, Postgres};
 pub use product::Product;

@@ -17,6 +17,7 @@ const COPY: &str = "org.apache.maven.plugins:maven-dependency-plugin:3.6.1:copy-
 const LOG4J: &str = "2.25.3";
 /// kcat with what it needs beyond a small Debian.
 const KCAT: [&str; 3] = ["kcat", "librdkafka1", "libyajl2"];
+const LIBRDKAFKA: [&str; 2] = ["librdkafka1", "librdkafka-dev"];
 
 /// The directory with Apache Kafka's jars: server, client, tools.
 ///
@@ -106,22 +107,47 @@ pub fn kcat() -> Result<Kcat, ServiceError> {
     if said(Command::new("kcat").arg("-V")).is_ok() {
         return Ok(Kcat { program: PathBuf::from("kcat"), libraries: None });
     }
-    let fetched = cache::keep("kcat", |work| {
-        said(Command::new("apt-get").current_dir(work).args(["download", "-q"]).args(KCAT))?;
-        let packages = std::fs::read_dir(work).map_err(|error| error.to_string())?.flatten();
-        for package in
-            packages.map(|entry| entry.path()).filter(|path| path.extension().is_some_and(|kind| kind == "deb"))
-        {
+    unpacked("kcat", &KCAT)
+        .and_then(|place| Ok(Kcat { program: place.join("usr/bin/kcat"), libraries: Some(libraries(&place)?) }))
+        .map_err(missing("kcat", "apt-get download", "kcat"))
+}
+
+/// librdkafka with its headers, unpacked from Debian's packages: what a C program is compiled with.
+///
+/// # Errors
+/// If it is not in the cache and apt cannot fetch it.
+pub fn librdkafka() -> Result<Librdkafka, ServiceError> {
+    unpacked("librdkafka", &LIBRDKAFKA)
+        .and_then(|place| Ok(Librdkafka { headers: place.join("usr/include"), libraries: libraries(&place)? }))
+        .map_err(missing("librdkafka", "apt-get download", "librdkafka-dev"))
+}
+
+/// Debian's packages, side by side in one directory of the cache, not installed.
+fn unpacked(name: &str, packages: &[&str]) -> Result<PathBuf, String> {
+    cache::keep(name, |work| {
+        said(Command::new("apt-get").current_dir(work).args(["download", "-q"]).args(packages))?;
+        let files = std::fs::read_dir(work).map_err(|error| error.to_string())?.flatten();
+        let is_package = |path: &PathBuf| path.extension().is_some_and(|kind| kind == "deb");
+        for package in files.map(|entry| entry.path()).filter(is_package) {
             said(Command::new("dpkg-deb").arg("-x").arg(&package).arg(work))?;
         }
         Ok(())
-    });
-    let unpacked = fetched.and_then(|place| {
-        let libraries = std::fs::read_dir(place.join("usr/lib")).map_err(|error| error.to_string())?.flatten().next();
-        let libraries = libraries.map(|folder| folder.path());
-        Ok(Kcat { program: place.join("usr/bin/kcat"), libraries })
-    });
-    unpacked.map_err(missing("kcat", "apt-get download", "kcat"))
+    })
+}
+
+/// The directory of libraries, which has the machine's kind in its name.
+fn libraries(place: &Path) -> Result<PathBuf, String> {
+    let mut folders = std::fs::read_dir(place.join("usr/lib")).map_err(|error| error.to_string())?.flatten();
+    folders.next().map(|folder| folder.path()).ok_or_else(|| "the package holds no library".to_owned())
+}
+
+/// Where librdkafka is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Librdkafka {
+    /// The directory for the compiler's `-I`.
+    pub headers: PathBuf,
+    /// The directory for its `-L`, and for `LD_LIBRARY_PATH`.
+    pub libraries: PathBuf,
 }
 
 /// Where kcat is.
