@@ -1,5 +1,6 @@
 //! `cargo xtask peers`: an optimised build of our broker beside Apache Kafka, measured by clients of other people.
 
+use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::{Context as _, Result};
@@ -17,12 +18,20 @@ pub(crate) fn run(words: &[&str]) -> Result<ExitCode> {
     let mut phases = Phases::default();
     phases.run("the broker beside its peers", |_| {
         run_child(&mut cargo(["build", "--release", "--package", "hapax"]))?;
-        run_child(&mut cargo(["build", "--package", "hapax-conform"]))?;
-        let mut conform = command(&target_dir().join("debug/hapax-conform").to_string_lossy(), ["peers"]);
-        conform.arg(target_dir().join("release/hapax")).arg(rounds.to_string()).args(parts);
-        run_child(&mut conform)
+        measure(&target_dir().join("release/hapax"), rounds, parts)
     });
     Ok(phases.finish())
+}
+
+/// A moment of it, to see that it still works.
+pub(crate) fn glance(hapax: &Path) -> Result<()> {
+    measure(hapax, 1, &["glance"])
+}
+
+fn measure(hapax: &Path, rounds: u32, parts: &[&str]) -> Result<()> {
+    run_child(&mut cargo(["build", "--package", "hapax-conform"]))?;
+    let mut conform = command(&target_dir().join("debug/hapax-conform").to_string_lossy(), ["peers"]);
+    run_child(conform.arg(hapax).arg(rounds.to_string()).args(parts))
 }
 
 /// The number of rounds, and the words that are left.

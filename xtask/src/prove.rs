@@ -1,6 +1,6 @@
 //! Builds the program under test with its fault points, and the prover; runs the one against the other.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Context as _, Result};
@@ -33,6 +33,13 @@ pub(crate) enum Subject {
     Workflows,
     /// `hapax broker`.
     Broker,
+}
+
+impl Programs {
+    /// The program under test.
+    pub(crate) fn hapax(&self) -> &Path {
+        &self.hapax
+    }
 }
 
 impl Subject {

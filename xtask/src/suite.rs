@@ -8,7 +8,7 @@ use crate::child::{self, cargo};
 use crate::phase::{Phases, Tally};
 use crate::prove::{self, Scope, Subject};
 use crate::services::Services;
-use crate::{Usage, edition, tidy};
+use crate::{Usage, edition, peers, tidy};
 
 /// For all three databases together; MariaDB's part of it is about a minute and a half.
 const SLICE_MINUTES: u32 = 7;
@@ -83,8 +83,11 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode> {
                 let scope = Scope::Slice { minutes: BROKER_MINUTES, seed };
                 prove::build().and_then(|programs| prove::judge(&programs, Subject::Broker, &scope, tally))
             });
+            phases.run("the broker beside its peers, a glance", |_| {
+                prove::build().and_then(|programs| peers::glance(programs.hapax()))
+            });
         }
-        Slice::LeaveOut => phases.leave_out("the crash proof's slice (--quick)"),
+        Slice::LeaveOut => phases.leave_out("the slices of the crash proof, and the glance at peers (--quick)"),
     }
     Ok(phases.finish())
 }

@@ -39,7 +39,7 @@ fn target_of(word: &str) -> Result<Target> {
 fn measure(hapax: &Path, rounds: &str, names: &[&str]) -> Result<ExitCode> {
     let rounds = rounds.parse().with_context(|| format!("\"{rounds}\" is no number of rounds"))?;
     let part_of = |name: &&str| {
-        let part = Part::ALL.into_iter().find(|part| part.word() == *name);
+        let part = Part::ALL.into_iter().chain([Part::Glance]).find(|part| part.word() == *name);
         part.with_context(|| format!("there is no part \"{name}\"; there are {}", Part::ALL.map(Part::word).join(", ")))
     };
     let parts = names.iter().map(part_of).collect::<Result<Vec<_>>>()?;

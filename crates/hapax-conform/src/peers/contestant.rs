@@ -47,7 +47,7 @@ impl Who {
     /// # Errors
     /// If it cannot be had or does not start.
     pub fn start(self, hapax: &Path) -> Result<Running> {
-        let started = Instant::now();
+        let mut started = Instant::now();
         let kafka = || Kafka::builder().heap(HEAP).setting("log.retention.check.interval.ms", "1000");
         let (address, keeper) = match self {
             Self::Embedded => {
@@ -56,6 +56,7 @@ impl Who {
             }
             Self::Postgres => {
                 let database = Postgres::builder().start()?;
+                started = Instant::now();
                 let ours = Ours::start(hapax, &database.url("postgres"))?;
                 (ours.address.clone(), Keeper::Ours(ours, Some(database)))
             }
@@ -79,7 +80,7 @@ pub struct Running {
     pub who: Who,
     /// Where it listens.
     pub address: String,
-    /// How long it took until it listened, with the database where it has one.
+    /// How long it took until it listened; a database ran before.
     pub start: Duration,
     keeper: Keeper,
 }

@@ -16,12 +16,23 @@ pub use contestant::{Running, Who};
 pub use figures::{Figures, Unit, median};
 pub use load::{Load, Printed};
 
-/// Records of one run.
-const COUNT: u64 = 500_000;
-/// Records before the first round.
-const WARMING: u64 = 2_000_000;
-/// With small batches and an fsync each, large records take a minute per half million: fewer of them.
-const FEW: u64 = 50_000;
+/// Who takes part, and with how many records.
+#[derive(Debug)]
+struct Scale {
+    who: &'static [Who],
+    /// Before the first round; with none there is no warming.
+    warming: u64,
+    /// Of one run.
+    count: u64,
+    /// Of one run by Java's defaults at 1 KiB: with small batches and an fsync each, half a million take a minute.
+    few: u64,
+    /// Of a run that measures times.
+    seconds: &'static str,
+}
+
+const FULL: Scale = Scale { who: &Who::ALL, warming: 2_000_000, count: 500_000, few: 50_000, seconds: "8" };
+const GLANCE: Scale =
+    Scale { who: &[Who::Embedded, Who::KafkaSynced], warming: 0, count: 5000, few: 1000, seconds: "1" };
 const BIG_BATCHES: &str = "batch.size=262144";
 
 /// What is measured.
@@ -41,10 +52,12 @@ pub enum Part {
     Start,
     /// Memory over ten gigabytes.
     Long,
+    /// Rates and latency for a moment, to see that all of this works; its figures mean nothing.
+    Glance,
 }
 
 impl Part {
-    /// All of them, in order.
+    /// All that measure, in order.
     pub const ALL: [Self; 7] =
         [Self::Start, Self::Rates, Self::Latency, Self::Idempotence, Self::Retention, Self::Snapshot, Self::Long];
 
@@ -59,6 +72,7 @@ impl Part {
             Self::Snapshot => "snapshot",
             Self::Start => "start",
             Self::Long => "long",
+            Self::Glance => "glance",
         }
     }
 }
@@ -72,8 +86,9 @@ pub fn run(hapax: &Path, parts: &[Part], rounds: u32) -> Result<()> {
     for part in parts {
         println!("\n## {}\n", part.word());
         match part {
-            Part::Rates => beside(hapax, &load, rounds, rates)?,
-            Part::Latency => beside(hapax, &load, rounds, latency)?,
+            Part::Rates => beside(hapax, &load, rounds, &FULL, &[rates])?,
+            Part::Latency => beside(hapax, &load, rounds, &FULL, &[latency])?,
+            Part::Glance => beside(hapax, &load, rounds, &GLANCE, &[rates, latency])?,
             Part::Idempotence => {
                 in_turn(hapax, &load, rounds, Who::Embedded, &IDEMPOTENCE)?;
                 in_turn(hapax, &load, rounds, Who::KafkaSynced, &IDEMPOTENCE)?;
@@ -88,22 +103,25 @@ pub fn run(hapax: &Path, parts: &[Part], rounds: u32) -> Result<()> {
 }
 
 /// One round of one contestant.
-type Round = fn(&Load, &Running, &mut Figures) -> Result<()>;
+type Round = fn(&Load, &Running, &Scale, &mut Figures) -> Result<()>;
 
-/// All four run side by side, and take turns; who is idle costs next to nothing.
-fn beside(hapax: &Path, load: &Load, rounds: u32, round: Round) -> Result<()> {
-    let running = Who::ALL.into_iter().map(|who| who.start(hapax)).collect::<Result<Vec<_>>>()?;
+/// All run side by side, and take turns; who is idle costs next to nothing.
+fn beside(hapax: &Path, load: &Load, rounds: u32, scale: &Scale, parts: &[Round]) -> Result<()> {
+    let running = scale.who.iter().map(|who| who.start(hapax)).collect::<Result<Vec<_>>>()?;
+    let round = |one: &Running, figures: &mut Figures| {
+        parts.iter().try_for_each(|part| part(load, one, scale, figures)).with_context(|| one.who.title())
+    };
     // A virtual machine is two to four times faster when it is warm.
-    for one in &running {
-        with_topic(load, one, &[], |topic| produce(load, one, topic, WARMING, 100, &[]))?;
-        round(load, one, &mut Figures::default()).with_context(|| format!("{}, warming up", one.who.title()))?;
+    for one in running.iter().filter(|_| scale.warming > 0) {
+        with_topic(load, one, &[], |topic| produce(load, one, topic, scale.warming, 100, &[]))?;
+        round(one, &mut Figures::default())?;
         eprintln!("{} is warm", one.who.title());
     }
     let mut figures = Figures::default();
     for number in 1..=rounds {
         println!("round {number}: {}", probe::fsync()?);
         for one in &running {
-            round(load, one, &mut figures).with_context(|| one.who.title())?;
+            round(one, &mut figures)?;
         }
     }
     for one in &running {
@@ -122,28 +140,29 @@ fn with_topic<T>(load: &Load, at: &Running, settings: &[&str], work: impl FnOnce
     Ok(outcome)
 }
 
-fn rates(load: &Load, at: &Running, figures: &mut Figures) -> Result<()> {
-    let address = at.address.as_str();
+fn rates(load: &Load, at: &Running, scale: &Scale, figures: &mut Figures) -> Result<()> {
+    let (address, count) = (at.address.as_str(), scale.count);
     for (size, label) in [(100, "100 B"), (1024, "1 KiB")] {
         let (produced, consumed) = with_topic(load, at, &[], |topic| {
-            let produced = produce(load, at, topic, COUNT, size, &[])?;
-            let consumed = load.librdkafka(&["consume", address, topic, &COUNT.to_string()])?.get("rate")?;
+            let produced = produce(load, at, topic, count, size, &[])?;
+            let consumed = load.librdkafka(&["consume", address, topic, &count.to_string()])?.get("rate")?;
             Ok((produced, consumed))
         })?;
         figures.add(&format!("produce by librdkafka, {label}"), Unit::PerSecond, at.who, produced);
         figures.add(&format!("consume by librdkafka, {label}"), Unit::PerSecond, at.who, consumed);
-        let few = if size == 100 { COUNT } else { FEW };
+        let few = if size == 100 { count } else { scale.few };
         let java = with_topic(load, at, &[], |topic| load.java(address, topic, few, size, &[]))?;
         figures.add(&format!("produce by Java's defaults, {label}"), Unit::PerSecond, at.who, java);
-        let java = with_topic(load, at, &[], |topic| load.java(address, topic, COUNT, size, &[BIG_BATCHES]))?;
+        let java = with_topic(load, at, &[], |topic| load.java(address, topic, count, size, &[BIG_BATCHES]))?;
         figures.add(&format!("produce by Java, batches of 256 KiB, {label}"), Unit::PerSecond, at.who, java);
     }
     Ok(())
 }
 
-fn latency(load: &Load, at: &Running, figures: &mut Figures) -> Result<()> {
-    let printed =
-        with_topic(load, at, &[], |topic| load.librdkafka(&["latency", &at.address, topic, "200", "8", "100"]))?;
+fn latency(load: &Load, at: &Running, scale: &Scale, figures: &mut Figures) -> Result<()> {
+    let printed = with_topic(load, at, &[], |topic| {
+        load.librdkafka(&["latency", &at.address, topic, "200", scale.seconds, "100"])
+    })?;
     for (title, name) in [
         ("until acknowledged, median", "ack_p50"),
         ("until acknowledged, 99 of 100", "ack_p99"),
