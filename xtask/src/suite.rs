@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Context as _, Result, bail, ensure};
 
 use crate::child::{self, cargo};
 use crate::phase::{Phases, Tally};
@@ -65,14 +65,14 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode> {
         services = Some(Services::start()?);
         Ok(())
     });
-    if let Some(what) = services.as_ref().and_then(Services::left_out) {
-        phases.leave_out(&what);
-    }
     phases.run("tests", |tally| {
         let mut tests = cargo(["test", "--workspace", "--no-fail-fast"]);
         tests.envs(services.iter().flat_map(Services::environment));
         child::watch(&mut tests, |line| add_result(tally, line))
     });
+    if let Some(services) = &services {
+        own_mysql(services, &mut phases);
+    }
     match options.slice {
         Slice::Run => {
             phases.run("crash proof, a slice", |tally| {
@@ -90,6 +90,30 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode> {
         Slice::LeaveOut => phases.leave_out("the slices of the crash proof, and the glance at peers (--quick)"),
     }
     Ok(phases.finish())
+}
+
+/// The tests that need MySQL's own server. They are ignored elsewhere, so that none of them can pass without it; where
+/// there is none, they are counted and named as left out.
+const OWN_MYSQL: [&str; 7] = ["test", "-p", "hapax-connect", "--lib", "mysqls_own_server", "--", "--ignored"];
+
+fn own_mysql(services: &Services, phases: &mut Phases) {
+    let Some(why) = services.left_out() else {
+        phases.run("tests over MySQL's own server", |tally| {
+            child::watch(cargo(OWN_MYSQL).envs(services.environment()), |line| add_result(tally, line))?;
+            ensure!(tally.passed > 0, "no test is called mysqls_own_server… any more");
+            Ok(())
+        });
+        return;
+    };
+    match child::read(cargo(OWN_MYSQL).arg("--list")) {
+        Ok(list) => phases.leave_out(&format!("{} {why}", listed(&list))),
+        Err(error) => phases.leave_out(&format!("an unknown number of {why}; {error:#}")),
+    }
+}
+
+/// How many tests a list of libtest's names.
+fn listed(list: &str) -> usize {
+    list.lines().filter(|line| line.ends_with(": test")).count()
 }
 
 /// Adds `test result: ok. 12 passed; 0 failed; …` to the tally.
@@ -125,6 +149,12 @@ mod tests {
             add_result(&mut tally, line);
         }
         assert_eq!(tally, Tally { passed: 15, failed: 2 });
+    }
+
+    /// Goal: tests that are left out are counted. Method: a list as libtest prints it.
+    #[test]
+    fn a_list_of_tests_is_counted() {
+        assert_eq!(listed("a::mysqls_own_server_is: test\nb: test\n\n2 tests, 0 benchmarks\n"), 2);
     }
 
     /// Goal: wrong words are refused as usage. Method: all that is legal, and what is not.

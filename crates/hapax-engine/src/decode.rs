@@ -28,8 +28,11 @@ pub enum UnknownFields {
     Rejected,
 }
 
-/// How many different unknown names are remembered; beyond it they are only counted together.
+/// How many different unknown names are remembered: events whose names never repeat must not fill the memory. All
+/// further ones are counted together, and judged as the others are.
 const UNKNOWN_NAMES_MAX: usize = 100;
+/// What all further names are counted as.
+const FURTHER_NAMES: &str = "(further names)";
 
 /// Wanted names at one level of the event.
 #[derive(Debug, Default)]
@@ -98,17 +101,17 @@ struct Unknown {
 }
 
 impl Unknown {
-    /// Where `name` is counted, if it is; fields come in one order, so that is most likely behind the last one.
-    fn place(&mut self, name: &str) -> Option<usize> {
+    /// Where `name` is counted; fields come in one order, so that is most likely behind the last one.
+    fn place(&mut self, name: &str) -> usize {
         let hinted = self.names.get(self.hint).is_some_and(|(known, _)| known == name).then_some(self.hint);
-        let at = hinted.or_else(|| self.names.iter().position(|(known, _)| known == name)).or_else(|| {
-            (self.names.len() < UNKNOWN_NAMES_MAX).then(|| {
-                self.names.push((name.to_owned(), 0));
-                self.names.len() - 1
-            })
-        })?;
+        let known = hinted.or_else(|| self.names.iter().position(|(known, _)| known == name));
+        let at = known.unwrap_or_else(|| self.names.len().min(UNKNOWN_NAMES_MAX));
+        if at == self.names.len() {
+            let counted_as = if at < UNKNOWN_NAMES_MAX { name } else { FURTHER_NAMES };
+            self.names.push((counted_as.to_owned(), 0));
+        }
         self.hint = at + 1;
-        Some(at)
+        at
     }
 
     /// The event is read from its beginning.
@@ -149,7 +152,7 @@ impl Decoder {
         }
     }
 
-    /// Names of fields that nothing takes, with how often each was seen.
+    /// Names of fields that nothing takes, with how often each was seen; behind the first hundred all others together.
     #[must_use]
     pub fn unknown(&self) -> &[(String, u64)] {
         &self.unknown.names
@@ -200,6 +203,7 @@ impl Decoder {
     #[inline]
     fn judge_passed_over(&self) -> Result<(), Cause> {
         match (self.unknown_fields, self.unknown.noted.first()) {
+            (UnknownFields::Rejected, Some(&UNKNOWN_NAMES_MAX)) => Err(further_field()),
             (UnknownFields::Rejected, Some(at)) => Err(unknown_field(&self.unknown.names[*at].0)),
             (UnknownFields::Rejected | UnknownFields::Counted, _) => Ok(()),
         }
@@ -221,7 +225,7 @@ impl Decoder {
 fn fate_of(root: &Level, unknown: &mut Unknown, name: &str) -> csv::Fate {
     match root.slot_of(name) {
         Some(slot) => csv::Fate::Wanted(slot),
-        None => unknown.place(name).map_or(csv::Fate::Skipped, csv::Fate::Unknown),
+        None => csv::Fate::Unknown(unknown.place(name)),
     }
 }
 
@@ -240,7 +244,7 @@ impl<F: TakeFields> flat::Reader for Taker<'_, F> {
                 self.hint = at + 1;
                 self.root.names[at].slot.map_or(flat::Fate::Skipped, flat::Fate::Wanted)
             }
-            None => self.unknown.place(name).map_or(flat::Fate::Skipped, flat::Fate::Unknown),
+            None => flat::Fate::Unknown(self.unknown.place(name)),
         }
     }
 
@@ -339,7 +343,7 @@ impl<'t> Visitor<'t> for ObjectSeed<'_, '_, 't, '_> {
                 map.next_value::<IgnoredAny>()?;
                 if self.depth == Depth::Top {
                     let at = self.pass.unknown.place(&name);
-                    self.pass.unknown.noted.extend(at);
+                    self.pass.unknown.noted.push(at);
                 }
             }
         }
@@ -410,6 +414,15 @@ fn unknown_field(name: &str) -> Cause {
         message: format!("the event has a field \"{name}\" that no column takes, and columns is strict"),
         fingerprint: format!("no column for field \"{name}\""),
     }
+}
+
+/// A field whose name is not remembered; the letter keeps the event, which shows it.
+fn further_field() -> Cause {
+    let message = format!(
+        "the event has a field that no column takes, and columns is strict; more than {UNKNOWN_NAMES_MAX} such names have \
+         been seen, so this one is not told apart from others"
+    );
+    Cause { stage: Stage::Map, code: "HX2004", message, fingerprint: "no column for further fields".into() }
 }
 
 #[cfg(test)]

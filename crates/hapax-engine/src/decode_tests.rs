@@ -189,3 +189,32 @@ fn strict_rejects_an_unknown_field() {
     assert_eq!(cause.code, "HX2004");
     assert!(cause.message.contains("\"b\""));
 }
+
+/// Goal: strict stays strict, and counting stays right, however many names there are. Method: three times as many as are
+/// remembered, each alone and in the quick reader's memory, one that only the careful reader reads, and as CSV.
+#[test]
+fn names_beyond_those_remembered_are_judged_and_counted_too() {
+    let mut strict = Decoder::new(&[FieldPath::of_name("a")], UnknownFields::Rejected);
+    let mut counting = decoder(&["a"]);
+    for number in 0..300 {
+        let event = format!("{{\"a\":1,\"field{number}\":2}}");
+        for _ in 0..2 {
+            let cause = decode(&mut strict, event.as_bytes()).expect_err("strict");
+            assert_eq!(cause.code, "HX2004");
+            assert_eq!(cause.message.contains(&format!("\"field{number}\"")), number < 100, "{}", cause.message);
+            assert!(decode(&mut counting, event.as_bytes()).is_ok());
+        }
+    }
+    let cause = decode(&mut strict, br#"{"a":1,"nested":{"b":[2]}}"#).expect_err("strict");
+    assert!(cause.message.contains("more than 100 such names"), "{}", cause.message);
+    assert_eq!(cause.fingerprint, "no column for further fields");
+    assert!(decode(&mut strict, br#"{"a":1}"#).is_ok());
+    let seen = counting.unknown();
+    assert_eq!((seen.len(), &seen[99], &seen[100]), (101, &("field99".into(), 2), &("(further names)".into(), 400)));
+    let names = std::iter::once("a".to_owned()).chain((0..5).map(|number| format!("column{number}"))).collect();
+    let format =
+        csv::CsvFormat { dialect: csv::Dialect::default(), null: String::new(), header: csv::Header::Names(names) };
+    strict.use_format(&Format::Csv(std::sync::Arc::new(format)));
+    let cause = decode(&mut strict, b"1,2,3,4,5,6").expect_err("strict");
+    assert_eq!(cause.fingerprint, "no column for further fields");
+}

@@ -42,6 +42,13 @@ impl Cell {
         (self.kind_name(), self.setting.stack.engine())
     }
 
+    /// Whether it needs a replica of MariaDB's.
+    #[must_use]
+    pub fn needs_replica(&self) -> bool {
+        matches!(self.kind, Kind::Scenario(scenario) if scenario.needs_replica())
+            && self.setting.stack.engine() == Engine::Mysql
+    }
+
     /// Its name, unique.
     #[must_use]
     pub fn name(&self) -> String {
@@ -65,7 +72,7 @@ impl Cell {
             Kind::Point(_, Action::Stop) => 3.5,
             Kind::Scenario(Scenario::TwoWorkers) => 6.5,
             Kind::Scenario(Scenario::ZombieEarly | Scenario::ZombieLate | Scenario::DoubtfulZombie) => 4.0,
-            Kind::Scenario(Scenario::Failover) => 6.0,
+            Kind::Scenario(scenario) if scenario.needs_replica() => 8.0,
             Kind::Scenario(_) => 1.8,
         };
         // Databases to make and to drop, a server's own starts.

@@ -189,6 +189,17 @@ impl Server {
             Self::Mariadb(_) => anyhow::bail!("this cell's server is MariaDB"),
         }
     }
+
+    /// The server, if it is MariaDB and nobody else's.
+    ///
+    /// # Errors
+    /// If it is not.
+    pub fn own_mariadb(&mut self) -> anyhow::Result<&mut Mariadb> {
+        match self {
+            Self::Mariadb(server) => server.own(),
+            Self::Postgres(_) => anyhow::bail!("this cell's server is PostgreSQL"),
+        }
+    }
 }
 
 /// A cell's servers and the names of its databases, which go with it.

@@ -110,6 +110,9 @@ fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     let cells = if with_plants && !arguments.all && !arguments.slice { Vec::new() } else { chosen };
     let count = cells.len();
     eprintln!("{count} cells, seed {}, {} at a time", arguments.seed, arguments.jobs);
+    if arguments.mysql {
+        eprintln!("left out: the cells of MariaDB's replica, which is not made of MySQL's own server");
+    }
     let show = |done: &_| eprintln!("{}", line(done));
     // Part of a slice's time belongs to the planted bugs, however slow the machine is.
     let until = arguments.slice.then(|| part(CELLS_PART));
@@ -192,7 +195,9 @@ fn run_broker(arguments: &Arguments) -> anyhow::Result<ExitCode> {
 }
 
 fn choose(arguments: &Arguments) -> Vec<Cell> {
-    let wanted = |cell: &Cell| wanted(arguments, &cell.name());
+    // MySQL's own server has other words for replication, and no replica is made of it.
+    let told = |cell: &Cell| !(arguments.mysql && cell.needs_replica());
+    let wanted = |cell: &Cell| wanted(arguments, &cell.name()) && told(cell);
     let ordered = order(cells().into_iter().filter(wanted).collect(), arguments.seed);
     if arguments.slice {
         // The rest is for a machine that is slower than thought.

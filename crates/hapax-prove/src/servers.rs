@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use anyhow::Context;
-use hapax_services::{Answer, Builder, Mariadb, MariadbBuilder, Postgres};
+use hapax_services::{Answer, Builder, Mariadb, MariadbBuilder, Postgres, Replication};
 
 /// So few connections that a cell can take them all.
 pub const NARROW: usize = 14;
@@ -52,6 +52,15 @@ impl Servers {
     /// If there is none here.
     pub fn own_mariadb(&self, wish: Wish) -> anyhow::Result<Mariadb> {
         start_mariadb(&wish.mariadb(self.family))
+    }
+
+    /// A MariaDB server that follows `primary`, and has its accounts from it.
+    ///
+    /// # Errors
+    /// If it cannot follow, or the run is on MySQL's own server, which has other words for that.
+    pub fn replica_of(&self, primary: &Mariadb, replication: Replication) -> anyhow::Result<Mariadb> {
+        anyhow::ensure!(self.family == Family::Mariadb, "a replica is only made of MariaDB");
+        Ok(Wish::Plain.mariadb(self.family).start_replica(primary, replication)?)
     }
 
     /// The PostgreSQL server that cells have together.
@@ -113,7 +122,7 @@ fn start_mariadb(builder: &MariadbBuilder) -> anyhow::Result<Mariadb> {
 pub enum Wish {
     /// Like the others.
     Plain,
-    /// It can have a standby.
+    /// It can have a standby, or a replica.
     Primary,
     /// It has [`NARROW`] connections, all of which anybody may take.
     Narrow,
@@ -142,7 +151,8 @@ impl Wish {
     /// MariaDB as wished.
     fn mariadb(self, family: Family) -> MariadbBuilder {
         match self {
-            Self::Plain | Self::Primary | Self::Limited => mariadb(family),
+            Self::Plain | Self::Limited => mariadb(family),
+            Self::Primary => mariadb(family).primary(),
             Self::Narrow => mariadb(family).setting("max_connections", &NARROW.to_string()),
         }
     }

@@ -22,6 +22,7 @@ mod mysql_client;
 mod packages;
 mod postgres;
 mod product;
+mod replica;
 mod scratch;
 
 pub use client::{Answer, Client};
@@ -35,3 +36,4 @@ pub use mysql_client::MysqlClient;
 pub use packages::{KAFKA_VERSION, Kcat, Librdkafka, go_program, kafka_jars, kcat, librdkafka, node_modules, python};
 pub use postgres::{Builder, Postgres};
 pub use product::Product;
+pub use replica::Replication;

@@ -4,10 +4,11 @@ use std::fmt::Write as _;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::{Duration, Instant};
 
 use crate::account::Account;
 use crate::client::{Answer, Client};
-use crate::error::{Doing, ServiceError};
+use crate::error::{Doing, ServiceError, tail};
 use crate::find::{Programs, find_postgres};
 use crate::holder::{Holder, Stop, clean};
 use crate::launch::{PATIENCE, on_a_port, run, wait_until_it_answers};
@@ -256,6 +257,42 @@ impl Postgres {
     /// What the server says.
     pub fn promote(&self) -> Result<(), ServiceError> {
         self.query("SELECT pg_promote(true, 60)").map(drop)
+    }
+
+    /// Waits until this standby has replayed all that `primary` has written by now.
+    ///
+    /// # Errors
+    /// If it does not get so far.
+    pub fn catch_up(&self, primary: &Self) -> Result<(), ServiceError> {
+        let answer = primary.query("SELECT pg_current_wal_lsn()")?;
+        let position = answer.value().unwrap_or_default();
+        self.wait_until(
+            &format!("SELECT pg_last_wal_replay_lsn() >= '{position}'"),
+            "did not replay what its primary has",
+        )
+    }
+
+    /// Follows nobody any more, and stays a standby: what its primary commits from now on is not here.
+    ///
+    /// # Errors
+    /// What the server says.
+    pub fn stop_following(&self) -> Result<(), ServiceError> {
+        self.query("ALTER SYSTEM SET primary_conninfo = ''")?;
+        self.query("SELECT pg_reload_conf()")?;
+        self.wait_until("SELECT COUNT(*) = 0 FROM pg_stat_wal_receiver", "did not stop following its primary")
+    }
+
+    /// Asks until the answer is yes.
+    fn wait_until(&self, question: &str, else_it: &str) -> Result<(), ServiceError> {
+        let started = Instant::now();
+        while self.query(question)?.value() != Some("t") {
+            if started.elapsed() > PATIENCE {
+                let (what, log) = (else_it.to_owned(), tail(&self.log()));
+                return Err(ServiceError::NoAnswer { product: Product::Postgres, port: self.port, what, log });
+            }
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        Ok(())
     }
 
     fn launch(&mut self) -> Result<(), ServiceError> {

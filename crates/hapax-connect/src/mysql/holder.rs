@@ -6,12 +6,13 @@
 
 use std::fmt;
 
-use hapax_engine::sink::SinkError;
+use hapax_engine::sink::{Claim, SinkError};
 use hapax_model::position::DeliveryId;
 use hapax_sql::mysql::{Blocker, Pool, Session, end_blockers};
 
 use super::ask::{self, values};
 use super::error::{During, connect_error};
+use super::stored;
 
 /// Who kept a claim waiting.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -41,11 +42,12 @@ impl fmt::Display for Holder {
     }
 }
 
-/// Ends the session that holds the progress row of `id`, for which the session `waiting` waits, if it is one of ours. The claim goes on waiting meanwhile: if
-/// this fails, it runs into its own limit, and says so.
-pub(super) async fn end_holder(pool: &Pool, id: &DeliveryId, waiting: u64) -> Option<Holder> {
+/// Ends the session that holds the progress row of `id`, for which the session `waiting` waits with `wanted`, if it is one
+/// of ours and may be ended for it. The claim goes on waiting meanwhile: if this fails, it runs into its own limit, and
+/// says so.
+pub(super) async fn end_holder(pool: &Pool, id: &DeliveryId, waiting: u64, wanted: &Claim) -> Option<Holder> {
     let ended = match pool.extra().await {
-        Ok(mut watcher) => end_seen_by(&mut watcher, id, waiting).await,
+        Ok(mut watcher) => end_seen_by(&mut watcher, id, waiting, wanted).await,
         Err(error) => Err(connect_error(&pool.url().target(), &error)),
     };
     match ended {
@@ -62,11 +64,24 @@ pub(super) async fn end_holder(pool: &Pool, id: &DeliveryId, waiting: u64) -> Op
     }
 }
 
-/// None if nobody holds the row at this moment.
-async fn end_seen_by(watcher: &mut Session, id: &DeliveryId, waiting: u64) -> Result<Option<Holder>, SinkError> {
+/// None if nobody holds the row at this moment, or whoever waits for it is fenced.
+async fn end_seen_by(
+    watcher: &mut Session,
+    id: &DeliveryId,
+    waiting: u64,
+    wanted: &Claim,
+) -> Result<Option<Holder>, SinkError> {
     // In this order: a transaction that commits between the two looks is no holder any more, and must not be taken for one.
     let dirty = written(watcher, "READ UNCOMMITTED", id).await?;
     let clean = written(watcher, "READ COMMITTED", id).await?;
+    // InnoDB locks a row before it compares the generation, so a fenced reclaim waits for the new owner's epoch. It has
+    // nothing to gain from that owner's end: it finds no row of its generation, now or when the epoch is over.
+    if let Claim::Reclaim { generation, .. } = wanted
+        && clean.as_ref().is_none_or(|row| row.generation != stored(generation.0))
+    {
+        tracing::info!(delivery = %id, "another worker took this delivery over; its session is left alone");
+        return Ok(None);
+    }
     let Some(holder) = dirty.filter(|dirty| clean.as_ref() != Some(dirty)) else {
         let blockers =
             end_blockers(watcher, waiting).await.map_err(|fault| ask::own(watcher, During::Claim, &fault))?;

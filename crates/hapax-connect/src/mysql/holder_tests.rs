@@ -109,13 +109,41 @@ async fn the_holder_is_who_wrote_the_row_and_has_not_committed() {
     let (mut worker, mut watcher) = place.connect_two().await;
     let was = claim(&mut worker, &id("w"), &take(0)).await.unwrap();
     for workflow in ["w", "x"] {
-        assert_eq!(end_seen_by(&mut watcher, &id(workflow), 0).await.unwrap(), None);
+        assert_eq!(end_seen_by(&mut watcher, &id(workflow), 0, &take(0)).await.unwrap(), None);
     }
     worker.begin().await.unwrap();
     swap(&mut worker, &id("w"), &was, &next(&was)).await.unwrap();
-    let ended = end_seen_by(&mut watcher, &id("w"), 0).await.unwrap().unwrap();
+    let ended = end_seen_by(&mut watcher, &id("w"), 0, &take(0)).await.unwrap().unwrap();
     assert_eq!(ended, Holder::Ended { connection: worker.connection_id(), name: "pid 1 on here".into() });
     assert!(ended.to_string().contains("ended"), "{ended}");
     let stays = Holder::Stays { connection: 7, name: "w".into(), why: "no".into() }.to_string();
     assert!(stays.contains("KILL 7"), "{stays}");
+}
+
+/// Goal: a worker that is fenced already ends nobody while it waits to find that out. Method: the new owner in the middle
+/// of a long epoch; the old one's reclaim waits past its claim timeout; a lock without a write, as well.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_fenced_reclaim_leaves_the_new_owner_alone() {
+    let place = Place::new().await;
+    let mut owner = place.connect().await;
+    let fenced = claim(&mut owner, &id("w"), &take(0)).await.unwrap().generation;
+    let was = claim(&mut owner, &id("w"), &take(0)).await.unwrap();
+    let (id, reclaim) = (id("w"), Claim::Reclaim { generation: fenced, session: "the old one".into() });
+    for holds in ["writes", "locks"] {
+        owner.begin().await.unwrap();
+        match holds {
+            "writes" => drop(swap(&mut owner, &id, &was, &next(&was)).await.unwrap()),
+            _ => run(&mut owner, "SELECT * FROM hapax_progress FOR UPDATE").await,
+        }
+        let pool = pool(&place);
+        let mut session = pool.take(Duration::from_secs(1)).await.unwrap();
+        let claiming = claim_past_blockers(&pool, &mut session, &id, &reclaim, Duration::from_millis(300));
+        let epoch = async {
+            tokio::time::sleep(Duration::from_millis(800)).await;
+            owner.rollback().await
+        };
+        let (error, epoch) = tokio::join!(claiming, epoch);
+        assert!(epoch.is_ok(), "the new owner, who {holds}, was ended: {epoch:?}");
+        assert!(matches!(error, Err(SinkError::FencedOut { .. })), "{error:?}");
+    }
 }

@@ -115,7 +115,7 @@ pub async fn claim(session: &mut Session, id: &DeliveryId, claim: &Claim) -> Res
 }
 
 /// [`claim`], but whoever blocks it for longer than `claim_timeout` and is one of ours is ended: a worker that was
-/// stopped in the middle of its transaction holds the row until then.
+/// stopped in the middle of its transaction holds the row until then. A reclaim ends nobody once it is fenced.
 ///
 /// # Errors
 /// As [`claim`]; [`SinkError::Locked`] names whom it is blocked by and may not end.
@@ -139,7 +139,7 @@ pub async fn claim_past_blockers(
                 Ok(done) => break done,
                 Err(_) => {
                     // Between two waits nobody is in the way: what was seen before counts.
-                    blocker = holder::end_holder(pool, id, waiting).await.or(blocker);
+                    blocker = holder::end_holder(pool, id, waiting, wanted).await.or(blocker);
                     look_at += claim_timeout;
                 }
             }

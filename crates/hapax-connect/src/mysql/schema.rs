@@ -54,15 +54,17 @@ pub enum Found {
     Other(&'static str),
 }
 
-/// The statements that answer with the table's definition, and with the time when it was made or altered.
+/// The statements that answer with the table's definition, with the time when it was made or altered, and with the
+/// server's number among those that replicate each other: what answers on the same address may be another server, whose
+/// table of the same definition was made in the same second.
 ///
 /// From the first one on nobody can change the table until the transaction ends, if one is open.
 pub(super) fn version_question(name: &TableName) -> String {
     let quoted = name.quoted();
     let database = name.database().map_or_else(|| "DATABASE()".to_owned(), literal);
     format!(
-        "SELECT 1 FROM {quoted} LIMIT 0; SHOW CREATE TABLE {quoted}; SELECT CREATE_TIME FROM information_schema.TABLES \
-         WHERE TABLE_SCHEMA = {database} AND TABLE_NAME = {}",
+        "SELECT 1 FROM {quoted} LIMIT 0; SHOW CREATE TABLE {quoted}; SELECT CREATE_TIME, @@GLOBAL.server_id \
+         FROM information_schema.TABLES WHERE TABLE_SCHEMA = {database} AND TABLE_NAME = {}",
         literal(name.table())
     )
 }
@@ -76,8 +78,8 @@ fn literal(name: &str) -> String {
 /// The version in the answer to [`version_question`].
 pub(super) fn version_of(rows: &[Row]) -> String {
     let definition = rows.first().and_then(|row| text(row, 1)).unwrap_or_default();
-    let made = rows.get(1).and_then(|row| text(row, 0)).unwrap_or_default();
-    format!("{made} {}", without_counter(&definition))
+    let [made, server] = [0, 1].map(|column| rows.get(1).and_then(|row| text(row, column)).unwrap_or_default());
+    format!("{made} {server} {}", without_counter(&definition))
 }
 
 /// A definition without the next number of its counter, which changes with every row. It is the option right behind the

@@ -110,7 +110,7 @@ async fn claim_within(
 }
 
 /// [`claim`], but whoever blocks it for longer than `claim_timeout` and carries our name is ended: a worker that was
-/// stopped in the middle of its transaction holds the row until then.
+/// stopped in the middle of its transaction holds the row until then. A reclaim ends nobody once it is fenced.
 ///
 /// # Errors
 /// As [`claim`]; [`SinkError::Locked`] names those who block it and are not ours to end.
@@ -128,7 +128,7 @@ pub async fn claim_past_blockers(
     let done = loop {
         match tokio::time::timeout(claim_timeout, &mut claiming).await {
             Ok(done) => break done,
-            Err(_) => blockers = blockers_ended(pool, session).await,
+            Err(_) => blockers = blockers_ended(pool, session, id, wanted).await,
         }
     };
     match done {
@@ -149,9 +149,9 @@ async fn wait_for(session: &Session, limit: Option<Duration>) -> Result<(), Sink
     ask::batch(session, During::Claim, &sql).await
 }
 
-/// Ends those who block this session and are ours. The claim goes on waiting meanwhile: if this fails, it runs into its
-/// own limit, and says so.
-async fn blockers_ended(pool: &Pool, session: &Session) -> Vec<Blocker> {
+/// Ends those who block this session and are ours, unless it waits with a claim that is fenced. The claim goes on waiting
+/// meanwhile: if this fails, it runs into its own limit, and says so.
+async fn blockers_ended(pool: &Pool, session: &Session, id: &DeliveryId, wanted: &Claim) -> Vec<Blocker> {
     let watcher = match pool.extra().await {
         Ok(watcher) => watcher,
         Err(error) => {
@@ -159,6 +159,17 @@ async fn blockers_ended(pool: &Pool, session: &Session) -> Vec<Blocker> {
             return Vec::new();
         }
     };
+    match is_fenced(&watcher, id, wanted).await {
+        Ok(false) => {}
+        Ok(true) => {
+            tracing::info!(delivery = %id, "another worker took this delivery over; its session is left alone");
+            return Vec::new();
+        }
+        Err(error) => {
+            tracing::warn!(%error, "a claim waits, and whose the delivery is cannot be asked");
+            return Vec::new();
+        }
+    }
     match end_blockers(&watcher, session.backend_pid()).await {
         Ok(blockers) => {
             for blocker in &blockers {
@@ -171,6 +182,16 @@ async fn blockers_ended(pool: &Pool, session: &Session) -> Vec<Blocker> {
             Vec::new()
         }
     }
+}
+
+/// Whether this claim is a reclaim of a delivery that another worker has. Mostly such a one does not wait: its statement
+/// sees the new generation and finds no row. But one that began to wait before the new owner's claim committed goes on to
+/// the newest version of the row, and waits for the epoch that the owner may have begun on it. It has nothing to gain from
+/// that owner's end.
+async fn is_fenced(watcher: &Session, id: &DeliveryId, wanted: &Claim) -> Result<bool, SinkError> {
+    let Claim::Reclaim { generation, .. } = wanted else { return Ok(false) };
+    let found = look(watcher, id).await?;
+    Ok(found.is_none_or(|progress| progress.generation != *generation))
 }
 
 async fn raise(session: &Session, id: &DeliveryId, claim: &Claim) -> Result<Progress, SinkError> {

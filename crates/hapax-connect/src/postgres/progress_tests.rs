@@ -1,4 +1,5 @@
 use hapax_model::letter::{Letter, LetterBytes};
+use hapax_sql::postgres::Limits;
 
 use super::super::letters::insert_letters;
 use super::super::sample::{Place, contract, id, letter, next, number, run, take};
@@ -250,4 +251,35 @@ async fn damaged_progress_is_refused() {
     run(&session, "ALTER TABLE hapax.progress ALTER COLUMN epoch TYPE text").await;
     session.forget_statements();
     assert_eq!(look(&session, &id("w0")).await.unwrap_err().code(), "HX4015");
+}
+
+/// Goal: a worker that is fenced already ends nobody while it waits to find that out. Method: its reclaim begins to wait
+/// before the new owner's claim commits, behind that owner's first epoch, and goes on waiting for the epoch.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_fenced_reclaim_leaves_the_new_owner_alone() {
+    let place = Place::new().await;
+    let (claimer, owner) = place.connect_two().await;
+    let was = claim(&claimer, &id("w"), &take(0)).await.unwrap();
+    run(&claimer, "BEGIN; UPDATE hapax.progress SET generation = generation + 1").await;
+    let a_moment = || tokio::time::sleep(Duration::from_millis(150));
+    let owning = async {
+        run(&owner, "BEGIN; UPDATE hapax.progress SET epoch = epoch + 1").await;
+        tokio::time::sleep(Duration::from_millis(900)).await;
+        owner.client().batch_execute("COMMIT").await
+    };
+    let reclaiming = async {
+        a_moment().await;
+        let pool = Pool::new(place.url(), Limits::default(), 4);
+        let session = pool.take(Duration::from_secs(1)).await.unwrap();
+        let reclaim = Claim::Reclaim { generation: was.generation, session: "the old one".into() };
+        claim_past_blockers(&pool, &session, &id("w"), &reclaim, Duration::from_millis(600)).await
+    };
+    let committing = async {
+        a_moment().await;
+        a_moment().await;
+        run(&claimer, "COMMIT").await;
+    };
+    let (epoch, error, ()) = tokio::join!(owning, reclaiming, committing);
+    assert!(epoch.is_ok(), "the new owner's session was ended: {epoch:?}");
+    assert!(matches!(error, Err(SinkError::FencedOut { .. })), "{error:?}");
 }

@@ -250,7 +250,6 @@ fn unquoted(text: &str, quoting: Quoting, quote: Option<u8>) -> Cow<'_, str> {
 pub(super) enum Fate {
     Wanted(usize),
     Unknown(usize),
-    Skipped,
 }
 
 /// CSV records on their way into slots.
@@ -297,7 +296,7 @@ impl Records {
                     },
                 ),
                 Some(Fate::Unknown(at)) => unknown.push(*at),
-                Some(Fate::Skipped) | None => {}
+                None => {}
             }
             count += 1;
         });

@@ -42,7 +42,7 @@ impl Decoder {
     /// The event has a field of this name that nothing takes.
     pub(crate) fn pass_over(&mut self, name: &str) {
         let at = self.unknown.place(name);
-        self.unknown.noted.extend(at);
+        self.unknown.noted.push(at);
     }
 
     /// The event stays: what nothing takes of it is counted, and judged.

@@ -23,6 +23,14 @@ pub(super) fn refused_start(world: &mut World, name: &str) -> anyhow::Result<Str
     Ok(refused.said())
 }
 
+/// A person looks at the new target and takes it for the workflow's own.
+pub(super) fn accept(world: &mut World) -> anyhow::Result<()> {
+    let id = world.config.id.clone();
+    let (exit, said) = world.launch("accepts", &["reset", &id, "--accept", "--yes"]).run()?;
+    world.must((exit == Exit::Code(0)).into(), format!("reset --accept ended with {exit}: {said}"));
+    Ok(())
+}
+
 /// Rows that inputs after the first `from` make in a table that keeps every event.
 pub(super) fn judge_rows_from(world: &mut World, from: usize) -> anyhow::Result<()> {
     let earlier = world.truth.contents_after(from);
@@ -48,9 +56,7 @@ pub fn table_recreated(world: &mut World) -> anyhow::Result<()> {
     world.make_target()?;
     world.feed(world.count())?;
     refused_start(world, "refused")?;
-    let id = world.config.id.clone();
-    let (exit, said) = world.launch("accepts", &["reset", &id, "--accept", "--yes"]).run()?;
-    world.must((exit == Exit::Code(0)).into(), format!("reset --accept ended with {exit}: {said}"));
+    accept(world)?;
     world.run_once("after")?;
     judge_rows_from(world, half)
 }
@@ -131,9 +137,35 @@ pub fn recreated_alive(world: &mut World) -> anyhow::Result<()> {
     feeder.finish()?;
     let read = world.found()?.progress.map_or(0, |progress| progress.read);
     refused_start(world, "refused")?;
-    let id = world.config.id.clone();
-    let (exit, said) = world.launch("accepts", &["reset", &id, "--accept", "--yes"]).run()?;
-    world.must((exit == Exit::Code(0)).into(), format!("reset --accept ended with {exit}: {said}"));
+    accept(world)?;
+    world.run_once("after")?;
+    judge_rows_from(world, usize::try_from(read)?)
+}
+
+/// Dropped while a worker writes to it, and gone for a while: it stops with the reason, no start goes on without the table,
+/// and when there is one again, nothing goes into it until a person accepts that.
+///
+/// # Errors
+/// If it could not be told to its end.
+pub fn dropped_alive(world: &mut World) -> anyhow::Result<()> {
+    let reader = world.reader();
+    let pace = Pace { lines: 20, pause: Duration::from_millis(10) };
+    let feeder = world.feed_slowly(world.count(), pace);
+    let mut worker = world.follow("follows")?;
+    let works = reader.wait_for(SOON, |sample| sample.progress.read >= 400);
+    world.must(works.into(), "400 inputs were never read");
+    reader.finish()?;
+    world.target().execute("DROP TABLE orders, balance")?;
+    world.expect(&mut worker, Exit::Code(1))?;
+    let said = worker.said();
+    world.must(said.contains("HX4011").into(), format!("the worker did not say that its table is gone: {said}"));
+    feeder.finish()?;
+    let mut without = world.launch("without-a-table", &["run", "--once"]).start()?;
+    world.expect(&mut without, Exit::Code(1))?;
+    world.make_target()?;
+    let read = world.found()?.progress.map_or(0, |progress| progress.read);
+    refused_start(world, "refused")?;
+    accept(world)?;
     world.run_once("after")?;
     judge_rows_from(world, usize::try_from(read)?)
 }

@@ -3,6 +3,7 @@
 pub mod contract;
 pub mod disk;
 pub mod doubt;
+pub mod failover;
 pub mod files;
 pub mod kills;
 pub mod letters;
@@ -94,17 +95,21 @@ pub enum Scenario {
     ReadOnly,
     /// The server dies, its standby is read-only at first, then takes over.
     Failover,
+    /// The same, and the standby lacks the last commits.
+    FailoverBehind,
     /// A column is added and dropped again under load.
     ColumnAdded,
     /// The table is dropped and made again under a running worker.
     RecreatedAlive,
+    /// The table is dropped under a running worker, and made again later.
+    DroppedAlive,
     /// Others have taken every connection for a while.
     Exhausted,
 }
 
 impl Scenario {
     /// All of them.
-    pub const ALL: [Self; 38] = [
+    pub const ALL: [Self; 40] = [
         Self::Plain,
         Self::RandomKills,
         Self::FirstEpoch,
@@ -140,8 +145,10 @@ impl Scenario {
         Self::Twins,
         Self::ReadOnly,
         Self::Failover,
+        Self::FailoverBehind,
         Self::ColumnAdded,
         Self::RecreatedAlive,
+        Self::DroppedAlive,
         Self::Exhausted,
     ];
 
@@ -184,8 +191,10 @@ impl Scenario {
             Self::Twins => "twins",
             Self::ReadOnly => "read-only",
             Self::Failover => "failover",
+            Self::FailoverBehind => "failover-behind",
             Self::ColumnAdded => "column-added",
             Self::RecreatedAlive => "recreated-alive",
+            Self::DroppedAlive => "dropped-alive",
             Self::Exhausted => "connections-exhausted",
         }
     }
@@ -263,17 +272,18 @@ impl Scenario {
             | Self::Twins
             | Self::ReadOnly
             | Self::Failover
+            | Self::FailoverBehind
             | Self::ColumnAdded
             | Self::RecreatedAlive
+            | Self::DroppedAlive
             | Self::Exhausted => Vec::new(),
         }
     }
 
     /// What MariaDB has no part in.
     fn is_for_mysql(self, setting: Setting) -> bool {
-        // Replication is the server's own affair: the read-only server shows what a worker does about it. A row that is
-        // written over in place needs no room on a disk. A second unique index is refused.
-        let fits = match setting.shape {
+        // A row that is written over in place needs no room on a disk. A second unique index is refused.
+        match setting.shape {
             Shape::Append => true,
             Shape::UpdateSlots => false,
             Shape::IgnoreFirst
@@ -283,8 +293,13 @@ impl Scenario {
             | Shape::UpdateJoined
             | Shape::Newer
             | Shape::NewerDeclared => self != Self::DiskFull,
-        };
-        fits && self != Self::Failover
+        }
+    }
+
+    /// Whether it needs a server that follows another one.
+    #[must_use]
+    pub const fn needs_replica(self) -> bool {
+        matches!(self, Self::Failover | Self::FailoverBehind)
     }
 
     /// With the state in a file on `first`, with both in servers on `second`.
@@ -321,7 +336,10 @@ impl Scenario {
             Self::SpoiledCommit | Self::HeldAnswer => on(&[strictest, exactly(Shape::Update)], &one),
             Self::ColumnAdded => on(&[strictest, exactly(Shape::Newer)], &one),
             Self::Deadlock | Self::Twins => on(&[exactly(Shape::Update)], &one),
-            Self::Failover | Self::RecreatedAlive => on(&[strictest], &one),
+            // A promoted replica of MariaDB's is known by a row that was written, which in `newer` is never removed, or it is
+            // another table.
+            Self::Failover if first.engine() == Engine::Mysql => on(&[strictest, exactly(Shape::Newer)], &one),
+            Self::Failover | Self::FailoverBehind | Self::RecreatedAlive | Self::DroppedAlive => on(&[strictest], &one),
             Self::FirstEpoch
             | Self::Drain
             | Self::FailingCommit
@@ -341,7 +359,7 @@ impl Scenario {
         match self {
             Self::StoppedInData | Self::StoppedAtCommit | Self::Restored | Self::RestoredGap => Need::Own(Wish::Plain),
             Self::DiskFull => Need::Own(Wish::Limited),
-            Self::Failover => Need::Own(Wish::Primary),
+            Self::Failover | Self::FailoverBehind => Need::Own(Wish::Primary),
             Self::Exhausted => Need::Own(Wish::Narrow),
             // MariaDB is read-only as a whole, and counts the deadlocks of all databases together.
             Self::ReadOnly | Self::Deadlock | Self::Twins if engine == Engine::Mysql => Need::Own(Wish::Plain),
@@ -375,7 +393,8 @@ impl Scenario {
             | Self::Twins
             | Self::ReadOnly
             | Self::ColumnAdded
-            | Self::RecreatedAlive => Need::Databases,
+            | Self::RecreatedAlive
+            | Self::DroppedAlive => Need::Databases,
         }
     }
 
@@ -384,7 +403,7 @@ impl Scenario {
     pub const fn mix(self) -> Mix {
         match self {
             // Byte offsets and epochs are easier to read in the logs of these without poison, and they lose nothing.
-            Self::LatestStart | Self::TableRecreated | Self::RecreatedAlive => Mix::Clean,
+            Self::LatestStart | Self::TableRecreated | Self::RecreatedAlive | Self::DroppedAlive => Mix::Clean,
             // After a rejection rows are written in lane order, and twins may meet in a deadlock, which is tried again.
             Self::Twins => Mix::Clean,
             Self::Plain
@@ -419,6 +438,7 @@ impl Scenario {
             | Self::Deadlock
             | Self::ReadOnly
             | Self::Failover
+            | Self::FailoverBehind
             | Self::ColumnAdded
             | Self::Exhausted => Mix::Poisoned,
         }
@@ -462,12 +482,14 @@ impl Scenario {
             Self::StoppedInData => server::stopped_at(world, random, "sql.data_middle"),
             Self::StoppedAtCommit => server::stopped_at(world, random, "sql.commit_sent"),
             Self::ReadOnly => server::read_only(world),
-            Self::Failover => server::failover(world),
+            Self::Failover => failover::failover(world),
+            Self::FailoverBehind => failover::behind(world),
             Self::Exhausted => server::exhausted(world),
             Self::Deadlock => locks::deadlock(world),
             Self::Twins => locks::twins(world),
             Self::ColumnAdded => contract::column_added(world),
             Self::RecreatedAlive => contract::recreated_alive(world),
+            Self::DroppedAlive => contract::dropped_alive(world),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! What happens to a server: stopped at once, read-only, replaced by its standby, full of others' connections.
+//! What happens to a server: stopped at once, read-only, full of others' connections.
 
 use std::time::Duration;
 
@@ -7,9 +7,8 @@ use rustix::process::Signal;
 
 use crate::child::Child;
 use crate::database::{Database, Engine, Line};
-use crate::lodging::{Held, Server};
 use crate::reader::Reader;
-use crate::servers::{NARROW, WORKER, Wish};
+use crate::servers::{NARROW, WORKER};
 use crate::world::{SOON, World};
 
 /// A few attempts that fail.
@@ -18,7 +17,7 @@ const A_WHILE: Duration = Duration::from_millis(400);
 const WORKERS: &str = "datname = current_database() AND application_name <> 'hapax-services'";
 
 /// Starts a worker and waits until it has delivered a first part.
-fn works(world: &mut World, reader: &Reader) -> anyhow::Result<Child> {
+pub(super) fn works(world: &mut World, reader: &Reader) -> anyhow::Result<Child> {
     world.feed(world.count() / 3)?;
     let worker = world.follow("lives-through-it")?;
     let fed = world.fed as u64;
@@ -28,7 +27,7 @@ fn works(world: &mut World, reader: &Reader) -> anyhow::Result<Child> {
 }
 
 /// The worker goes on by itself, everything is delivered, and another run finds nothing to do.
-fn goes_on(world: &mut World, mut worker: Child, reader: Reader) -> anyhow::Result<()> {
+pub(super) fn goes_on(world: &mut World, mut worker: Child, reader: Reader) -> anyhow::Result<()> {
     let fed = world.fed as u64;
     let delivered = reader.wait_for(SOON, |sample| sample.progress.read >= fed);
     world.must(delivered.into(), "the worker did not go on");
@@ -38,7 +37,7 @@ fn goes_on(world: &mut World, mut worker: Child, reader: Reader) -> anyhow::Resu
     world.conclude()
 }
 
-fn must_say(world: &mut World, worker: &mut Child, words: &[&str]) -> anyhow::Result<()> {
+pub(super) fn must_say(world: &mut World, worker: &mut Child, words: &[&str]) -> anyhow::Result<()> {
     let said = worker.wait_said_any(words, SOON)?;
     world.must(said.into(), format!("the worker said none of {words:?}"));
     Ok(())
@@ -95,30 +94,6 @@ fn read_only_words(database: &str, engine: Engine) -> (String, Vec<String>) {
     );
     let allow = format!("ALTER DATABASE {database} RESET default_transaction_read_only");
     (forbid, vec!["SET default_transaction_read_only = off".to_owned(), allow])
-}
-
-/// The server dies; what answers in its place is its standby, read-only until it is promoted.
-///
-/// # Errors
-/// If it could not be told to its end.
-pub fn failover(world: &mut World) -> anyhow::Result<()> {
-    let primary = world.lodging()?.server.own_postgres()?;
-    let standby = Wish::Plain.postgres().start_standby(primary)?;
-    // Only now: until somebody follows, a COMMIT would wait for ever.
-    primary.add_line("synchronous_standby_names = '*'")?;
-    primary.query("SELECT pg_reload_conf()")?;
-    world.wire()?;
-    let reader = world.reader();
-    let mut worker = works(world, &reader)?;
-    world.lodging()?.server.stop(Stop::Immediate)?;
-    world.wire()?.redirect(standby.port());
-    world.feed(world.count())?;
-    must_say(world, &mut worker, &["read-only", "25006"])?;
-    reader.finish()?;
-    standby.promote()?;
-    world.lodging()?.server = Server::Postgres(Held::Own(Box::new(standby)));
-    let reader = world.reader();
-    goes_on(world, worker, reader)
 }
 
 /// Every connection is taken by others when the worker needs a new one.
