@@ -1,7 +1,7 @@
 //! Planted bugs of the broker: with the bug the judge must find something, without it the same seed must pass.
 
 /// Each bug and a cell that catches it.
-pub static PLANTS: [(&str, &str); 7] = [
+pub static PLANTS: [(&str, &str); 13] = [
     ("broker-no-fence", "broker/stopped-before-append/postgres"),
     ("broker-ring-in-memory", "broker/point/append.before_answer/kill/embedded"),
     ("broker-ring-in-memory", "broker/point/append.before_answer/kill/postgres"),
@@ -9,6 +9,12 @@ pub static PLANTS: [(&str, &str); 7] = [
     ("broker-undurable-snapshot", "broker/point/append.before_commit/kill/postgres"),
     ("broker-answer-before-commit", "broker/point/append.before_commit/kill/embedded"),
     ("broker-answer-before-commit", "broker/point/append.before_commit/kill/postgres"),
+    ("broker-trim-without-snapshot", "broker/retention/embedded"),
+    ("broker-trim-without-snapshot", "broker/retention/postgres"),
+    ("broker-start-in-memory", "broker/delete-records/embedded"),
+    ("broker-start-in-memory", "broker/delete-records/postgres"),
+    ("broker-compacts-last", "broker/compaction/embedded"),
+    ("broker-compacts-last", "broker/compaction/postgres"),
 ];
 
 #[cfg(test)]

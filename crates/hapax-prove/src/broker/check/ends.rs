@@ -28,8 +28,7 @@ struct Partition {
 
 pub(super) fn judge(history: &History, findings: &mut Findings) {
     for (partition, seen) in gather(history) {
-        let last = history.log.get(&partition).map_or(0, Vec::len);
-        let last = i64::try_from(last).unwrap_or(i64::MAX);
+        let last = history.end(partition);
         let known = Known::of(seen.known);
         for told in &seen.told {
             let Told { process, invoked, end } = *told;
