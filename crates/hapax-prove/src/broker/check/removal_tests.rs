@@ -220,6 +220,18 @@ fn of_old_topic(history: &History) -> (Operation, Name) {
     (one, name)
 }
 
+/// Goal: who goes on in the new topic where it was in the old one may be told that nothing is there. Method: an offset far
+/// beyond the end.
+#[test]
+fn an_offset_of_the_old_topic_may_be_unknown_to_the_new_one() {
+    let found = of_made_again(|history| {
+        let ask = Ask::Read { partition: 0, from: 1 << 40 };
+        let outcome = Outcome::Ok(Answer::Beyond);
+        history.operations.push(Operation { invoked: 20_000_000, ended: 20_000_001, ask, outcome, ..told(0) });
+    });
+    assert_eq!(found, []);
+}
+
 /// Goal: whatever a topic has of the old one of its name is found. Method: a record, a start, a group's offset, a producer.
 #[test]
 fn what_a_topic_inherits_is_found() {
