@@ -192,21 +192,25 @@ const ANEW: (Moment, Moment) = (5_000_000, 9_000_000);
 /// Who wrote to the old topic.
 const OLD: u32 = 1_000;
 
+/// What was done to both topics, and the log of the new one.
+fn both_topics() -> History {
+    let mut history = Honest::history(11, 2_000);
+    for one in &mut history.operations {
+        (one.invoked, one.ended) = (one.invoked + ANEW.1, one.ended + ANEW.1);
+    }
+    let old = Honest::history(12, 2_000).operations.into_iter();
+    history.operations.extend(old.map(|one| Operation { process: one.process + OLD, ..one }));
+    history
+}
+
 /// What a change to the history of a topic that was made again gives.
 fn of_made_again(change: impl FnOnce(&mut History)) -> Vec<Anomaly> {
-    let both = |change: Option<Box<dyn FnOnce(&mut History) + '_>>| {
-        let mut history = Honest::history(11, 2_000);
-        for one in &mut history.operations {
-            (one.invoked, one.ended) = (one.invoked + ANEW.1, one.ended + ANEW.1);
-        }
-        let old = Honest::history(12, 2_000).operations.into_iter();
-        history.operations.extend(old.map(|one| Operation { process: one.process + OLD, ..one }));
-        change.into_iter().for_each(|change| change(&mut history));
-        history.begin_anew(ANEW.0, ANEW.1);
-        history
-    };
-    assert_eq!(judge(&both(None)), [], "the history is honest before the change");
-    kinds(&both(Some(Box::new(change))))
+    let (mut honest, mut changed) = (both_topics(), both_topics());
+    honest.begin_anew(ANEW.0, ANEW.1);
+    assert_eq!(judge(&honest), [], "the history is honest before the change");
+    change(&mut changed);
+    changed.begin_anew(ANEW.0, ANEW.1);
+    kinds(&changed)
 }
 
 /// A batch that is known to have been in the old topic: its ask, and its offset.
