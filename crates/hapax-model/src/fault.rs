@@ -55,11 +55,17 @@ pub enum Bug {
     BrokerAnswerBeforeCommit,
     /// The broker's embedded store does not wait for the disk.
     BrokerNoSync,
+    /// The broker removes rows of which no snapshot remembers the producers.
+    BrokerTrimWithoutSnapshot,
+    /// The broker keeps in memory only that a log begins later.
+    BrokerStartInMemory,
+    /// The broker's compaction takes the last record of a key for superseded.
+    BrokerCompactsLast,
 }
 
 impl Bug {
     /// Every bug, with the name that `HAPAX_PLANT` knows it by.
-    pub const ALL: [(Self, &'static str); 21] = [
+    pub const ALL: [(Self, &'static str); 24] = [
         (Self::NoFence, "no-fence"),
         (Self::AckBeforeCommit, "ack-before-commit"),
         (Self::ProgressBeforeFence, "progress-before-fence"),
@@ -81,6 +87,9 @@ impl Bug {
         (Self::BrokerUndurableSnapshot, "broker-undurable-snapshot"),
         (Self::BrokerAnswerBeforeCommit, "broker-answer-before-commit"),
         (Self::BrokerNoSync, "broker-no-sync"),
+        (Self::BrokerTrimWithoutSnapshot, "broker-trim-without-snapshot"),
+        (Self::BrokerStartInMemory, "broker-start-in-memory"),
+        (Self::BrokerCompactsLast, "broker-compacts-last"),
     ];
 }
 

@@ -55,14 +55,6 @@ impl Cell {
         format!("{}/{}", self.kind_name(), self.setting)
     }
 
-    /// Its own seed in a run with `seed`: the same whichever other cells run.
-    #[must_use]
-    pub fn seed(&self, seed: u64) -> u64 {
-        // FNV-1a over the name, mixed with the run's seed.
-        let start = 0xcbf2_9ce4_8422_2325_u64 ^ seed.wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        self.name().bytes().fold(start, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
-    }
-
     /// About how many seconds it takes.
     #[must_use]
     pub const fn cost_seconds(&self) -> f64 {

@@ -223,7 +223,7 @@ fn environment(arguments: &Arguments) -> anyhow::Result<Environment> {
 }
 
 /// All of them in a whole run; in a slice four that the seed chooses, as long as there is time.
-fn run_plants(environment: &Environment, arguments: &Arguments, until: Option<Instant>) -> Vec<Planted> {
+fn run_plants(environment: &Environment, arguments: &Arguments, until: Option<Instant>) -> Vec<Planted<Cell>> {
     let mut chosen = PLANTS.to_vec();
     if let Some(filter) = &arguments.only {
         chosen.retain(|(bug, name)| contains(&format!("{bug} {name}"), filter.trim_start_matches('=')));
@@ -239,9 +239,7 @@ fn run_plants(environment: &Environment, arguments: &Arguments, until: Option<In
             break;
         }
         let result = plants::run(environment, bug, cell, arguments.seed);
-        let caught = if result.caught() { "caught" } else { "ESCAPED" };
-        let clean = if result.clean() { "passes without" } else { "FAILS WITHOUT" };
-        eprintln!("{caught:8} {bug} ({clean}) {name}");
+        eprintln!("{}", result.line());
         planted.push(result);
     }
     planted

@@ -1,9 +1,8 @@
-//! Planted bugs: with the bug the harness must fail, without it the same seed must pass.
+//! Planted bugs of any campaign, and those of the workflows: with the bug the prover must fail, without it the same seed must pass.
 
 use crate::catalog::cells;
 use crate::cell::Cell;
-use crate::run::{Done, Keep, Verdict, run_cell};
-use crate::world::Environment;
+use crate::run::{Done, Keep, Surroundings as _, Trial, Verdict, run_cell};
 
 /// Each bug and a cell that catches it; over PostgreSQL and MariaDB those that are in their own code, once more.
 pub static PLANTS: [(&str, &str); 38] = [
@@ -49,23 +48,23 @@ pub static PLANTS: [(&str, &str); 38] = [
 
 /// A bug that was planted, and what came of it.
 #[derive(Debug, Clone)]
-pub struct Planted {
+pub struct Planted<C> {
     /// Its name.
     pub bug: &'static str,
     /// The run's seed.
     pub seed: u64,
     /// With the bug.
-    pub with: Done,
+    pub with: Done<C>,
     /// Without it.
-    pub without: Done,
+    pub without: Done<C>,
 }
 
-impl Planted {
-    /// Whether the harness saw the bug. A cell that could not be run is no catch.
+impl<C: Trial> Planted<C> {
+    /// Whether the judge saw the bug: a cell that could not be run is no catch.
     #[must_use]
     pub fn caught(&self) -> bool {
         match &self.with.verdict {
-            Verdict::Failed { anomalies, .. } => anomalies.iter().any(|anomaly| *anomaly != "could not be run"),
+            Verdict::Failed { anomalies, .. } => anomalies.iter().any(|anomaly| !C::NO_CATCH.contains(anomaly)),
             Verdict::Passed | Verdict::Refused { .. } => false,
         }
     }
@@ -75,6 +74,24 @@ impl Planted {
     pub fn clean(&self) -> bool {
         self.without.verdict == Verdict::Passed
     }
+
+    /// One line about it.
+    #[must_use]
+    pub fn line(&self) -> String {
+        let caught = if self.caught() { "caught" } else { "ESCAPED" };
+        let clean = if self.clean() { "passes without" } else { "FAILS WITHOUT" };
+        format!("{caught:8} {} ({clean}) by {}", self.bug, self.caught_by())
+    }
+
+    /// The cell, and which anomalies were found in it.
+    #[must_use]
+    pub fn caught_by(&self) -> String {
+        let anomalies = match &self.with.verdict {
+            Verdict::Failed { anomalies, .. } => anomalies.join(", "),
+            Verdict::Passed | Verdict::Refused { .. } => "nothing".to_owned(),
+        };
+        format!("{}: {anomalies}", self.with.cell.name())
+    }
 }
 
 /// The cell with this name.
@@ -83,20 +100,27 @@ pub fn cell(name: &str) -> Option<Cell> {
     cells().into_iter().find(|cell| cell.name() == name)
 }
 
-/// Runs the cell of `bug` with the bug and without.
+/// Runs the cell of `bug` with the bug and without, with another seed if the bug escaped and may.
 #[must_use]
-pub fn run(environment: &Environment, bug: &'static str, cell: Cell, seed: u64) -> Planted {
-    let planted = Environment { plant: Some(bug.to_owned()), ..environment.clone() };
-    let honest = Environment { plant: None, ..environment.clone() };
-    let mut with = run_cell(&planted, cell, seed, Keep::Failed);
-    let without = run_cell(&honest, cell, seed, Keep::Failed);
+pub fn run<C: Trial>(environment: &C::Environment, bug: &'static str, cell: C, seed: u64) -> Planted<C> {
+    let (planted, honest) = (environment.with_plant(Some(bug)), environment.with_plant(None));
+    let mut result = Planted {
+        bug,
+        seed,
+        with: run_cell(&planted, cell, seed, Keep::Failed),
+        without: run_cell(&honest, cell, seed, Keep::Failed),
+    };
+    while !result.caught() && result.clean() && result.seed + 1 < seed + C::CHANCES {
+        result.seed += 1;
+        result.with = run_cell(&planted, cell, result.seed, Keep::Failed);
+    }
     // A bug that was caught did what it should; only one that escaped leaves something to look at.
-    if matches!(with.verdict, Verdict::Failed { .. })
-        && let Some(dir) = with.kept.take()
+    if matches!(result.with.verdict, Verdict::Failed { .. })
+        && let Some(dir) = result.with.kept.take()
     {
         drop(std::fs::remove_dir_all(dir));
     }
-    Planted { bug, seed, with, without }
+    result
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use crate::cell::Kind;
+use crate::cell::{Cell, Kind};
 use crate::plants::Planted;
 use crate::points::POINTS;
 use crate::run::{Done, Verdict};
@@ -24,18 +24,18 @@ pub struct Report {
     /// How many cells were to be run.
     pub chosen: usize,
     /// Cells that were run.
-    pub cells: Vec<Done>,
+    pub cells: Vec<Done<Cell>>,
     /// Cells that were chosen and not started because the time was up: left for another run, and said so.
     pub not_started: usize,
     /// Planted bugs.
-    pub plants: Vec<Planted>,
+    pub plants: Vec<Planted<Cell>>,
     /// The versions of the PostgreSQL and the MariaDB server, if cells needed one.
     pub servers: [Option<String>; 2],
 }
 
 /// One line about a cell.
 #[must_use]
-pub fn line(done: &Done) -> String {
+pub fn line(done: &Done<Cell>) -> String {
     let seconds = done.took.as_secs_f64();
     match &done.verdict {
         Verdict::Passed => format!("ok       {seconds:5.1} s  {}", done.cell.name()),
@@ -98,7 +98,7 @@ impl Report {
 
     /// The command line that runs a cell again.
     #[must_use]
-    pub fn repeat(&self, done: &Done) -> String {
+    pub fn repeat(&self, done: &Done<Cell>) -> String {
         format!("hapax-prove --hapax {} --seed {} --only '={}' --keep", self.hapax, done.seed, done.cell.name())
     }
 
@@ -117,7 +117,7 @@ impl Report {
             }
         }
         let codes: Vec<String> = codes.iter().map(|(code, count)| format!("{code} × {count}")).collect();
-        let mut remarks: Vec<&String> = self.cells.iter().flat_map(|done| &done.remarks).collect();
+        let mut remarks: Vec<&String> = self.cells.iter().flat_map(|done| &done.notes.remarks).collect();
         remarks.sort_unstable();
         remarks.dedup();
         write!(
@@ -150,7 +150,7 @@ impl Report {
         let mut out = format!("\n{:32} {:8} {:8} caught by\n", "planted bug", "caught", "without");
         for plant in &self.plants {
             let (caught, clean) = (word(plant.caught(), "yes", "NO"), word(plant.clean(), "passes", "FAILS"));
-            out.push_str(&format!("{:32} {caught:8} {clean:8} {}\n", plant.bug, caught_by(plant)));
+            out.push_str(&format!("{:32} {caught:8} {clean:8} {}\n", plant.bug, plant.caught_by()));
             if let (Verdict::Failed { why, .. }, false) = (&plant.without.verdict, plant.clean()) {
                 why.iter().for_each(|why| out.push_str(&format!("    without it: {why}\n")));
             }
@@ -173,7 +173,7 @@ impl Report {
                 json!({
                     "name": done.cell.name(), "seed": done.seed, "verdict": verdict, "detail": detail,
                     "seconds": done.took.as_secs_f64(), "kept": done.kept, "again": self.repeat(done),
-                    "remarks": done.remarks,
+                    "remarks": done.notes.remarks,
                 })
             })
             .collect();
@@ -182,7 +182,7 @@ impl Report {
             .iter()
             .map(|plant| {
                 json!({
-                    "name": plant.bug, "seed": plant.seed, "by": caught_by(plant),
+                    "name": plant.bug, "seed": plant.seed, "by": plant.caught_by(),
                     "caught": plant.caught(), "clean": plant.clean(),
                 })
             })
@@ -197,12 +197,4 @@ impl Report {
 
 fn word(yes: bool, if_so: &'static str, if_not: &'static str) -> &'static str {
     if yes { if_so } else { if_not }
-}
-
-fn caught_by(plant: &Planted) -> String {
-    let anomalies = match &plant.with.verdict {
-        Verdict::Failed { anomalies, .. } => anomalies.join(", "),
-        Verdict::Passed | Verdict::Refused { .. } => "nothing".to_owned(),
-    };
-    format!("{}: {anomalies}", plant.with.cell.name())
 }

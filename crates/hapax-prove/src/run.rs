@@ -1,17 +1,11 @@
-//! Runs cells, some at a time, and keeps the directories of those that failed.
+//! Runs cells of any campaign, some at a time, and keeps the directories of those that failed.
+//!
+//! Not here: what happens in a cell of the workflows (`tell`), and in one of the broker (`broker::run`).
 
 use std::collections::VecDeque;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
-
-use crate::cell::{Cell, Kind};
-use crate::check::Finding;
-use crate::points::Way;
-use crate::scenario::{point, refused};
-use crate::servers::Need;
-use crate::workload::Mix;
-use crate::world::{Environment, World};
 
 /// How a cell ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -32,11 +26,58 @@ pub enum Verdict {
     },
 }
 
+/// What all cells of a run share.
+pub trait Surroundings: Clone + Sync {
+    /// Where cells make their directories.
+    fn base(&self) -> &Path;
+    /// The bug that is planted.
+    fn plant(&self) -> Option<&str>;
+    /// The same with this bug, or with none.
+    #[must_use]
+    fn with_plant(&self, plant: Option<&str>) -> Self;
+}
+
+/// A cell of a campaign.
+pub trait Trial: Copy + Send {
+    /// What all its cells share.
+    type Environment: Surroundings;
+    /// Anomalies that are not the judge's: by these alone no planted bug is caught.
+    const NO_CATCH: &'static [&'static str];
+    /// With how many seeds a planted bug may be tried: whether it shows may be a race, which the bug wins now and then.
+    const CHANCES: u64;
+
+    /// Its name, unique.
+    fn name(&self) -> String;
+
+    /// What happens in it.
+    ///
+    /// # Errors
+    /// If it could not be run.
+    fn play(self, environment: &Self::Environment, seed: u64, dir: &Path, notes: &mut Notes)
+    -> anyhow::Result<Verdict>;
+
+    /// Its own seed in a run with `seed`: the same whichever other cells run.
+    fn seed(&self, seed: u64) -> u64 {
+        // FNV-1a over the name, mixed with the run's seed.
+        let start = 0xcbf2_9ce4_8422_2325_u64 ^ seed.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        self.name().bytes().fold(start, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
+    }
+}
+
+/// What a cell says besides its verdict.
+#[derive(Debug, Clone, Default)]
+pub struct Notes {
+    /// Remarks, such as how the disk was filled.
+    pub remarks: Vec<String>,
+    /// How many operations were judged, where operations are.
+    pub operations: usize,
+}
+
 /// A cell that has been run.
 #[derive(Debug, Clone)]
-pub struct Done {
+pub struct Done<C> {
     /// Which.
-    pub cell: Cell,
+    pub cell: C,
     /// The run's seed, from which the cell made its own.
     pub seed: u64,
     /// How it ended.
@@ -45,8 +86,8 @@ pub struct Done {
     pub took: Duration,
     /// Where its directory is, if it was kept.
     pub kept: Option<PathBuf>,
-    /// Remarks, such as how the disk was filled.
-    pub remarks: Vec<String>,
+    /// What else it said.
+    pub notes: Notes,
 }
 
 /// Whether directories of cells that passed are kept too.
@@ -60,89 +101,50 @@ pub enum Keep {
 
 /// Runs one cell in a directory of its own.
 #[must_use]
-pub fn run_cell(environment: &Environment, cell: Cell, seed: u64, keep: Keep) -> Done {
+pub fn run_cell<C: Trial>(environment: &C::Environment, cell: C, seed: u64, keep: Keep) -> Done<C> {
     let started = Instant::now();
-    let plant = environment.plant.as_deref().map(|plant| format!(".{plant}")).unwrap_or_default();
-    let dir = environment.base.join(format!("{}.{seed}{plant}", cell.name().replace('/', ".")));
+    let plant = environment.plant().map(|plant| format!(".{plant}")).unwrap_or_default();
+    let dir = environment.base().join(format!("{}.{seed}{plant}", cell.name().replace('/', ".")));
     // Left over from an earlier run with the same seed: what is judged must be of this run.
     if dir.exists() {
         drop(std::fs::remove_dir_all(&dir));
     }
-    let own_seed = cell.seed(seed);
-    let mut remarks = Vec::new();
-    let verdict = match tell(environment, cell, own_seed, &dir, &mut remarks) {
-        Ok(verdict) => verdict,
-        Err(error) => Verdict::Failed { why: vec![format!("{error:#}")], anomalies: vec!["could not be run"] },
-    };
+    let mut notes = Notes::default();
+    let verdict = cell
+        .play(environment, cell.seed(seed), &dir, &mut notes)
+        .unwrap_or_else(|error| Verdict::Failed { why: vec![format!("{error:#}")], anomalies: vec![NOT_RUN] });
     let keeps = keep == Keep::All || matches!(verdict, Verdict::Failed { .. });
     if !keeps {
         drop(std::fs::remove_dir_all(&dir));
     }
-    Done { cell, seed, verdict, took: started.elapsed(), kept: keeps.then_some(dir), remarks }
+    Done { cell, seed, verdict, took: started.elapsed(), kept: keeps.then_some(dir), notes }
 }
 
-fn tell(
-    environment: &Environment,
-    cell: Cell,
-    seed: u64,
-    dir: &std::path::Path,
-    remarks: &mut Vec<String>,
-) -> anyhow::Result<Verdict> {
-    let (mix, need) = match cell.kind {
-        Kind::Scenario(scenario) => (scenario.mix(), scenario.need(cell.setting.stack.engine())),
-        Kind::Point(point, _) if point.way == Way::Pair => (Mix::Paired, Need::Databases),
-        Kind::Point(..) | Kind::Refused => (Mix::Poisoned, Need::Databases),
-    };
-    let mut world = World::new(environment, dir, cell.setting, (mix, need), seed)?;
-    let mut random = fastrand::Rng::with_seed(seed);
-    if cell.kind != Kind::Refused {
-        world.set_up()?;
-    }
-    let told = match cell.kind {
-        Kind::Point(point, action) => point::run(&mut world, &mut random, point, action).map(|()| None),
-        Kind::Scenario(scenario) => scenario.run(&mut world, &mut random).map(|()| None),
-        Kind::Refused => refused::run(&mut world).map(Some),
-    };
-    remarks.append(&mut world.remarks);
-    let findings = world.verdict();
-    let history: String = world.history().moments.iter().map(|moment| format!("{moment:?}\n")).collect();
-    std::fs::write(dir.join("history.txt"), history)?;
-    if told.is_err() || !findings.is_empty() {
-        world.dump();
-    }
-    let code = match told {
-        Ok(code) => code,
-        // What was found before the story broke off is worth more than where it broke off.
-        Err(error) => return Ok(failed(&findings, Some(format!("{error:#}")))),
-    };
-    match (findings.is_empty(), code) {
-        (false, _) => Ok(failed(&findings, None)),
-        (true, Some(code)) => Ok(Verdict::Refused { code }),
-        (true, None) => Ok(Verdict::Passed),
-    }
-}
+/// The anomaly of a cell that could not be run to its end.
+pub const NOT_RUN: &str = "could not be run";
 
-fn failed(findings: &[Finding], error: Option<String>) -> Verdict {
-    let mut anomalies: Vec<&'static str> = findings.iter().map(|finding| finding.anomaly.name()).collect();
+/// A failure of these anomalies, each named once.
+#[must_use]
+pub fn failed(mut anomalies: Vec<&'static str>, why: Vec<String>) -> Verdict {
     anomalies.sort_unstable();
     anomalies.dedup();
     if anomalies.is_empty() {
-        anomalies.push("could not be run");
+        anomalies.push(NOT_RUN);
     }
-    Verdict::Failed { why: findings.iter().map(ToString::to_string).chain(error).collect(), anomalies }
+    Verdict::Failed { why, anomalies }
 }
 
 /// Runs `cells`, `jobs` at a time, until they are done or `until` has come; calls `show` after each. Returns those that
 /// were run, and how many were left because the time was up.
-pub fn run_all(
-    environment: &Environment,
-    cells: Vec<Cell>,
+pub fn run_all<C: Trial>(
+    environment: &C::Environment,
+    cells: Vec<C>,
     seed: u64,
     jobs: usize,
     until: Option<Instant>,
     keep: Keep,
-    show: impl Fn(&Done) + Sync,
-) -> (Vec<Done>, usize) {
+    show: impl Fn(&Done<C>) + Sync,
+) -> (Vec<Done<C>>, usize) {
     let queue = Mutex::new(VecDeque::from(cells));
     let done = Mutex::new(Vec::new());
     std::thread::scope(|scope| {

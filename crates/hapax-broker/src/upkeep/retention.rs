@@ -43,6 +43,7 @@ async fn keep_within<S: Store>(
         if start > partition.log_start() {
             snapshots::reach(store, partition, start).await?;
             store.advance_log_start(partition.id, partition.epoch(), start).await?;
+            crate::fault::point("retention.start_moved");
             partition.advance_log_start(start);
             tracing::info!(partition = partition.id.0, start, "retention: the log begins later");
         }
@@ -60,6 +61,7 @@ async fn trim<S: Store>(store: &S, partition: &Partition) -> Result<u64, StoreEr
     snapshots::reach(store, partition, start).await?;
     let mut removed = 0;
     loop {
+        crate::fault::point("retention.before_trim");
         match store.trim(partition.id, partition.epoch(), TRIM).await? {
             0 => return Ok(removed),
             some => removed += some,

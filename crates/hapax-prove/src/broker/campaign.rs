@@ -5,12 +5,12 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::cell::{BrokerCell, cell, cells};
-use super::plants::{self, PLANTS, Planted};
+use super::plants::PLANTS;
 use super::power;
 use super::report::{Report, line};
-use super::run::{Done, run_all, run_cell};
 use super::world::Environment;
-use crate::run::Keep;
+use crate::plants::{self, Planted};
+use crate::run::{Done, Keep, run_all, run_cell};
 
 /// How much of it.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -87,7 +87,7 @@ impl Campaign {
         };
         let planted = match (self.extent, self.plants) {
             // The judge must see a store that does not wait for the disk.
-            (Extent::Power(_), _) if done.iter().all(|done| done.operations > 0) => {
+            (Extent::Power(_), _) if done.iter().all(|done| done.notes.operations > 0) => {
                 vec![plants::run(&environment, "broker-no-sync", power::CELL, self.seed)]
             }
             (Extent::Power(_), _) | (_, Plants::No) => Vec::new(),
@@ -105,12 +105,12 @@ impl Campaign {
     }
 
     /// One at a time: the first that cannot have a disk of its own says why, and the others would say the same.
-    fn cut_power(&self, environment: &Environment, seeds: u64) -> Vec<Done> {
+    fn cut_power(&self, environment: &Environment, seeds: u64) -> Vec<Done<BrokerCell>> {
         let mut done = Vec::new();
         for seed in self.seed..self.seed.saturating_add(seeds) {
             let result = run_cell(environment, power::CELL, seed, self.keep);
             eprintln!("{}", line(&result));
-            let impossible = result.operations == 0;
+            let impossible = result.notes.operations == 0;
             done.push(result);
             if impossible {
                 break;
@@ -124,7 +124,7 @@ impl Campaign {
         environment: &Environment,
         until: Option<Instant>,
         wanted: &impl Fn(&str) -> bool,
-    ) -> Vec<Planted> {
+    ) -> Vec<Planted<BrokerCell>> {
         let mut chosen = PLANTS.to_vec();
         if self.plants == Plants::Only {
             chosen.retain(|(bug, name)| wanted(&format!("{bug} {name}")));
@@ -139,9 +139,7 @@ impl Campaign {
                 continue;
             }
             let result = plants::run(environment, bug, cell, self.seed);
-            let caught = if result.caught() { "caught" } else { "ESCAPED" };
-            let clean = if result.clean() { "passes without" } else { "FAILS WITHOUT" };
-            eprintln!("{caught:8} {bug} ({clean}) {name}");
+            eprintln!("{}", result.line());
             planted.push(result);
         }
         planted

@@ -35,6 +35,14 @@ pub enum Story {
     GracefulStops,
     /// No room on the disk for a while.
     DiskFull,
+    /// Retention removes from the front of logs, and SIGKILL: in the middle of it, and at random.
+    Retention,
+    /// Compaction, and SIGKILL before and after it stores what it has rewritten.
+    Compaction,
+    /// DeleteRecords again and again, and SIGKILL at random.
+    DeleteRecords,
+    /// The topic is deleted and made again, and SIGKILL before, between or after.
+    MadeAgain,
     /// The power is cut. Not among [`cells`]: it needs rights that few machines give.
     PowerLoss,
     /// The server is stopped `immediate`, and started again.
@@ -68,6 +76,10 @@ impl BrokerCell {
             Story::Point(point) => format!("point/{}/kill", point.name),
             Story::GracefulStops => "graceful-stops".to_owned(),
             Story::DiskFull => "disk-full".to_owned(),
+            Story::Retention => "retention".to_owned(),
+            Story::Compaction => "compaction".to_owned(),
+            Story::DeleteRecords => "delete-records".to_owned(),
+            Story::MadeAgain => "made-again".to_owned(),
             Story::PowerLoss => "power-loss".to_owned(),
             Story::ServerStopped => "server-stopped".to_owned(),
             Story::WriterEnded => "writer-ended".to_owned(),
@@ -78,18 +90,11 @@ impl BrokerCell {
         format!("broker/{story}/{}", self.store.name())
     }
 
-    /// Its own seed in a run with `seed`: the same whichever other cells run.
-    #[must_use]
-    pub fn seed(&self, seed: u64) -> u64 {
-        // FNV-1a over the name, mixed with the run's seed.
-        let start = 0xcbf2_9ce4_8422_2325_u64 ^ seed.wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        self.name().bytes().fold(start, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
-    }
-
     /// About how many seconds it takes.
     #[must_use]
     pub const fn cost_seconds(&self) -> f64 {
         match self.story {
+            Story::Retention | Story::Compaction | Story::DeleteRecords | Story::MadeAgain => 8.0,
             Story::Plain | Story::GracefulStops | Story::Point(_) => 10.0,
             Story::RandomKills | Story::WriterEnded | Story::LeaderKilled => 14.0,
             Story::DiskFull | Story::ServerStopped | Story::PowerLoss => 15.0,
@@ -101,7 +106,16 @@ impl BrokerCell {
 /// All cells.
 #[must_use]
 pub fn cells() -> Vec<BrokerCell> {
-    const BOTH: [Story; 4] = [Story::Plain, Story::RandomKills, Story::GracefulStops, Story::DiskFull];
+    const BOTH: [Story; 8] = [
+        Story::Plain,
+        Story::RandomKills,
+        Story::GracefulStops,
+        Story::DiskFull,
+        Story::Retention,
+        Story::Compaction,
+        Story::DeleteRecords,
+        Story::MadeAgain,
+    ];
     const SERVER: [Story; 5] = [
         Story::ServerStopped,
         Story::WriterEnded,

@@ -19,7 +19,16 @@ pub struct Name {
     pub number: u64,
 }
 
+/// How many keys records have: the more records, the more of them are superseded.
+const KEYS: u64 = 32;
+
 impl Name {
+    /// The key of its record, shared by all who write: of each only the last record stays in a compacted log.
+    #[must_use]
+    pub const fn key(self) -> u64 {
+        self.number % KEYS
+    }
+
     /// The value that carries it, with ballast up to `size` bytes.
     #[must_use]
     pub fn value(self, size: usize) -> String {
@@ -76,6 +85,18 @@ pub enum Ask {
         /// Of which partition.
         partition: i32,
     },
+    /// Where the log begins.
+    Start {
+        /// Of which partition.
+        partition: i32,
+    },
+    /// Let the log begin here.
+    Delete {
+        /// Of which partition.
+        partition: i32,
+        /// The first offset that stays.
+        upto: i64,
+    },
     /// Commit a group's offset.
     Commit {
         /// The group.
@@ -108,8 +129,12 @@ pub enum Answer {
     },
     /// There is no such offset: the log ends before it.
     Beyond,
+    /// There is no such offset any more: the log begins after it.
+    Gone,
     /// The log ends here.
     End(i64),
+    /// The log begins here.
+    Start(i64),
     /// The offset is committed.
     Done,
     /// The offset that is committed, if one is.
@@ -151,6 +176,20 @@ pub struct Logged {
     pub name: Option<Name>,
     /// The epoch of the leader that wrote it.
     pub leader_epoch: i32,
+    /// The bytes of its value.
+    pub bytes: u32,
+}
+
+/// What may go from a log, besides by [`Ask::Delete`].
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Cleanup {
+    /// Nothing.
+    #[default]
+    Nothing,
+    /// Records at the front, as long as so many bytes stay.
+    Bytes(u64),
+    /// Records whose key was written again.
+    Compact,
 }
 
 /// Everything.
@@ -160,9 +199,41 @@ pub struct History {
     pub operations: Vec<Operation>,
     /// The log per partition, read when all was over.
     pub log: BTreeMap<i32, Vec<Logged>>,
+    /// Where each log begins; one that is not named begins at 0.
+    pub starts: BTreeMap<i32, i64>,
+    /// What may be gone.
+    pub cleanup: Cleanup,
 }
 
 impl History {
+    /// Where a log begins.
+    #[must_use]
+    pub fn start(&self, partition: i32) -> i64 {
+        self.starts.get(&partition).copied().unwrap_or(0)
+    }
+
+    /// Where a log ends.
+    #[must_use]
+    pub fn end(&self, partition: i32) -> i64 {
+        let last = self.log.get(&partition).and_then(|records| records.last());
+        last.map_or_else(|| self.start(partition), |last| last.offset.saturating_add(1))
+    }
+
+    /// Forgets what was of a topic that was then deleted, and made again under the same name: between these moments it is not
+    /// known which of the two somebody wrote to, and earlier it was the old one.
+    pub fn begin_anew(&mut self, deleted: Moment, made: Moment) {
+        self.operations.retain_mut(|one| {
+            if one.invoked >= made {
+                return true;
+            }
+            let writes = matches!(one.ask, Ask::Produce { .. } | Ask::Commit { .. });
+            // Of what nobody knew before the deletion, something may have come late.
+            let may_be_late = one.ended >= deleted || matches!(one.outcome, Outcome::Unknown(_));
+            one.outcome = Outcome::Unknown("the topic was made anew meanwhile".to_owned());
+            writes && may_be_late
+        });
+    }
+
     /// One line per event, by time: for people who look for what went wrong.
     #[must_use]
     pub fn text(&self) -> String {
@@ -186,6 +257,7 @@ impl History {
             writeln!(out, "{:>12.6} {line}", moment as f64 / 1e6).expect("a string takes text");
         }
         for (partition, records) in &self.log {
+            writeln!(out, "log {partition} begins at {}", self.start(*partition)).expect("a string takes text");
             for record in records {
                 let name = record.name.map_or_else(|| "?".to_owned(), |name| name.to_string());
                 writeln!(out, "log {partition} {} {name} epoch {}", record.offset, record.leader_epoch)
@@ -233,6 +305,13 @@ impl Recorder {
     pub fn appended(&self) -> usize {
         let operations = self.operations.lock().unwrap_or_else(PoisonError::into_inner);
         operations.iter().filter(|one| matches!(one.outcome, Outcome::Ok(Answer::Appended(_)))).count()
+    }
+
+    /// How many times a log was told to begin later, and did.
+    #[must_use]
+    pub fn deletions(&self) -> usize {
+        let operations = self.operations.lock().unwrap_or_else(PoisonError::into_inner);
+        operations.iter().filter(|one| matches!((one.ask, &one.outcome), (Ask::Delete { .. }, Outcome::Ok(_)))).count()
     }
 
     /// How many offsets of a group were committed.

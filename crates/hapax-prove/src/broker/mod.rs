@@ -14,6 +14,7 @@ pub mod plants;
 pub mod points;
 pub mod power;
 pub mod process;
+mod removal;
 pub mod report;
 pub mod run;
 pub mod story;

@@ -13,7 +13,7 @@ const fn point(name: &'static str, latest_pass: u64) -> Point {
     Point { name, latest_pass }
 }
 
-/// All points that a broker passes while clients work; most are in `hapax-broker`'s `fault.rs`.
+/// All points that a broker passes whenever clients work; most are in `hapax-broker`'s `fault.rs`.
 pub static POINTS: [Point; 8] = [
     point("append.before_commit", 40),
     point("append.after_commit", 40),
@@ -24,3 +24,9 @@ pub static POINTS: [Point; 8] = [
     point("group.before_save", 1),
     point("group.after_save", 1),
 ];
+
+/// Points that a broker passes when retention removes something.
+pub static RETENTION: [Point; 2] = [point("retention.start_moved", 4), point("retention.before_trim", 4)];
+
+/// Points that a broker passes when it compacts a log.
+pub static COMPACTION: [Point; 2] = [point("compaction.before_replace", 4), point("compaction.after_replace", 4)];

@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use super::plants::Planted;
-use super::run::Done;
-use crate::run::Verdict;
+use super::cell::BrokerCell;
+use crate::plants::Planted;
+use crate::run::{Done, Verdict};
 
 /// A whole run.
 #[derive(Debug)]
@@ -18,19 +18,19 @@ pub struct Report {
     /// How long it took.
     pub took: Duration,
     /// Cells that were run.
-    pub cells: Vec<Done>,
+    pub cells: Vec<Done<BrokerCell>>,
     /// Cells that were chosen and not started because the time was up.
     pub not_started: usize,
     /// Planted bugs.
-    pub plants: Vec<Planted>,
+    pub plants: Vec<Planted<BrokerCell>>,
     /// The version of PostgreSQL, if a cell needed it.
     pub postgres: Option<String>,
 }
 
 /// One line about a cell.
 #[must_use]
-pub fn line(done: &Done) -> String {
-    let (seconds, name, operations) = (done.took.as_secs_f64(), done.cell.name(), done.operations);
+pub fn line(done: &Done<BrokerCell>) -> String {
+    let (seconds, name, operations) = (done.took.as_secs_f64(), done.cell.name(), done.notes.operations);
     match &done.verdict {
         Verdict::Failed { why, .. } => {
             let mut text = format!("FAILED   {seconds:5.1} s  {name}  {operations} operations");
@@ -51,7 +51,7 @@ impl Report {
     /// Operations judged in all cells.
     #[must_use]
     pub fn operations(&self) -> usize {
-        self.cells.iter().map(|done| done.operations).sum()
+        self.cells.iter().map(|done| done.notes.operations).sum()
     }
 
     /// Whether everything held, and every planted bug was caught.
@@ -60,7 +60,7 @@ impl Report {
         self.failed() == 0 && self.plants.iter().all(|plant| plant.caught() && plant.clean())
     }
 
-    fn repeat(&self, done: &Done) -> String {
+    fn repeat(&self, done: &Done<BrokerCell>) -> String {
         format!(
             "hapax-prove --broker --hapax {} --seed {} --only '={}' --keep",
             self.hapax,
@@ -77,7 +77,7 @@ impl Report {
             let kept = done.kept.as_deref().map_or_else(String::new, |dir| dir.display().to_string());
             out.push_str(&format!("\n{}\n  kept in  {kept}\n  again:   {}\n", line(done), self.repeat(done)));
         }
-        let mut remarks: Vec<&String> = self.cells.iter().flat_map(|done| &done.remarks).collect();
+        let mut remarks: Vec<&String> = self.cells.iter().flat_map(|done| &done.notes.remarks).collect();
         remarks.sort_unstable();
         remarks.dedup();
         let (run, failed) = (self.cells.len(), self.failed());
@@ -90,9 +90,7 @@ impl Report {
         }
         remarks.iter().for_each(|remark| out.push_str(&format!("note: {remark}\n")));
         for plant in &self.plants {
-            let caught = if plant.caught() { "caught" } else { "ESCAPED" };
-            let clean = if plant.clean() { "passes without" } else { "FAILS WITHOUT" };
-            out.push_str(&format!("{caught:8} {} ({clean}) by {}\n", plant.bug, caught_by(plant)));
+            out.push_str(&format!("{}\n", plant.line()));
         }
         out
     }
@@ -100,20 +98,20 @@ impl Report {
     /// For programs: the same names as in the report of the other cells.
     #[must_use]
     pub fn json(&self) -> serde_json::Value {
-        let cell = |done: &Done| {
+        let cell = |done: &Done<BrokerCell>| {
             let (verdict, detail) = match &done.verdict {
                 Verdict::Failed { why, .. } => ("failed", why.join("; ")),
                 Verdict::Passed | Verdict::Refused { .. } => ("passed", String::new()),
             };
             json!({
                 "name": done.cell.name(), "seed": done.seed, "verdict": verdict, "detail": detail,
-                "seconds": done.took.as_secs_f64(), "operations": done.operations, "kept": done.kept,
-                "again": self.repeat(done), "remarks": done.remarks,
+                "seconds": done.took.as_secs_f64(), "operations": done.notes.operations, "kept": done.kept,
+                "again": self.repeat(done), "remarks": done.notes.remarks,
             })
         };
-        let plant = |plant: &Planted| {
+        let plant = |plant: &Planted<BrokerCell>| {
             json!({
-                "name": plant.bug, "seed": plant.seed, "by": caught_by(plant),
+                "name": plant.bug, "seed": plant.seed, "by": plant.caught_by(),
                 "caught": plant.caught(), "clean": plant.clean(),
             })
         };
@@ -124,12 +122,4 @@ impl Report {
             "plants": self.plants.iter().map(plant).collect::<Vec<_>>(),
         })
     }
-}
-
-fn caught_by(plant: &Planted) -> String {
-    let anomalies = match &plant.with.verdict {
-        Verdict::Failed { anomalies, .. } => anomalies.join(", "),
-        Verdict::Passed | Verdict::Refused { .. } => "nothing".to_owned(),
-    };
-    format!("{}: {anomalies}", plant.with.cell.name())
 }

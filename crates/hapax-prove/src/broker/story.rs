@@ -11,7 +11,7 @@ use super::load::Pace;
 use super::points::Point;
 use super::process::SOON;
 use super::world::World;
-use super::{disk, power};
+use super::{disk, power, removal};
 use crate::child::Exit;
 
 /// Batches between one fault and the next.
@@ -33,6 +33,10 @@ pub fn tell(world: &mut World, cell: BrokerCell) -> anyhow::Result<()> {
         Story::GracefulStops => graceful_stops(world),
         Story::DiskFull if cell.store == Store::Embedded => disk::full(world),
         Story::DiskFull => disk::full_server(world),
+        Story::Retention => removal::retention(world),
+        Story::Compaction => removal::compaction(world),
+        Story::DeleteRecords => removal::delete_records(world),
+        Story::MadeAgain => removal::made_again(world),
         Story::PowerLoss => power::loss(world),
         Story::ServerStopped => server_stopped(world),
         Story::WriterEnded => writer_ended(world),
@@ -66,34 +70,42 @@ fn random_kills(world: &mut World) -> anyhow::Result<()> {
     until_groups_work(world)?;
     for _ in 0..4 {
         some(world)?;
-        std::thread::sleep(Duration::from_micros(world.random.u64(0..400_000)));
-        world.brokers[0].kill();
-        world.brokers[0].start_and_wait("")?;
+        kill_somewhen(world)?;
     }
     some(world)
 }
 
 /// Killed at a point, twice, each at another pass.
 fn at_point(world: &mut World, point: &Point) -> anyhow::Result<()> {
-    let fault = |world: &mut World| {
-        let (name, pass) = (point.name, world.random.u64(1..=point.latest_pass));
-        // Whoever answered too early has the time to be heard.
-        format!("{name}:pause-60:{pass};{name}:kill:{pass}")
-    };
     // A start is passed before there is a topic, too: the clients come first.
     world.open("")?;
-    for life in 0..2 {
+    for _ in 0..2 {
         some(world)?;
-        world.brokers[0].kill();
-        let faults = fault(world);
-        world.brokers[0].start(&faults)?;
-        let exit = world.brokers[0].wait_end(SOON).with_context(|| format!("it never came to {faults}"))?;
-        anyhow::ensure!(exit == Exit::KILLED, "life {life} ended by {exit} instead of {faults}");
-        world.brokers[0].start_and_wait("")?;
+        die_at(world, point)?;
     }
-    let happened = world.brokers[0].faults().iter().filter(|fault| fault.contains("Kill")).count();
-    anyhow::ensure!(happened == 2, "{happened} kills happened, not 2");
     some(world)
+}
+
+/// The broker gets a life that ends at a point, and then another.
+pub(super) fn die_at(world: &mut World, point: &Point) -> anyhow::Result<()> {
+    let (name, pass) = (point.name, world.random.u64(1..=point.latest_pass));
+    // Whoever answered too early has the time to be heard.
+    let faults = format!("{name}:pause-60:{pass};{name}:kill:{pass}");
+    let kills = |world: &World| world.brokers[0].faults().iter().filter(|fault| fault.contains("Kill")).count();
+    let before = kills(world);
+    world.brokers[0].kill();
+    world.brokers[0].start(&faults)?;
+    let exit = world.brokers[0].wait_end(SOON).with_context(|| format!("it never came to {faults}"))?;
+    anyhow::ensure!(exit == Exit::KILLED, "a life ended by {exit} instead of {faults}");
+    anyhow::ensure!(kills(world) == before + 1, "a life ended, and not by {faults}");
+    world.brokers[0].start_and_wait("")
+}
+
+/// Kills the broker at a random moment, and starts it again.
+pub(super) fn kill_somewhen(world: &mut World) -> anyhow::Result<()> {
+    std::thread::sleep(Duration::from_micros(world.random.u64(0..400_000)));
+    world.brokers[0].kill();
+    world.brokers[0].start_and_wait("")
 }
 
 fn graceful_stops(world: &mut World) -> anyhow::Result<()> {

@@ -9,7 +9,7 @@ use hapax_services::{Answer, Postgres};
 use rustix::process::Signal;
 
 use super::cell::{BrokerCell, Store, Story};
-use super::history::{History, Recorder};
+use super::history::{Cleanup, History, Moment, Recorder};
 use super::load::{Load, MEMBERS_GROUP};
 use super::power::LoopDisk;
 use super::process::Broker;
@@ -82,6 +82,10 @@ impl Place {
             | Story::RandomKills
             | Story::Point(_)
             | Story::GracefulStops
+            | Story::Retention
+            | Story::Compaction
+            | Story::DeleteRecords
+            | Story::MadeAgain
             | Story::PowerLoss
             | Story::WriterEnded
             | Story::LeaderKilled
@@ -177,6 +181,10 @@ pub struct World {
     pub complaints: Vec<String>,
     /// Chances.
     pub random: fastrand::Rng,
+    /// What the topic lets go; to be said before [`World::open`].
+    pub cleanup: Cleanup,
+    /// When the topic was deleted, and when it was there again.
+    pub made_again: Option<(Moment, Moment)>,
     recorder: Recorder,
     seed: u64,
     /// Goes last: the store may be on it.
@@ -198,6 +206,10 @@ impl World {
             | Story::Point(_)
             | Story::GracefulStops
             | Story::DiskFull
+            | Story::Retention
+            | Story::Compaction
+            | Story::DeleteRecords
+            | Story::MadeAgain
             | Story::PowerLoss
             | Story::ServerStopped
             | Story::WriterEnded => 1,
@@ -214,6 +226,8 @@ impl World {
             remarks: Vec::new(),
             complaints: Vec::new(),
             random,
+            cleanup: Cleanup::Nothing,
+            made_again: None,
             recorder: Recorder::default(),
             seed,
             disk: None,
@@ -225,6 +239,15 @@ impl World {
         self.disk = Some(disk);
     }
 
+    /// From their next life on the brokers look every 100 ms what may go, the least that they can be told.
+    ///
+    /// # Errors
+    /// If there is no room.
+    pub(super) fn look_often(&self) -> anyhow::Result<()> {
+        std::fs::write(self.dir.join("hapax.yaml"), "broker:\n  retentionInterval: 100ms\n")?;
+        Ok(())
+    }
+
     /// Starts the brokers, the first with these faults, and the clients.
     ///
     /// # Errors
@@ -234,7 +257,7 @@ impl World {
             broker.start_and_wait(if index == 0 { faults } else { "" })?;
         }
         let addresses: Vec<String> = self.brokers.iter().map(|broker| broker.address.clone()).collect();
-        self.load = Some(Load::start(&addresses, self.seed, self.recorder.clone())?);
+        self.load = Some(Load::start(&addresses, self.seed, self.recorder.clone(), self.cleanup)?);
         Ok(())
     }
 
@@ -282,6 +305,12 @@ impl World {
         let (gave_up, log) = load.finish()?;
         self.complaints.extend(gave_up);
         self.brokers.iter_mut().for_each(Broker::kill);
-        Ok(History { operations: self.recorder.take(), log })
+        let starts = log.iter().map(|(partition, (start, _))| (*partition, *start)).collect();
+        let log = log.into_iter().map(|(partition, (_, records))| (partition, records)).collect();
+        let mut history = History { operations: self.recorder.take(), log, starts, cleanup: self.cleanup };
+        if let Some((deleted, made)) = self.made_again {
+            history.begin_anew(deleted, made);
+        }
+        Ok(history)
     }
 }

@@ -213,6 +213,7 @@ async fn rewrite_rows<S: Store>(
         if !changed.is_empty() {
             crate::fault::point("compaction.before_replace");
             store.replace(partition.id, partition.epoch(), changed).await?;
+            crate::fault::point("compaction.after_replace");
         }
     }
     Ok(done)

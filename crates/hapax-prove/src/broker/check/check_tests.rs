@@ -10,7 +10,7 @@ const PLAIN: u32 = 5;
 const GROUPS: u32 = 3;
 
 /// A broker that does everything right, and what its clients saw of it.
-struct Honest {
+pub(super) struct Honest {
     random: fastrand::Rng,
     history: History,
     time: Moment,
@@ -20,7 +20,7 @@ struct Honest {
 }
 
 impl Honest {
-    fn history(seed: u64, operations: usize) -> History {
+    pub(super) fn history(seed: u64, operations: usize) -> History {
         let random = fastrand::Rng::with_seed(seed);
         let next = vec![0; PRODUCERS as usize];
         let (offsets, doubt) = (BTreeMap::new(), BTreeMap::new());
@@ -54,7 +54,7 @@ impl Honest {
         let base = log.len() as i64;
         for index in 0..u64::from(count) {
             let name = Some(Name { process, number: first + index });
-            log.push(Logged { offset: base.saturating_add_unsigned(index), name, leader_epoch });
+            log.push(Logged { offset: base.saturating_add_unsigned(index), name, leader_epoch, bytes: 100 });
         }
         base
     }
@@ -129,7 +129,7 @@ impl Honest {
 }
 
 /// What is found in a history, each kind once.
-fn kinds(history: &History) -> Vec<Anomaly> {
+pub(super) fn kinds(history: &History) -> Vec<Anomaly> {
     let mut kinds: Vec<Anomaly> = judge(history).into_iter().map(|finding| finding.anomaly).collect();
     kinds.dedup();
     kinds
@@ -144,14 +144,19 @@ fn planted(change: impl FnOnce(&mut History)) -> Vec<Anomaly> {
 }
 
 /// Offset of a record in the middle that an idempotent producer wrote, and that was acknowledged and not tried twice.
-fn middle(history: &History) -> usize {
+pub(super) fn middle(history: &History) -> usize {
     let log = &history.log[&0];
     let acknowledged = |name: Name| {
         let covers = |one: &&Operation| match one.ask {
             Ask::Produce { first, count, .. } => {
                 one.process == name.process && (first..first + u64::from(count)).contains(&name.number)
             }
-            Ask::Read { .. } | Ask::End { .. } | Ask::Commit { .. } | Ask::Committed { .. } => false,
+            Ask::Read { .. }
+            | Ask::End { .. }
+            | Ask::Start { .. }
+            | Ask::Delete { .. }
+            | Ask::Commit { .. }
+            | Ask::Committed { .. } => false,
         };
         let tries: Vec<&Operation> = history.operations.iter().filter(covers).collect();
         tries.len() == 1 && matches!(tries[0].outcome, Outcome::Ok(_)) && name.process != PLAIN
@@ -161,14 +166,14 @@ fn middle(history: &History) -> usize {
 }
 
 /// Takes a record out and closes the gap.
-fn remove(history: &mut History, at: usize) {
+pub(super) fn remove(history: &mut History, at: usize) {
     let log = history.log.get_mut(&0).expect("partition 0");
     log.remove(at);
     log.iter_mut().skip(at).for_each(|record| record.offset -= 1);
 }
 
 /// Forgets what readers saw, so that a change shows in the log alone.
-fn forget_readers(history: &mut History) {
+pub(super) fn forget_readers(history: &mut History) {
     history.operations.retain(|one| matches!(one.ask, Ask::Produce { .. } | Ask::Commit { .. }));
 }
 
@@ -288,7 +293,7 @@ fn records_of_nobody_are_found() {
     let append = |name: Option<Name>| {
         planted(|history| {
             let log = history.log.get_mut(&0).expect("partition 0");
-            log.push(Logged { offset: log.len() as i64, name, leader_epoch: i32::MAX });
+            log.push(Logged { offset: log.len() as i64, name, leader_epoch: i32::MAX, bytes: 100 });
         })
     };
     assert_eq!(append(Some(Name { process: 0, number: 1 << 40 })), [Anomaly::Phantom]);
@@ -335,7 +340,7 @@ fn a_refused_retry_is_found() {
 }
 
 /// An answer about the end of partition 0, at the end of time.
-fn told(end: i64) -> Operation {
+pub(super) fn told(end: i64) -> Operation {
     let (ask, outcome) = (Ask::End { partition: 0 }, Outcome::Ok(Answer::End(end)));
     Operation { process: 101, invoked: 2_000_000, ended: 2_000_001, ask, outcome }
 }
@@ -365,7 +370,7 @@ fn a_stale_read_is_found() {
         let (process, number) = (0, 1 << 40);
         let log = history.log.get_mut(&0).expect("partition 0");
         let base = log.len() as i64;
-        log.push(Logged { offset: base, name: Some(Name { process, number }), leader_epoch: i32::MAX });
+        log.push(Logged { offset: base, name: Some(Name { process, number }), leader_epoch: i32::MAX, bytes: 100 });
         let ask = Ask::Produce { partition: 0, first: number, count: 1, way: Way::Idempotent };
         let outcome = Outcome::Ok(Answer::Appended(base));
         history.operations.push(Operation { process, invoked: 1_000_000, ended: 1_000_010, ask, outcome });

@@ -12,12 +12,21 @@ enum How {
     Told,
 }
 
+/// How an end was told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Bound {
+    Exactly,
+    /// There, or before it.
+    AtMost,
+}
+
 /// An end that somebody was told.
 #[derive(Debug, Clone, Copy)]
 struct Told {
     process: u32,
     invoked: Moment,
     end: i64,
+    bound: Bound,
 }
 
 #[derive(Debug, Default)]
@@ -28,12 +37,11 @@ struct Partition {
 
 pub(super) fn judge(history: &History, findings: &mut Findings) {
     for (partition, seen) in gather(history) {
-        let last = history.log.get(&partition).map_or(0, Vec::len);
-        let last = i64::try_from(last).unwrap_or(i64::MAX);
+        let last = history.end(partition);
         let known = Known::of(seen.known);
         for told in &seen.told {
-            let Told { process, invoked, end } = *told;
-            if end > last {
+            let Told { process, invoked, end, bound } = *told;
+            if end > last && bound == Bound::Exactly {
                 findings.add(Anomaly::EndBack, || {
                     format!("partition {partition}: process {process} was told {end}, and it ends at {last}")
                 });
@@ -64,11 +72,13 @@ fn gather(history: &History) -> BTreeMap<i32, Partition> {
             (Ask::Read { partition, .. } | Ask::End { partition }, Answer::Records { end, .. } | Answer::End(end)) => {
                 let seen = partitions.entry(*partition).or_default();
                 seen.known.push((one.ended, *end, How::Told));
-                seen.told.push(Told { process: one.process, invoked: one.invoked, end: *end });
+                let bound = Bound::Exactly;
+                seen.told.push(Told { process: one.process, invoked: one.invoked, end: *end, bound });
             }
             // Whoever says that there is no such offset says that the log ends before it.
             (Ask::Read { partition, from }, Answer::Beyond) => {
-                let told = Told { process: one.process, invoked: one.invoked, end: from - 1 };
+                let bound = Bound::AtMost;
+                let told = Told { process: one.process, invoked: one.invoked, end: from - 1, bound };
                 partitions.entry(*partition).or_default().told.push(told);
             }
             _ => {}

@@ -5,6 +5,7 @@
 mod ends;
 mod groups;
 mod log;
+mod starts;
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -14,6 +15,10 @@ use super::history::{History, Moment};
 #[cfg(test)]
 #[path = "check_tests.rs"]
 mod tests;
+
+#[cfg(test)]
+#[path = "removal_tests.rs"]
+mod removal_tests;
 
 /// What can be wrong with a broker.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -38,6 +43,10 @@ pub enum Anomaly {
     EndBack,
     /// A reader was told an end below what had been acknowledged before it asked.
     Stale,
+    /// The start of a log went back, or did not go where it was said to be.
+    StartBack,
+    /// Records went from the front of a log that nobody allowed to go.
+    Removed,
     /// A group's offset went back.
     OffsetBack,
     /// A group's offset that nobody committed.
@@ -63,6 +72,8 @@ impl Anomaly {
             Self::Refused => "refused",
             Self::EndBack => "end went back",
             Self::Stale => "stale read",
+            Self::StartBack => "start went back",
+            Self::Removed => "removed",
             Self::OffsetBack => "group offset went back",
             Self::OffsetPhantom => "group offset of nobody",
             Self::EpochBack => "leader epoch went back",
@@ -122,6 +133,7 @@ pub fn judge(history: &History) -> Vec<Finding> {
     let mut findings = Findings::default();
     log::judge(history, &mut findings);
     ends::judge(history, &mut findings);
+    starts::judge(history, &mut findings);
     groups::judge(history, &mut findings);
     findings.finish()
 }

@@ -94,8 +94,9 @@ async fn consume(
         }
         for (partition, position) in &mut positions {
             let next = read(shared, process, client, *partition, *position).await;
-            if next > *position {
-                *position = next;
+            let forward = next > *position;
+            *position = next;
+            if forward {
                 commit(shared, process, client, (MEMBERS_GROUP, membership), (*partition, next)).await?;
             }
         }

@@ -4,21 +4,25 @@
 //! until the run gives up. Not here: what happens to the broker meanwhile (`story`).
 
 mod consumer;
+mod mark;
 mod observer;
 mod pipeline;
 mod plain;
+mod remover;
+mod topic;
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::atomic::{AtomicU8, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use anyhow::Context as _;
-use hapax_kafka::{At, Client, ClientError, Options, Outcome as Fate};
-use kafka_protocol::error::ResponseError;
+use hapax_kafka::batch::NewRecord;
+use hapax_kafka::{Client, ClientError, Options, Outcome as Fate};
 use tokio::task::JoinSet;
 
-use super::history::{Logged, Name, Outcome, Recorder};
+pub use mark::Mark;
+
+use super::history::{Cleanup, Logged, Moment, Name, Outcome, Recorder};
 
 /// The topic that all write to.
 pub const TOPIC: &str = "ledger";
@@ -55,6 +59,11 @@ pub(super) struct Shared {
     pace: AtomicU8,
     seed: u64,
     gave_up: Mutex<Vec<String>>,
+    /// How many processes there are.
+    processes: AtomicU32,
+    /// Odd while the topic is being made anew, one more afterwards.
+    generation: AtomicU32,
+    cleanup: Cleanup,
 }
 
 impl Shared {
@@ -65,6 +74,15 @@ impl Shared {
             2 => Pace::Quiet,
             _ => Pace::Finish,
         }
+    }
+
+    /// The number of one more process.
+    fn process(&self) -> u32 {
+        self.processes.fetch_add(1, Ordering::SeqCst) + 1
+    }
+
+    fn generation(&self) -> u32 {
+        self.generation.load(Ordering::SeqCst)
     }
 
     fn client(&self, process: u32, answer: Duration) -> Client {
@@ -82,6 +100,11 @@ impl Shared {
     }
 }
 
+/// A record that carries a name, with a value of so many bytes.
+fn record(name: Name, size: usize) -> NewRecord {
+    NewRecord::of(name.value(size)).with_key(name.key().to_string())
+}
+
 /// What is known after an error.
 fn outcome_of(error: &ClientError) -> Outcome {
     match error.outcome() {
@@ -92,11 +115,8 @@ fn outcome_of(error: &ClientError) -> Outcome {
 
 /// How long clients may take to learn what they do not know yet, once the faults are over.
 const FINISH: Duration = Duration::from_secs(60);
-/// How long a topic may be unknown to a broker that has just started.
-const GONE: Duration = Duration::from_secs(10);
-
-/// The log per partition.
-pub type Log = BTreeMap<i32, Vec<Logged>>;
+/// The log per partition: where it begins, and its records.
+pub type Log = BTreeMap<i32, (i64, Vec<Logged>)>;
 
 /// All clients of a run, at work.
 #[derive(Debug)]
@@ -111,7 +131,7 @@ impl Load {
     ///
     /// # Errors
     /// If the topic cannot be made.
-    pub fn start(addresses: &[String], seed: u64, recorder: Recorder) -> anyhow::Result<Self> {
+    pub fn start(addresses: &[String], seed: u64, recorder: Recorder, cleanup: Cleanup) -> anyhow::Result<Self> {
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
         let shared = Arc::new(Shared {
             addresses: addresses.to_vec(),
@@ -119,14 +139,13 @@ impl Load {
             pace: AtomicU8::new(Pace::Run as u8),
             seed,
             gave_up: Mutex::default(),
+            processes: AtomicU32::new(0),
+            generation: AtomicU32::new(0),
+            cleanup,
         });
-        runtime.block_on(make_topic(&shared))?;
+        runtime.block_on(topic::make(&shared))?;
         let mut tasks = JoinSet::new();
-        let mut process = 0;
-        let mut next = || {
-            process += 1;
-            process
-        };
+        let next = || shared.process();
         for partition in 0..PARTITIONS {
             for _ in 0..PRODUCERS {
                 tasks.spawn_on(pipeline::run(Arc::clone(&shared), next(), partition), runtime.handle());
@@ -165,6 +184,64 @@ impl Load {
         Ok(())
     }
 
+    /// From now on logs are told to begin later, again and again.
+    pub fn remove_records(&mut self) {
+        let shared = Arc::clone(&self.shared);
+        let process = shared.process();
+        self.tasks.spawn_on(remover::run(shared, process), self.runtime.handle());
+    }
+
+    /// Removes the topic. When that began.
+    ///
+    /// # Errors
+    /// If nobody removes it.
+    pub fn delete_topic(&self) -> anyhow::Result<Moment> {
+        self.shared.generation.fetch_add(1, Ordering::SeqCst);
+        let began = self.shared.recorder.now();
+        self.runtime.block_on(topic::delete(&self.shared))?;
+        Ok(began)
+    }
+
+    /// Makes the topic again. When it was there.
+    ///
+    /// # Errors
+    /// If nobody makes it.
+    pub fn make_topic_again(&self) -> anyhow::Result<Moment> {
+        self.runtime.block_on(topic::make(&self.shared))?;
+        self.shared.generation.fetch_add(1, Ordering::SeqCst);
+        Ok(self.shared.recorder.now())
+    }
+
+    /// Writes one batch that can be sent again later.
+    ///
+    /// # Errors
+    /// If it is not acknowledged.
+    pub fn mark(&self) -> anyhow::Result<Mark> {
+        self.runtime.block_on(Mark::write(&self.shared))
+    }
+
+    /// Sends that batch again, the very same bytes. Its offset.
+    ///
+    /// # Errors
+    /// If it is not acknowledged.
+    pub fn send_again(&self, mark: &Mark) -> anyhow::Result<i64> {
+        self.runtime.block_on(mark.send(&self.shared))
+    }
+
+    /// Waits until the log of partition 0 begins after this offset.
+    ///
+    /// # Errors
+    /// If that takes too long.
+    pub fn wait_start_after(&self, offset: i64) -> anyhow::Result<()> {
+        self.runtime.block_on(topic::wait_start_after(&self.shared, offset))
+    }
+
+    /// How many times a log was told to begin later, and did.
+    #[must_use]
+    pub fn deletions(&self) -> usize {
+        self.shared.recorder.deletions()
+    }
+
     /// Who leads partition 0, as the broker at this address says; `None` if it does not say.
     #[must_use]
     pub fn leader_by(&self, address: &str) -> Option<String> {
@@ -188,76 +265,8 @@ impl Load {
                 self.tasks.abort_all();
             }
         });
-        let log = self.runtime.block_on(read_log(&self.shared))?;
+        let log = self.runtime.block_on(topic::read(&self.shared))?;
         let gave_up = std::mem::take(&mut *self.shared.gave_up.lock().unwrap_or_else(PoisonError::into_inner));
         Ok((gave_up, log))
     }
-}
-
-async fn make_topic(shared: &Shared) -> anyhow::Result<()> {
-    let until = Instant::now() + FINISH;
-    let mut client = shared.client(0, Duration::from_secs(10));
-    loop {
-        let made = client.create_topic(TOPIC, PARTITIONS, &[]).await;
-        let there = match &made {
-            Ok(()) => true,
-            Err(error) => error.code() == Some(ResponseError::TopicAlreadyExists),
-        };
-        if there && client.offset(TOPIC, PARTITIONS - 1, At::End).await.is_ok() {
-            return Ok(());
-        }
-        if Instant::now() > until {
-            made.context("the topic could not be made")?;
-            anyhow::bail!("the topic was made, and nobody led it");
-        }
-        tokio::time::sleep(Duration::from_millis(50)).await;
-    }
-}
-
-async fn read_log(shared: &Shared) -> anyhow::Result<Log> {
-    let mut log = Log::new();
-    for partition in 0..PARTITIONS {
-        let (soon, until) = (Instant::now() + GONE, Instant::now() + FINISH);
-        let records = loop {
-            match read_partition(shared, partition).await {
-                Ok(records) => break records,
-                // The topic itself is gone, and all that was in it.
-                Err(error) if error.code() == Some(ResponseError::UnknownTopicOrPartition) && Instant::now() > soon => {
-                    break Vec::new();
-                }
-                Err(error) if !error.is_retriable() || Instant::now() > until => {
-                    return Err(error).context("the log could not be read at the end");
-                }
-                Err(_) => tokio::time::sleep(Duration::from_millis(100)).await,
-            }
-        };
-        log.insert(partition, records);
-    }
-    Ok(log)
-}
-
-async fn read_partition(shared: &Shared, partition: i32) -> Result<Vec<Logged>, ClientError> {
-    let mut client = shared.client(0, Duration::from_secs(10));
-    let end = client.offset(TOPIC, partition, At::End).await?;
-    let (mut records, mut next) = (Vec::new(), 0);
-    while next < end {
-        let fetched = client.fetch((TOPIC, partition), next, Duration::from_secs(5), 4 << 20).await?;
-        let before = next;
-        for batch in fetched.batches {
-            let leader_epoch = batch.leader_epoch;
-            let logged = |record: hapax_kafka::records::FetchedRecord| Logged {
-                offset: record.offset,
-                name: record.value.as_deref().and_then(Name::read),
-                leader_epoch,
-            };
-            let fresh = batch.records.into_iter().filter(|record| record.offset >= before.max(next));
-            records.extend(fresh.map(logged));
-            next = next.max(batch.last_offset + 1);
-        }
-        if next == before {
-            let reason = format!("nothing at {next}, and the end is {end}");
-            return Err(ClientError::Malformed { address: format!("{TOPIC}-{partition}"), reason });
-        }
-    }
-    Ok(records)
 }

@@ -1,11 +1,11 @@
-//! Readers: one that follows a partition and keeps its place in a group without members, one that asks a single broker for
-//! the ends, whoever leads.
+//! Readers: one that follows a partition and keeps its place in a group without members, one that asks a single broker where
+//! logs end and begin, whoever leads.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use hapax_kafka::records::FetchedBatch;
-use hapax_kafka::{Client, ClientError, Connection, Membership};
+use hapax_kafka::{At, Client, ClientError, Connection, Membership};
 use kafka_protocol::error::ResponseError;
 use kafka_protocol::messages::list_offsets_request::{ListOffsetsPartition, ListOffsetsTopic};
 use kafka_protocol::messages::{BrokerId, ListOffsetsRequest, TopicName};
@@ -24,21 +24,30 @@ pub(super) async fn read(shared: &Shared, process: u32, client: &mut Client, par
     let ask = Ask::Read { partition, from };
     match client.fetch((TOPIC, partition), from, Duration::from_millis(200), 1 << 20).await {
         Ok(fetched) => {
-            let records = named(fetched.batches, from);
-            let next = records.last().map_or(from, |(offset, _)| offset + 1);
-            let answer = Answer::Records { records, end: fetched.high_watermark };
+            // A batch may stand for offsets that compaction has emptied.
+            let next = fetched.batches.iter().map(|batch| batch.last_offset + 1).fold(from, i64::max);
+            let answer = Answer::Records { records: named(fetched.batches, from), end: fetched.high_watermark };
             shared.recorder.note(process, invoked, ask, Outcome::Ok(answer));
             next
         }
         Err(error) => {
-            let outcome = match error.code() {
-                Some(ResponseError::OffsetOutOfRange) => Outcome::Ok(Answer::Beyond),
-                _ => outcome_of(&error),
+            let (outcome, next) = match error.code() {
+                Some(ResponseError::OffsetOutOfRange) => out_of_range(client, partition, from).await,
+                _ => (outcome_of(&error), from),
             };
             shared.recorder.note(process, invoked, ask, outcome);
             tokio::time::sleep(PAUSE).await;
-            from
+            next
         }
+    }
+}
+
+/// Whether an offset is before the start or beyond the end, and where it goes on: at the start, as most consumers do.
+async fn out_of_range(client: &mut Client, partition: i32, from: i64) -> (Outcome, i64) {
+    match client.offset(TOPIC, partition, At::Start).await {
+        Ok(start) if start > from => (Outcome::Ok(Answer::Gone), start),
+        Ok(start) => (Outcome::Ok(Answer::Beyond), start),
+        Err(error) => (Outcome::Unknown(format!("out of range, and then: {error}")), from),
     }
 }
 
@@ -106,7 +115,7 @@ pub(super) async fn follow(shared: Arc<Shared>, process: u32, partition: i32) {
     drop(committed(&shared, process, &mut client, group, partition).await);
 }
 
-/// Asks one broker for the ends until the run ends, whoever leads.
+/// Asks one broker where logs end and begin until the run ends, whoever leads.
 pub(super) async fn ask(shared: Arc<Shared>, process: u32, address: String) {
     while shared.pace() != Pace::Finish {
         let options = shared.options(process, Duration::from_secs(20));
@@ -116,18 +125,21 @@ pub(super) async fn ask(shared: Arc<Shared>, process: u32, address: String) {
         };
         while connection.is_usable() && shared.pace() != Pace::Finish {
             for partition in 0..PARTITIONS {
-                ask_one(&shared, process, &mut connection, partition).await;
+                for at in [At::End, At::Start] {
+                    ask_one(&shared, process, &mut connection, (partition, at)).await;
+                }
             }
             tokio::time::sleep(PAUSE).await;
         }
     }
 }
 
-async fn ask_one(shared: &Shared, process: u32, connection: &mut Connection, partition: i32) {
+async fn ask_one(shared: &Shared, process: u32, connection: &mut Connection, (partition, at): (i32, At)) {
+    let timestamp = if at == At::Start { -2 } else { -1 };
     let wanted = ListOffsetsPartition::default()
         .with_partition_index(partition)
         .with_current_leader_epoch(-1)
-        .with_timestamp(-1);
+        .with_timestamp(timestamp);
     let name = TopicName(StrBytes::from_static_str(TOPIC));
     let topic = ListOffsetsTopic::default().with_name(name).with_partitions(vec![wanted]);
     let request = ListOffsetsRequest::default().with_replica_id(BrokerId(-1)).with_topics(vec![topic]);
@@ -140,8 +152,11 @@ async fn ask_one(shared: &Shared, process: u32, connection: &mut Connection, par
     let Ok(answer) = answer else { return };
     let found = answer.topics.first().and_then(|topic| topic.partitions.first());
     if let Some(found) = found.filter(|found| found.error_code == 0) {
-        let outcome = Outcome::Ok(Answer::End(found.offset));
-        shared.recorder.note(process, invoked, Ask::End { partition }, outcome);
+        let (ask, answer) = match at {
+            At::Start => (Ask::Start { partition }, Answer::Start(found.offset)),
+            At::End | At::Time(_) => (Ask::End { partition }, Answer::End(found.offset)),
+        };
+        shared.recorder.note(process, invoked, ask, Outcome::Ok(answer));
     }
 }
 

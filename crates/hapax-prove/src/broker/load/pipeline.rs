@@ -13,7 +13,7 @@ use hapax_kafka::{Acks, Client, ClientError, Connection, Identity, Ticket, deliv
 use kafka_protocol::error::ResponseError;
 use kafka_protocol::messages::ProduceRequest;
 
-use super::{FINISH, Pace, Shared, TOPIC, outcome_of};
+use super::{FINISH, Pace, Shared, TOPIC, outcome_of, record};
 use crate::broker::history::{Answer, Ask, Moment, Name, Outcome, Way};
 
 /// The most that a Kafka broker remembers, and therefore the most that clients have under way.
@@ -42,6 +42,8 @@ struct Pipeline {
     line: Option<(Connection, VecDeque<Ticket>)>,
     /// Batches begin to overlap when the broker knows the producer.
     warm: bool,
+    /// Of the topic, when this producer began.
+    generation: u32,
 }
 
 /// Writes to one partition until the run ends.
@@ -49,6 +51,7 @@ pub(super) async fn run(shared: Arc<Shared>, process: u32, partition: i32) {
     let mut client = shared.client(process, Duration::from_secs(3));
     let Some(identity) = identify(&shared, &mut client).await else { return };
     let random = fastrand::Rng::with_seed(shared.seed ^ u64::from(process));
+    let generation = shared.generation();
     let mut pipeline = Pipeline {
         shared,
         process,
@@ -61,6 +64,7 @@ pub(super) async fn run(shared: Arc<Shared>, process: u32, partition: i32) {
         window: VecDeque::new(),
         line: None,
         warm: false,
+        generation,
     };
     pipeline.work().await;
 }
@@ -95,6 +99,10 @@ impl Pipeline {
             }
             match self.exchange().await {
                 Ok(()) => {}
+                Err(_) if self.is_of_another_topic() => {
+                    tokio::time::sleep(PAUSE).await;
+                    self.begin_anew().await;
+                }
                 Err(error) if error.is_retriable() || error.code() == Some(ResponseError::UnknownTopicOrPartition) => {
                     self.line = None;
                     self.client.forget(TOPIC, self.partition);
@@ -105,6 +113,26 @@ impl Pipeline {
         }
     }
 
+    /// Whether the topic was made anew since this producer began, or is being made anew.
+    fn is_of_another_topic(&self) -> bool {
+        let now = self.shared.generation();
+        now != self.generation || now % 2 == 1
+    }
+
+    /// As another producer: part of what this one sent may be in the old topic, and what followed in the new one.
+    async fn begin_anew(&mut self) {
+        for batch in std::mem::take(&mut self.window).iter().filter(|batch| batch.invoked.is_some()) {
+            self.note(batch, Outcome::Unknown("the topic was made anew".to_owned()));
+        }
+        self.generation = self.shared.generation();
+        self.line = None;
+        self.client.forget(TOPIC, self.partition);
+        (self.process, self.number, self.sequence, self.warm) = (self.shared.process(), 0, 0, false);
+        if let Some(identity) = identify(&self.shared, &mut self.client).await {
+            self.identity = identity;
+        }
+    }
+
     /// Makes new batches until the window is full.
     fn fill(&mut self) {
         let wanted = if self.warm { self.random.usize(1..=WINDOW) } else { 1 };
@@ -112,7 +140,7 @@ impl Pipeline {
             let count = self.random.u32(1..=8);
             let size = if self.random.u8(0..20) == 0 { 20_000 } else { self.random.usize(20..300) };
             let records: Vec<NewRecord> = (self.number..self.number + u64::from(count))
-                .map(|number| NewRecord::of(Name { process: self.process, number }.value(size)))
+                .map(|number| record(Name { process: self.process, number }, size))
                 .collect();
             let Identity { producer_id, epoch } = self.identity;
             let header = BatchHeader { producer_id, epoch, first_sequence: self.sequence, attributes: 0 };

@@ -8,7 +8,7 @@ use hapax_kafka::batch::{self, BatchHeader, NewRecord};
 use hapax_kafka::{Acks, ClientError, Connection, Delivery, delivery, produce_request};
 use kafka_protocol::messages::ProduceRequest;
 
-use super::{PARTITIONS, Pace, Shared, TOPIC, outcome_of};
+use super::{PARTITIONS, Pace, Shared, TOPIC, outcome_of, record};
 use crate::broker::history::{Answer, Ask, Moment, Name, Outcome, Way};
 
 const PAUSE: Duration = Duration::from_millis(40);
@@ -18,8 +18,8 @@ const BREATH: Duration = Duration::from_millis(3);
 const TRIES: u32 = 3;
 
 fn make(process: u32, first: u64, count: u32) -> Bytes {
-    let name = |number| NewRecord::of(Name { process, number }.value(60));
-    let records: Vec<NewRecord> = (first..first + u64::from(count)).map(name).collect();
+    let named = |number| record(Name { process, number }, 60);
+    let records: Vec<NewRecord> = (first..first + u64::from(count)).map(named).collect();
     batch::encode(BatchHeader::PLAIN, &records)
 }
 
