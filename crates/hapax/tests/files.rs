@@ -3,11 +3,10 @@
 use std::fmt::Write as _;
 use std::io::Write as _;
 
-use crate::world::{World, rename, until};
+use crate::world::{KEYED, World, rename, until};
 
 const QUICK: &str =
     "epoch: { interval: 20ms, maxEvents: 1000 }, lease: 2s, retries: { backoffMs: [50], giveUpAfter: 300ms }";
-const KEYED: &str = "guarantee: exactly-once, deduplication: { keyFields: [id] }";
 
 /// Workflow `orders` from a file into table `orders` of `shop.db`.
 fn shop(file: &str, table: &str, sink: &str, delivery: &str) -> World {

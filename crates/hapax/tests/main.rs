@@ -29,6 +29,8 @@ mod reset;
 mod run;
 mod same_table;
 mod schema_change;
+#[cfg(any(feature = "mysql", feature = "postgres"))]
+mod servers;
 mod setup;
 mod show;
 mod status;

@@ -2,9 +2,7 @@
 
 use super::world::Shop;
 use crate::web::{Chat, address, get, metric, until_metric};
-use crate::world::{order, orders, until};
-
-const KEYED: &str = "guarantee: exactly-once, deduplication: { keyFields: [id] }";
+use crate::world::{KEYED, order, orders, until};
 
 /// A shop with more at the top of its configuration.
 fn with(top: &str) -> Shop {
@@ -18,7 +16,7 @@ fn with(top: &str) -> Shop {
 #[test]
 fn the_pages_tell_inserts_from_updates_and_name_an_old_transaction() {
     let shop = with("http: { listen: \"127.0.0.1:0\" }");
-    let looker = shop.open_transaction();
+    let looker = shop.holding("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ; SELECT count(*) FROM orders");
     shop.world.write("orders.jsonl", orders(1..=5));
     let worker = shop.start("worker.log", &["run"]);
     let address = address(&worker);
