@@ -1,6 +1,6 @@
 //! Alerts by webhook, received by a real server.
 
-use crate::web::Chat;
+use crate::chat::Chat;
 use crate::world::{FORGIVING, World, order, orders, until};
 
 const SECRET: &str = "/hooks/hunter2";

@@ -1,5 +1,6 @@
 //! The real program, run as a new user runs it: fresh folders, real files, real databases.
 
+#[cfg(feature = "http")]
 mod alerts;
 mod bad_configuration;
 mod bad_files;
@@ -7,6 +8,8 @@ mod bad_input;
 mod bad_tables;
 #[cfg(feature = "broker")]
 mod broker;
+#[cfg(feature = "http")]
+mod chat;
 mod check;
 mod demo;
 mod dlq;

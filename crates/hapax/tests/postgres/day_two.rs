@@ -1,7 +1,9 @@
 //! What a person needs on day two, with target and state store in PostgreSQL: pages, pause, reload, alerts.
 
 use super::world::Shop;
-use crate::web::{Chat, address, get, metric, until_metric};
+#[cfg(feature = "http")]
+use crate::chat::Chat;
+use crate::web::{address, get, metric, until_metric};
 use crate::world::{KEYED, order, orders, until};
 
 /// A shop with more at the top of its configuration.
@@ -55,6 +57,7 @@ fn a_paused_workflow_rests_and_goes_on() {
 
 /// Goal: somebody is called for a new cause of dead letters that the server found. Method: two rows that a CHECK
 /// refuses; one call.
+#[cfg(feature = "http")]
 #[test]
 fn a_new_cause_of_dead_letters_calls_somebody() {
     let chat = Chat::new(&[]);

@@ -77,6 +77,7 @@ impl<S: Server> Place for Shop<S> {
 }
 
 /// Which events are written.
+#[cfg_attr(not(any(feature = "mysql", feature = "postgres")), expect(dead_code, reason = "SQLite takes what comes"))]
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Events {
     /// All of them fit.
@@ -198,6 +199,7 @@ fn adds_up(place: &impl Place, lines: u64) {
 
 /// A column is added that must have a value, has no default, and that no event knows: nothing fits any more, which
 /// stops the worker after at most a hundred dead letters. With a default they can be replayed.
+#[cfg(any(feature = "mysql", feature = "postgres"))]
 fn a_column_that_nothing_fills_is_added(place: &impl Place, change: &str, cure: &str) {
     let case = Case { change, events: Events::Plain, effect: "" };
     let lines =
@@ -229,6 +231,7 @@ fn columns_are_widened<S: Server>() {
 }
 
 /// A column gets NOT NULL: events without a value for it are dead letters from then on.
+#[cfg(any(feature = "mysql", feature = "postgres"))]
 fn a_column_must_have_a_value(place: &impl Place, change: &str) {
     let case = Case { change, events: Events::Nameless, effect: "orders" };
     let lines = goes_on(place, &case);
