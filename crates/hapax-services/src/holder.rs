@@ -121,3 +121,7 @@ pub(crate) fn clean(program: &Path, directory: &Path, account: Option<&Account>)
     }
     command
 }
+
+#[cfg(test)]
+#[path = "holder_tests.rs"]
+pub(crate) mod tests;

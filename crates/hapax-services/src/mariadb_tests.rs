@@ -1,23 +1,8 @@
-use std::io::{BufRead, BufReader};
-use std::time::{Duration, Instant};
-
 use super::*;
-
-const HOLD: &str = "HAPAX_SERVICES_TEST_HOLD";
+use crate::holder::tests::{goes_when_its_holder_is_killed, gone};
 
 fn quick() -> MariadbBuilder {
     Mariadb::builder().without_sync().setting("innodb_log_file_size", "10M").setting("innodb_buffer_pool_size", "16M")
-}
-
-fn gone(port: u16, directory: &Path) -> bool {
-    let started = Instant::now();
-    while started.elapsed() < Duration::from_secs(20) {
-        if std::net::TcpStream::connect(("127.0.0.1", port)).is_err() && !directory.exists() {
-            return true;
-        }
-        std::thread::sleep(Duration::from_millis(20));
-    }
-    false
 }
 
 /// Goal: a server is there when `start` returns, and nothing is left after it. Method: ask, stop both ways, drop.
@@ -50,27 +35,14 @@ fn a_server_answers_stops_starts_again_and_leaves_nothing() {
 /// Goal: nobody's death leaves a server behind. Method: another process holds one and is killed without a chance to act.
 #[test]
 fn a_server_goes_when_its_holder_is_killed() {
-    if std::env::var_os(HOLD).is_some() {
+    let start = || {
         let server = quick().start().expect("it starts");
-        println!("holding {} {}", server.port(), server.directory().display());
-        std::thread::sleep(Duration::from_secs(600));
-        return;
-    }
-    let itself = std::env::current_exe().expect("a test program has a path");
-    let mut holder = Command::new(itself);
-    holder.args(["--exact", "mariadb::tests::a_server_goes_when_its_holder_is_killed", "--nocapture"]);
-    let mut holder = holder.env(HOLD, "1").stdout(Stdio::piped()).spawn().expect("it starts");
-    let output = BufReader::new(holder.stdout.take().expect("its output is piped"));
-    let line =
-        output.lines().map_while(Result::ok).find(|line| line.contains("holding ")).expect("it says what it holds");
-    let words: Vec<&str> = line.split_whitespace().collect();
-    let at = words.iter().position(|word| word.ends_with("holding")).expect("it was found");
-    let (port, directory) = (words[at + 1].parse().expect("a port"), PathBuf::from(words[at + 2]));
-    let version = MysqlClient::connect(port, "").and_then(|mut client| client.query("SELECT version()"));
-    assert!(version.is_ok(), "{version:?}");
-    holder.kill().expect("it can be killed");
-    holder.wait().expect("it ends");
-    assert!(gone(port, &directory), "the server on port {port} outlived its holder");
+        let (port, directory) = (server.port(), server.directory().to_owned());
+        (server, port, directory)
+    };
+    goes_when_its_holder_is_killed("mariadb::tests::a_server_goes_when_its_holder_is_killed", start, |port| {
+        MysqlClient::connect(port, "")?.query("SELECT version()").map(drop)
+    });
 }
 
 /// Goal: a port that is taken is named, and never mistaken for ours. Method: two servers, one port.

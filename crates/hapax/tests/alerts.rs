@@ -1,13 +1,12 @@
 //! Alerts by webhook, received by a real server.
 
-use crate::web::Chat;
-use crate::world::{World, order, orders, until};
+use crate::chat::Chat;
+use crate::world::{FORGIVING, World, order, orders, until};
 
-const KEYED: &str = "guarantee: exactly-once, deduplication: { keyFields: [id] }, maxRejects: 100%";
 const SECRET: &str = "/hooks/hunter2";
 
 fn world(chat: &Chat) -> World {
-    let world = World::shop("", KEYED);
+    let world = World::shop("", FORGIVING);
     let address = &chat.address;
     world.write(
         "hapax.yaml",
@@ -122,7 +121,7 @@ fn a_webhook_behind_tls_is_called_if_it_is_trusted() {
 /// machine that has none.
 #[test]
 fn a_webhook_without_roots_of_trust_is_refused_at_the_start() {
-    let world = World::shop("", KEYED);
+    let world = World::shop("", FORGIVING);
     let text = format!("alerts: {{ webhook: \"https://127.0.0.1:1{SECRET}\" }}\n{}", world.read("hapax.yaml"));
     world.write("hapax.yaml", text);
     world.write("orders.jsonl", orders(1..=2));

@@ -1,8 +1,6 @@
 //! Source files that are missing, unreadable, cut or gone: a message with place, code and cure; other workflows go on.
 
-use crate::world::{World, orders, rename, until};
-
-const KEYED: &str = "guarantee: exactly-once, deduplication: { keyFields: [id] }";
+use crate::world::{KEYED, World, orders, rename, until};
 
 /// Goal: a missing file is named, with the cure, and read once it is there. Method: run without it, then with it.
 #[test]

@@ -1,8 +1,6 @@
 //! Bad lines: each becomes a dead letter with code, cause and bytes; the lines around it are delivered.
 
-use crate::world::{World, order};
-
-const KEYED: &str = "guarantee: exactly-once, deduplication: { keyFields: [id] }";
+use crate::world::{KEYED, World, order};
 
 /// Delivers a good line, `bad`, and another good line; `bad` must be the only letter, and say all `words`.
 fn only_the_bad_line_dies(world: &World, bad: &[u8], words: &[&str]) {

@@ -1,8 +1,6 @@
 //! A followed file: growth, half-written lines, rotation.
 
-use crate::world::{World, order, orders, rename, until};
-
-const KEYED: &str = "guarantee: exactly-once, deduplication: { keyFields: [id] }";
+use crate::world::{KEYED, World, order, orders, rename, until};
 
 /// Goal: what is appended is delivered; half a line waits for its other half. Method: a live worker, three appends.
 #[test]

@@ -1,8 +1,6 @@
 //! Targets that are no longer what they were: restored, emptied, dropped, gone.
 
-use crate::world::{ORDERS, World, orders, until};
-
-const KEYED: &str = "guarantee: exactly-once, deduplication: { keyFields: [id] }";
+use crate::world::{KEYED, ORDERS, World, orders, until};
 
 /// Removes the database with its log.
 fn remove(world: &World) {
@@ -11,26 +9,26 @@ fn remove(world: &World) {
     }
 }
 
-/// A whole copy of the database as it is now.
-fn back_up(world: &World) {
+/// Six lines were delivered, and then the target was restored to a copy from when it had three.
+fn restored() -> World {
+    let world = World::shop("", KEYED);
+    world.write("orders.jsonl", orders(1..=3));
+    world.hapax(&["run", "--once"]).exits(0);
     let copy = world.path("backup.db");
-    let copy = copy.to_str().expect("a path");
-    world.sql(&format!("VACUUM INTO '{copy}'"));
+    world.sql(&format!("VACUUM INTO '{}'", copy.to_str().expect("a path")));
+    world.append("orders.jsonl", orders(4..=6));
+    world.hapax(&["run", "--once"]).exits(0);
+    remove(&world);
+    crate::world::rename(&copy, &world.path("shop.db"));
+    assert_eq!(world.rows(), 3);
+    world
 }
 
 /// Goal: a target restored to an older copy is rewound, as long as the source holds the range. Method: copy, deliver,
 /// restore, deliver.
 #[test]
 fn a_restored_target_is_rewound() {
-    let world = World::shop("", KEYED);
-    world.write("orders.jsonl", orders(1..=3));
-    world.hapax(&["run", "--once"]).exits(0);
-    back_up(&world);
-    world.append("orders.jsonl", orders(4..=6));
-    world.hapax(&["run", "--once"]).exits(0);
-    remove(&world);
-    crate::world::rename(&world.path("backup.db"), &world.path("shop.db"));
-    assert_eq!(world.rows(), 3);
+    let world = restored();
     let answer = world.hapax(&["run", "--once"]);
     answer.exits(0).says(&["the target went back", "rewinding"]);
     assert_eq!(answer.err.matches("the target went back").count(), 1, "said once: {answer}");
@@ -42,14 +40,7 @@ fn a_restored_target_is_rewound() {
 /// target after the input was rotated away.
 #[test]
 fn a_restored_target_whose_source_is_gone_stops_with_code_5() {
-    let world = World::shop("", KEYED);
-    world.write("orders.jsonl", orders(1..=3));
-    world.hapax(&["run", "--once"]).exits(0);
-    back_up(&world);
-    world.append("orders.jsonl", orders(4..=6));
-    world.hapax(&["run", "--once"]).exits(0);
-    remove(&world);
-    crate::world::rename(&world.path("backup.db"), &world.path("shop.db"));
+    let world = restored();
     std::fs::remove_file(world.path("orders.jsonl")).expect("the input is gone");
     world.write("orders.jsonl", orders(7..=8));
     let answer = world.hapax(&["run", "--once"]);

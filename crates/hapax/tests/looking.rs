@@ -2,9 +2,7 @@
 
 use serde_json::Value;
 
-use crate::world::{World, order, orders, until};
-
-const KEYED: &str = "guarantee: exactly-once, deduplication: { keyFields: [id] }";
+use crate::world::{KEYED, World, order, orders, until};
 
 fn stuck(world: &World, code: i32) -> Vec<Value> {
     world.hapax(&["stuck", "--json"]).exits(code).json()["stuck"].as_array().expect("a list").clone()

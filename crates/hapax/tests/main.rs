@@ -1,5 +1,6 @@
 //! The real program, run as a new user runs it: fresh folders, real files, real databases.
 
+#[cfg(feature = "http")]
 mod alerts;
 mod bad_configuration;
 mod bad_files;
@@ -7,6 +8,8 @@ mod bad_input;
 mod bad_tables;
 #[cfg(feature = "broker")]
 mod broker;
+#[cfg(feature = "http")]
+mod chat;
 mod check;
 mod demo;
 mod dlq;
@@ -29,6 +32,8 @@ mod reset;
 mod run;
 mod same_table;
 mod schema_change;
+#[cfg(any(feature = "mysql", feature = "postgres"))]
+mod servers;
 mod setup;
 mod show;
 mod status;

@@ -1,9 +1,7 @@
 //! `/metrics`, `/healthz`, `/readyz` of a real process.
 
 use crate::web::{address, get, get_json, get_with, metric, until_metric};
-use crate::world::{World, order, orders, until};
-
-const KEYED: &str = "guarantee: exactly-once, deduplication: { keyFields: [id] }";
+use crate::world::{KEYED, World, order, orders, until};
 
 /// [`World::shop`] with pages on a free port.
 pub(crate) fn watched(sink: &str, delivery: &str, http: &str) -> World {

@@ -1,9 +1,7 @@
 //! `hapax pause` and `hapax resume`.
 
 use crate::web::{address, get_json};
-use crate::world::{World, orders, until};
-
-const KEYED: &str = "guarantee: exactly-once, deduplication: { keyFields: [id] }";
+use crate::world::{KEYED, World, orders, until};
 
 /// Goal: a paused worker delivers what it has read, reads no more, keeps its lease, is ready, and goes on when it is
 /// resumed. Method: lines before, during and after the pause; a second worker must not take over.

@@ -2,10 +2,9 @@
 
 use serde_json::Value;
 
-use crate::world::{World, number, order, orders};
+use crate::world::{KEYED, World, number, order, orders};
 
 const UNIQUE: &str = "guarantee: exactly-once, deduplication: { keyFields: [id], unique: true }";
-const KEYED: &str = "guarantee: exactly-once, deduplication: { keyFields: [id] }";
 
 /// Three runs of ten orders each, so that the log has at least three epochs; order 7 is updated in the last.
 fn delivered(sink: &str, delivery: &str) -> World {

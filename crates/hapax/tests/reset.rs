@@ -1,8 +1,6 @@
 //! `hapax reset`: a person moves a delivery, accepts a change, or gives a renamed workflow its progress.
 
-use crate::world::{World, order, orders};
-
-const KEYED: &str = "guarantee: exactly-once, deduplication: { keyFields: [id] }";
+use crate::world::{KEYED, World, order, orders};
 
 /// An `append` table that shows every repetition, with three lines delivered.
 fn delivered() -> World {
@@ -122,4 +120,24 @@ fn a_reset_fences_a_live_worker() {
     worker.terminate();
     worker.ends().exits(0);
     world.status();
+}
+
+/// Goal: fewer lanes than before are not delivered twice unseen. Method: from three lanes to one.
+#[test]
+fn another_number_of_lanes_needs_a_person() {
+    let world = World::empty();
+    let text = |lanes: u32| {
+        format!(
+            "workflows:\n  - id: w\n    source: {{ generate: {{ count: 100, lanes: {lanes} }} }}\n    \
+             sink: {{ sqlite: {{ path: shop.db, table: t, onConflict: append }} }}\n    \
+             delivery: {{ guarantee: exactly-once }}\n"
+        )
+    };
+    world.sql("CREATE TABLE t (order_id INTEGER)");
+    world.write("hapax.yaml", text(3));
+    world.hapax(&["run", "--once"]).exits(0);
+    assert_eq!(world.ask::<i64>("SELECT count(DISTINCT order_id) FROM t"), 100);
+    world.write("hapax.yaml", text(1));
+    world.hapax(&["run", "--once"]).exits(5).says(&["HX5020"]);
+    assert_eq!(world.ask::<i64>("SELECT count(*) FROM t"), 100);
 }

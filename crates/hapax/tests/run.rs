@@ -1,8 +1,6 @@
 //! `hapax run`: several sinks, rejections, schema changes, drain, exit codes.
 
-use crate::world::{World, number, order, orders, until};
-
-const KEYED: &str = "guarantee: exactly-once, deduplication: { keyFields: [id] }";
+use crate::world::{KEYED, World, number, order, orders, until};
 
 /// A workflow with two sinks: `good` into `orders` and `other` into the table `table`.
 fn two_sinks(table: &str) -> World {

@@ -1,8 +1,6 @@
 //! `hapax setup`: our tables are printed, made and dropped; the user's own stay.
 
-use crate::world::{World, orders};
-
-const KEYED: &str = "guarantee: exactly-once, deduplication: { keyFields: [id] }";
+use crate::world::{KEYED, World, orders};
 
 fn our_tables(world: &World) -> i64 {
     world.ask("SELECT count(*) FROM sqlite_master WHERE type = 'table' AND name LIKE 'hapax%'")

@@ -2,9 +2,7 @@
 
 use serde_json::Value;
 
-use crate::world::{World, order, orders};
-
-const KEYED: &str = "guarantee: exactly-once, deduplication: { keyFields: [id] }";
+use crate::world::{KEYED, World, order, orders};
 
 /// Lines 1 to 3 delivered, of which the second is a dead letter; a fourth that nobody has read yet.
 fn delivered() -> World {

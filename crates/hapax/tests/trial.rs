@@ -1,6 +1,6 @@
 //! `hapax test`: what a configuration says of itself, run without any database.
 
-use crate::world::World;
+use crate::world::{KEYED, World};
 
 const SINK: &str = "sqlite: { path: shop.db, table: orders, SINK }";
 
@@ -23,8 +23,6 @@ tests:
     );
     world
 }
-
-const KEYED: &str = "guarantee: exactly-once, deduplication: { keyFields: [id] }";
 
 /// Goal: what comes out as expected passes, whatever the batches and restarts; nothing is touched. Method: fields in
 /// another order, numbers spelled otherwise, null, nested values, a bad line, a missing key, pinned keys.

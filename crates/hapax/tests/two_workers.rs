@@ -1,8 +1,6 @@
 //! Two workers on one delivery: the second stands by, takes over, or fences.
 
-use crate::world::{World, orders, until};
-
-const KEYED: &str = "guarantee: exactly-once, deduplication: { keyFields: [id] }";
+use crate::world::{KEYED, World, orders, until};
 
 /// Goal: a second worker stands by and takes over when the first ends. Method: two workers, SIGTERM for the first.
 #[test]

@@ -16,6 +16,11 @@ use tempfile::TempDir;
 const PATIENCE: Duration = Duration::from_secs(60);
 /// Quick epochs and retries, so that tests need not wait.
 const QUICK: &str = "epoch: { interval: 20ms }, lease: 2s, retries: { backoffMs: [50], giveUpAfter: 300ms }";
+/// The strongest guarantee, for rows with a key.
+pub(crate) const KEYED: &str = "guarantee: exactly-once, deduplication: { keyFields: [id] }";
+/// The same, with any number of dead letters.
+#[cfg(any(feature = "http", feature = "mysql", feature = "postgres"))]
+pub(crate) const FORGIVING: &str = "guarantee: exactly-once, deduplication: { keyFields: [id] }, maxRejects: 100%";
 /// A table with a key.
 pub(crate) const ORDERS: &str = "CREATE TABLE orders (id INTEGER PRIMARY KEY, customer TEXT, amount INTEGER)";
 

@@ -51,6 +51,42 @@ def check_group(done, committed, count):
     return f"{count} records, each processed once by committed offsets, 3 members"
 
 
+def share(member, produce):
+    """Three members come and go while records arrive; (partition, offset) of every commit, and how many records there were.
+
+    `member`: makes a member that adds to the list it is given; `produce`: produces the records of these numbers.
+    """
+    third, done, members = 300, [], []
+
+    def join():
+        members.append(member(done))
+        members[-1].start()
+        return members[-1]
+
+    def fine():
+        for one in members:
+            if one.error:
+                raise one.error
+        return True
+
+    first = join()
+    produce(range(third))
+    until(lambda: fine() and len(done) >= third, "the first member reads")
+    second = join()
+    produce(range(third, 2 * third))
+    until(lambda: fine() and first.assigned == second.assigned == 2, "two members share")
+    until(lambda: fine() and len(done) >= 2 * third, "two members read")
+    first.stop.set()
+    join()
+    produce(range(2 * third, 3 * third))
+    until(lambda: fine() and len(done) >= 3 * third, "the others take over")
+    for one in members:
+        one.stop.set()
+        one.join(DEADLINE)
+    fine()
+    return done, 3 * third
+
+
 def main(cells):
     bootstrap, flaky, prefix = sys.argv[1:4]
     for cell in sys.argv[4:]:

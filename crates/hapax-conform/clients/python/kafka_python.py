@@ -104,38 +104,12 @@ class Member(threading.Thread, ConsumerRebalanceListener):
 
 def group(bootstrap, topic):
     admin = create(bootstrap, topic, 4)
-    third, all_done, members = 300, [], []
-
-    def join():
-        members.append(Member(bootstrap, topic, all_done))
-        members[-1].start()
-        return members[-1]
-
-    def fine():
-        for member in members:
-            if member.error:
-                raise member.error
-        return True
-
-    first = join()
-    produce(bootstrap, topic, range(third))
-    cells.until(lambda: fine() and len(all_done) >= third, "the first member reads")
-    second = join()
-    produce(bootstrap, topic, range(third, 2 * third))
-    cells.until(lambda: fine() and first.assigned == second.assigned == 2, "two members share")
-    cells.until(lambda: fine() and len(all_done) >= 2 * third, "two members read")
-    first.stop.set()
-    join()
-    produce(bootstrap, topic, range(2 * third, 3 * third))
-    cells.until(lambda: fine() and len(all_done) >= 3 * third, "the others take over")
-    for member in members:
-        member.stop.set()
-        member.join(cells.DEADLINE)
-    fine()
+    all_done, count = cells.share(lambda done: Member(bootstrap, topic, done),
+                                  lambda numbers: produce(bootstrap, topic, numbers))
     offsets = admin.list_group_offsets([topic])[topic]
     admin.delete_groups([topic])
     admin.close()
-    return cells.check_group(all_done, {place.partition: found.offset for place, found in offsets.items()}, 3 * third)
+    return cells.check_group(all_done, {place.partition: found.offset for place, found in offsets.items()}, count)
 
 
 def admin_cell(bootstrap, topic):

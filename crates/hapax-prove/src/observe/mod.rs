@@ -1,16 +1,18 @@
 //! Reads the target and the state store as any user could: the only place that knows the names of Hapax's tables.
 //!
-//! Reads: progress, epoch log, dead letters, witness, the user's table; `files` in SQLite, `server` in PostgreSQL, `mysql`
-//! in MariaDB.
+//! Reads: progress, epoch log, dead letters, witness, the user's table; `files` in SQLite, `server` in
+//! PostgreSQL and MariaDB.
 //! Writes: nothing. Not here: what is wrong with it (`check`).
 
 mod files;
 mod mysql;
+mod postgres;
 mod server;
 mod values;
 
 use std::time::Duration;
 
+use self::server::Watcher;
 use crate::check::history::{Found, LetterRow, Sample};
 use crate::database::{Database, Line};
 use crate::shape::Shape;
@@ -46,10 +48,8 @@ impl From<Blind> for anyhow::Error {
 pub enum Eyes {
     /// At a file.
     File(rusqlite::Connection),
-    /// At PostgreSQL.
-    Server(server::Watcher),
-    /// At MariaDB.
-    Mysql(mysql::Watcher),
+    /// At a server.
+    Server(Watcher),
 }
 
 impl Eyes {
@@ -60,10 +60,9 @@ impl Eyes {
     pub fn open(database: &Database, patience: Duration) -> Result<Self, Blind> {
         match database {
             Database::File(path) => files::open(path, patience).map(Self::File).map_err(Blind::Ever),
-            Database::Postgres { .. } | Database::Mysql { .. } => match database.line().map_err(Blind::Now)? {
-                Line::Postgres(client) => Ok(Self::Server(server::Watcher::new(client))),
-                Line::Mysql(client) => Ok(Self::Mysql(mysql::Watcher::new(client))),
-            },
+            Database::Postgres { .. } | Database::Mysql { .. } => {
+                database.line().map(|line| Self::Server(Watcher::new(line))).map_err(Blind::Now)
+            }
         }
     }
 
@@ -74,8 +73,7 @@ impl Eyes {
     pub fn sample(&mut self, subject: &Subject) -> Result<Option<Sample>, Blind> {
         match self {
             Self::File(connection) => files::sample(connection, subject).map_err(files::blind),
-            Self::Server(watcher) => watcher.sample(subject).map_err(server::blind),
-            Self::Mysql(watcher) => watcher.sample(subject).map_err(mysql::blind),
+            Self::Server(watcher) => watcher.sample(subject).map_err(|error| watcher.blind(error)),
         }
     }
 
@@ -86,8 +84,7 @@ impl Eyes {
     pub fn found(&mut self, subject: &Subject) -> Result<Found, Blind> {
         match self {
             Self::File(connection) => files::found(connection, subject).map_err(files::blind),
-            Self::Server(watcher) => watcher.found(subject).map_err(server::blind),
-            Self::Mysql(watcher) => watcher.found(subject).map_err(mysql::blind),
+            Self::Server(watcher) => watcher.found(subject).map_err(|error| watcher.blind(error)),
         }
     }
 
@@ -98,8 +95,7 @@ impl Eyes {
     pub fn count(&mut self) -> Result<u64, Blind> {
         match self {
             Self::File(connection) => files::count_rows(connection).map_err(files::blind),
-            Self::Server(watcher) => watcher.count_rows().map_err(server::blind),
-            Self::Mysql(watcher) => watcher.count_rows().map_err(mysql::blind),
+            Self::Server(watcher) => watcher.count_rows().map_err(|error| watcher.blind(error)),
         }
     }
 }
@@ -138,9 +134,9 @@ pub fn letters_in(state: &Database) -> anyhow::Result<Vec<LetterRow>> {
     }
 }
 
-fn state_store(state: &Database) -> anyhow::Result<server::Watcher> {
+fn state_store(state: &Database) -> anyhow::Result<Watcher> {
     match state.line()? {
-        Line::Postgres(client) => Ok(server::Watcher::new(client)),
+        line @ Line::Postgres(_) => Ok(Watcher::new(line)),
         Line::Mysql(_) => anyhow::bail!("MariaDB holds no state"),
     }
 }

@@ -1,59 +1,83 @@
-//! Looking at PostgreSQL, through a client that the program under test does not use.
+//! Looking at a database server, through a client that the program under test does not use.
 //!
-//! Reads: schema `hapax`, the user's table. Writes: nothing: every look is one read-only transaction with one snapshot.
+//! Reads: Hapax's own tables, the user's table. Writes: nothing: every look is one read-only transaction with one snapshot.
+//! Not here: what each server says in words of its own (`postgres`, `mysql`).
 
-use hapax_services::{Client, ServiceError};
+use std::fmt::Debug;
+
+use hapax_services::{Answer, ServiceError};
 
 use super::values::{Values, bytes, parsed, quoted, text, value};
 use super::{Blind, Subject};
 use crate::check::history::{BalanceRow, BalanceSeen, EpochRow, Found, LetterRow, ProgressRow, Sample};
-use crate::database::Engine;
+use crate::database::{Engine, Line};
 use crate::ddl;
 use crate::shape::{Row, Shape};
 use crate::truth::Digest;
 
-type Result<T> = std::result::Result<T, ServiceError>;
+pub(super) type Result<T> = std::result::Result<T, ServiceError>;
+/// Rows as a server sends them.
+pub(super) type Rows = Vec<Vec<Option<String>>>;
 
-/// A connection that looks, and remembers its last look: where the snapshot is the same, so is what is seen.
+/// The columns of the user's table that are looked at.
+pub(super) const COLUMNS: &str = "n, order_id, region, reference, account, amount, op, slot, version";
+
+/// A client, and what its server says in words of its own.
+pub(super) trait Server: Debug + Send {
+    fn engine(&self) -> Engine;
+    /// Begins a transaction that only reads, and sees one moment.
+    fn begins(&self) -> &'static str;
+    /// One of Hapax's own tables.
+    fn own(&self, table: &str) -> String;
+    /// The columns of a delivery's progress, in the order of [`ProgressRow`].
+    fn progress_columns(&self) -> &'static str;
+    /// The bytes of a letter, as hex.
+    fn letter_bytes(&self) -> &'static str;
+    /// Whether an error with this code may be gone at the next look; a table that is being made again is away, too.
+    fn passes(&self, code: &str) -> bool;
+    fn ask(&mut self, sql: &str) -> Result<Answer>;
+    /// What `sql` answers from `table`; nothing if it is not there.
+    fn rows_of(&mut self, table: &str, sql: &str) -> Result<Rows>;
+    /// A text that is the same as at the last look only if all that is seen is.
+    fn mark(&mut self, subject: &Subject) -> Result<String>;
+}
+
+/// A connection that looks, and remembers its last look: what is marked the same is not read again.
 #[derive(Debug)]
 pub struct Watcher {
-    client: Client,
+    server: Box<dyn Server>,
     last: Option<(String, Option<Sample>)>,
 }
 
-/// What is away may come back; a table that is being made again is away, too.
-pub(super) fn blind(error: ServiceError) -> Blind {
-    let passing = match error.code() {
-        Some(code) => {
-            matches!(code, "42P01" | "3D000" | "40001" | "55P03" | "XX000")
-                || ["57P", "53", "08"].iter().any(|class| code.starts_with(class))
-        }
-        None => matches!(error, ServiceError::System { .. }),
-    };
-    if passing { Blind::Now(error.into()) } else { Blind::Ever(error.into()) }
-}
-
 impl Watcher {
-    pub(super) const fn new(client: Client) -> Self {
-        Self { client, last: None }
+    pub(super) fn new(line: Line) -> Self {
+        let server: Box<dyn Server> = match line {
+            Line::Postgres(client) => Box::new(client),
+            Line::Mysql(client) => Box::new(client),
+        };
+        Self { server, last: None }
     }
 
-    /// Runs `look` in a transaction that sees one moment.
+    pub(super) fn blind(&self, error: ServiceError) -> Blind {
+        blind(error, |code| self.server.passes(code))
+    }
+
+    /// Runs `look` in a transaction that sees one moment. It always ends it: while it is open, nobody can alter a table.
     fn at_one_moment<T>(&mut self, look: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
-        self.client.query("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")?;
+        self.server.ask(self.server.begins())?;
         let seen = look(self);
-        let ended = self.client.query("ROLLBACK");
+        let ended = self.server.ask("ROLLBACK");
         seen.and_then(|seen| ended.map(|_| seen))
     }
 
     pub(super) fn sample(&mut self, subject: &Subject) -> Result<Option<Sample>> {
         self.at_one_moment(|watcher| {
-            let snapshot = watcher.text("SELECT pg_current_snapshot()")?;
-            if let Some((_, sample)) = watcher.last.as_ref().filter(|(known, _)| *known == snapshot) {
+            let mark = watcher.server.mark(subject)?;
+            if let Some((_, sample)) = watcher.last.as_ref().filter(|(known, _)| *known == mark) {
                 return Ok(sample.clone());
             }
             let sample = watcher.sample_now(subject)?;
-            watcher.last = Some((snapshot, sample.clone()));
+            watcher.last = Some((mark, sample.clone()));
             Ok(sample)
         })
     }
@@ -83,37 +107,27 @@ impl Watcher {
     }
 
     pub(super) fn count_rows(&mut self) -> Result<u64> {
-        let count = self.text("SELECT count(*) FROM orders")?;
-        parsed(Some(count))
+        let answer = self.server.ask("SELECT count(*) FROM orders")?;
+        parsed(answer.value().map(str::to_owned))
     }
 
     pub(super) fn witness_epoch(&mut self, workflow: &str) -> Result<u64> {
-        if !self.has_table("hapax.witness")? {
-            return Ok(0);
-        }
-        let sql = format!("SELECT coalesce(max(epoch), 0) FROM hapax.witness WHERE workflow = {}", quoted(workflow));
-        let epoch = self.text(&sql)?;
-        parsed(Some(epoch))
+        let table = self.server.own("witness");
+        let sql = format!("SELECT coalesce(max(epoch), 0) FROM {table} WHERE workflow = {}", quoted(workflow));
+        Ok(self.each(&table, &sql, |row| value(row, 0))?.into_iter().next().unwrap_or(0))
     }
 
     pub(super) fn letters(&mut self) -> Result<Vec<LetterRow>> {
-        if !self.has_table("hapax.dead_letters")? {
-            return Ok(Vec::new());
-        }
-        let sql = "SELECT encode(bytes, 'hex'), state FROM hapax.dead_letters ORDER BY id";
-        self.each(sql, |row| Ok(LetterRow { bytes: bytes(&text(row, 0)?)?, state: text(row, 1)? }))
+        let table = self.server.own("dead_letters");
+        let sql = format!("SELECT {}, state FROM {table} ORDER BY id", self.server.letter_bytes());
+        self.each(&table, &sql, |row| Ok(LetterRow { bytes: bytes(&text(row, 0)?)?, state: text(row, 1)? }))
     }
 
     fn progress(&mut self, workflow: &str) -> Result<Option<ProgressRow>> {
-        if !self.has_table("hapax.progress")? {
-            return Ok(None);
-        }
-        let sql = format!(
-            "SELECT generation, epoch, position::text, read, delivered, filtered, dead, rows \
-             FROM hapax.progress WHERE workflow = {}",
-            quoted(workflow)
-        );
-        let rows = self.each(&sql, |row| {
+        let table = self.server.own("progress");
+        let columns = self.server.progress_columns();
+        let sql = format!("SELECT {columns} FROM {table} WHERE workflow = {}", quoted(workflow));
+        let rows = self.each(&table, &sql, |row| {
             Ok(ProgressRow {
                 generation: value(row, 0)?,
                 epoch: value(row, 1)?,
@@ -129,24 +143,15 @@ impl Watcher {
     }
 
     fn epochs(&mut self, workflow: &str) -> Result<Vec<EpochRow>> {
-        if !self.has_table("hapax.epochs")? {
-            return Ok(Vec::new());
-        }
-        let sql =
-            format!("SELECT epoch, generation FROM hapax.epochs WHERE workflow = {} ORDER BY epoch", quoted(workflow));
-        self.each(&sql, |row| Ok(EpochRow { epoch: value(row, 0)?, generation: value(row, 1)? }))
+        let table = self.server.own("epochs");
+        let sql = format!("SELECT epoch, generation FROM {table} WHERE workflow = {} ORDER BY epoch", quoted(workflow));
+        self.each(&table, &sql, |row| Ok(EpochRow { epoch: value(row, 0)?, generation: value(row, 1)? }))
     }
 
     fn rows(&mut self, shape: Shape) -> Result<Vec<Row>> {
-        if !self.has_table("orders")? {
-            return Ok(Vec::new());
-        }
-        let sql = format!(
-            "SELECT n, order_id, region, reference, account, amount, op, slot, version FROM orders WHERE {} ORDER BY {}",
-            ddl::alive(shape),
-            ddl::arrival(Engine::Postgres)
-        );
-        self.each(&sql, |row| {
+        let order = ddl::arrival(self.server.engine());
+        let sql = format!("SELECT {COLUMNS} FROM orders WHERE {} ORDER BY {order}", ddl::alive(shape));
+        self.each("orders", &sql, |row| {
             Ok(Row {
                 n: value(row, 0)?,
                 order_id: value(row, 1)?,
@@ -162,78 +167,26 @@ impl Watcher {
     }
 
     fn balances(&mut self, shape: Shape) -> Result<Vec<BalanceRow>> {
-        if shape != Shape::Append || !self.has_table("balance")? {
+        if shape != Shape::Append {
             return Ok(Vec::new());
         }
-        self.each("SELECT account, amount, entries FROM balance", |row| {
+        self.each("balance", "SELECT account, amount, entries FROM balance", |row| {
             Ok(BalanceRow { account: text(row, 0)?, amount: value(row, 1)?, entries: value(row, 2)? })
         })
     }
 
-    fn has_table(&mut self, name: &str) -> Result<bool> {
-        Ok(self.text(&format!("SELECT to_regclass({}) IS NOT NULL", quoted(name)))? == "t")
+    /// Each row of an answer; none of a table that is not there.
+    fn each<T>(&mut self, table: &str, sql: &str, read: impl Fn(&Values) -> Result<T>) -> Result<Vec<T>> {
+        self.server.rows_of(table, sql)?.iter().map(|row| read(row)).collect()
     }
+}
 
-    fn text(&mut self, sql: &str) -> Result<String> {
-        let answer = self.client.query(sql)?;
-        answer.value().map(str::to_owned).ok_or_else(|| ServiceError::Protocol(format!("nothing for {sql}")))
-    }
-
-    fn each<T>(&mut self, sql: &str, read: impl Fn(&Values) -> Result<T>) -> Result<Vec<T>> {
-        self.client.query(sql)?.rows.iter().map(|row| read(row)).collect()
-    }
+/// What is away may come back: with a code that passes, or with no server at all.
+fn blind(error: ServiceError, passes: impl FnOnce(&str) -> bool) -> Blind {
+    let passing = error.code().map_or_else(|| matches!(error, ServiceError::System { .. }), passes);
+    if passing { Blind::Now(error.into()) } else { Blind::Ever(error.into()) }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// Goal: a server that restarts makes blind for a moment, a wrong statement for good.
-    #[test]
-    fn what_comes_back_is_told_from_what_does_not() {
-        let product = hapax_services::Product::Postgres;
-        let said = |code: &str| ServiceError::Server { product, code: code.to_owned(), message: String::new() };
-        for code in ["57P01", "57P03", "53300", "42P01"] {
-            assert!(matches!(blind(said(code)), Blind::Now(_)), "{code}");
-        }
-        assert!(matches!(blind(said("42601")), Blind::Ever(_)));
-        assert!(matches!(blind(ServiceError::Protocol(String::new())), Blind::Ever(_)));
-    }
-
-    const OURS: &str = "CREATE SCHEMA hapax;
-        CREATE TABLE hapax.progress (workflow text, generation bigint, epoch bigint, position text, read bigint,
-            delivered bigint, filtered bigint, dead bigint, rows bigint);
-        CREATE TABLE hapax.epochs (workflow text, epoch bigint, generation bigint);
-        CREATE TABLE hapax.dead_letters (id bigint, bytes bytea, state text);
-        INSERT INTO hapax.progress VALUES ('orders', 2, 1, '17', 2, 1, 0, 1, 1), ('other', 9, 9, '9', 9, 9, 9, 9, 9);
-        INSERT INTO hapax.epochs VALUES ('orders', 1, 2), ('other', 9, 9);
-        INSERT INTO hapax.dead_letters VALUES (1, '{bad', 'dead');
-        INSERT INTO orders (n, order_id, region, reference, account, amount, op, version)
-            VALUES (1, 7, 'eu', 'r7', 'a3', 5, 'c', 100);";
-
-    /// Goal: what is in the tables is what the judge sees. Method: tables made by hand, looked at before and after.
-    #[test]
-    fn the_judge_sees_what_is_there() {
-        let servers = crate::servers::Servers::default();
-        let need = crate::servers::Need::Databases;
-        let stack = crate::setting::Stack::Postgres;
-        let lodging = crate::lodging::Lodging::take(&servers, need, stack).expect("PostgreSQL");
-        let database = lodging.target();
-        let subject = Subject { workflow: "orders".into(), shape: Shape::Append };
-        let Ok(crate::database::Line::Postgres(client)) = database.line() else { panic!("it connects") };
-        let mut watcher = Watcher::new(client);
-        assert_eq!(watcher.sample(&subject).expect("a look"), None);
-        assert_eq!(watcher.found(&subject).expect("a look"), Found::default());
-        database.execute(&ddl::tables(Shape::Append, Engine::Postgres)).expect("tables");
-        database.execute(OURS).expect("our tables");
-        let sample = watcher.sample(&subject).expect("a look").expect("there is progress");
-        assert_eq!((sample.progress.generation, sample.progress.read, sample.letters), (2, 2, 1));
-        assert_eq!((sample.digest.rows, sample.balance), (1, Some(BalanceSeen { rows: 5, kept: 5 })));
-        assert_eq!(watcher.sample(&subject).expect("a look"), Some(sample));
-        let found = watcher.found(&subject).expect("a look");
-        assert_eq!(found.epochs, [EpochRow { epoch: 1, generation: 2 }]);
-        assert_eq!(found.letters, [LetterRow { bytes: b"{bad".to_vec(), state: "dead".into() }]);
-        assert_eq!((found.rows[0].order_id, found.rows[0].slot.as_deref()), (7, None));
-        assert_eq!((watcher.count_rows().expect("a count"), watcher.witness_epoch("orders").expect("none")), (1, 0));
-    }
-}
+#[path = "server_tests.rs"]
+mod tests;

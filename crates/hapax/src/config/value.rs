@@ -39,20 +39,8 @@ pub(crate) enum Held {
 impl Value {
     /// The field of that name, if this is an object that has it.
     pub(crate) fn get(&self, name: &str) -> Option<&Self> {
-        match &self.held {
-            Held::Object(fields) => fields.iter().find(|(known, _)| *known == name).map(|(_, value)| value),
-            Held::Text(_)
-            | Held::Integer(_)
-            | Held::Duration(_)
-            | Held::Size(_)
-            | Held::Share(_)
-            | Held::Rate(_)
-            | Held::Boolean(_)
-            | Held::Choice(_)
-            | Held::List(_)
-            | Held::Map(_)
-            | Held::Event(_) => None,
-        }
+        let Held::Object(fields) = &self.held else { return None };
+        fields.iter().find(|(known, _)| *known == name).map(|(_, value)| value)
     }
 
     /// The field at a path of names with points between them.

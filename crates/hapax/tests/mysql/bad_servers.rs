@@ -1,35 +1,13 @@
-//! A server that is away, full, read-only, restarted, or does not know us: the message has place, code and cure, and
+//! A server of MariaDB that is full, read-only, restarted, or does not know us: the message has place, code and cure, and
 //! nothing is lost.
-
-use std::net::{TcpListener, TcpStream};
 
 use hapax_services::{Mariadb, Stop};
 
-use super::world::Shop;
-use crate::world::{orders, until};
+use super::world::{Mysql, Shop};
+use crate::servers::Server as _;
+use crate::world::{KEYED, orders, until};
 
-const KEYED: &str = "guarantee: exactly-once, deduplication: { keyFields: [id] }";
 const PATIENT: (&str, &str) = ("giveUpAfter: 500ms", "giveUpAfter: 60s");
-const TABLE: &str = "CREATE TABLE orders (id bigint PRIMARY KEY, customer varchar(200), amount integer)";
-
-/// Goal: an unreachable database is told with its address and never with a password. Method: a port that nobody listens
-/// on, and a database that does not exist.
-#[test]
-fn an_unreachable_database_is_told_without_its_password() {
-    let shop = Shop::ready("", KEYED);
-    shop.world.write("orders.jsonl", orders(1..=3));
-    shop.configure_as("mysql://me:hunter2@127.0.0.1:1/shop", "", KEYED);
-    let answer = shop.hapax(&["run", "--once"]);
-    answer.exits(1).says(&["HX4001", "cannot start yet", "127.0.0.1:1"]).keeps_silent_about(&["hunter2"]);
-    shop.hapax(&["check", "--live"]).exits(1).says(&["HX4001", "127.0.0.1:1"]);
-    shop.hapax(&["setup", "--yes"]).exits(1).says(&["HX4001"]);
-    let gone = shop.url().replace(shop.database(), "no_such_database");
-    shop.configure_as(&gone, "", KEYED);
-    shop.hapax(&["run", "--once"]).exits(1).says(&["no_such_database"]);
-    shop.configure("", KEYED);
-    shop.hapax(&["run", "--once"]).exits(0);
-    shop.accounts_for(3, 0);
-}
 
 /// Goal: a URL without a database is refused before anything is tried. Method: check.
 #[test]
@@ -37,94 +15,6 @@ fn a_url_without_a_database_is_refused() {
     let shop = Shop::new("", KEYED);
     shop.configure_as("mysql://root@127.0.0.1:1", "", KEYED);
     shop.hapax(&["check"]).exits(2).says(&["HX1490", "names no database"]);
-}
-
-/// Goal: a target that is away at the start is waited for by who follows. Method: a port behind which the server appears
-/// later.
-#[test]
-fn a_worker_waits_for_a_target_that_comes_later() {
-    let shop = Shop::ready("", KEYED);
-    shop.world.write("orders.jsonl", orders(1..=3));
-    let door = TcpListener::bind("127.0.0.1:0").expect("a port");
-    let port = door.local_addr().expect("an address").port();
-    drop(door);
-    shop.configure_as(&shop.url_at(port), "", KEYED);
-    shop.world.write("hapax.yaml", shop.world.read("hapax.yaml").replace(PATIENT.0, PATIENT.1));
-    let worker = shop.start("worker.log", &["run"]);
-    worker.until_it_says("cannot start yet");
-    let door = TcpListener::bind(("127.0.0.1", port)).expect("the port is still free");
-    let server = shop.server_address();
-    std::thread::spawn(move || door.incoming().flatten().for_each(|client| lead(client, &server)));
-    until("the rows are there", || shop.rows() == 3);
-    worker.terminate();
-    worker.ends().exits(0);
-    shop.accounts_for(3, 0);
-}
-
-/// Leads a client's bytes to the server, and back, until both are done.
-fn lead(client: TcpStream, server: &str) {
-    let Ok(server) = TcpStream::connect(server) else { return };
-    let ways = [(client.try_clone(), server.try_clone()), (Ok(server), Ok(client))];
-    for (from, to) in ways {
-        let (Ok(mut from), Ok(mut to)) = (from, to) else { return };
-        std::thread::spawn(move || {
-            std::io::copy(&mut from, &mut to).ok();
-            to.shutdown(std::net::Shutdown::Both).ok();
-        });
-    }
-}
-
-/// Goal: missing rights are told at each step with the GRANT that cures them, and once all are given it runs. Method: a
-/// user without any, who gets them one by one as it is told.
-#[test]
-fn missing_rights_are_told_step_by_step() {
-    let shop = Shop::ready("", KEYED);
-    shop.world.write("orders.jsonl", orders(1..=3));
-    let user = format!("worker_of_{}", shop.database());
-    // Without any right the server does not even let it see the database.
-    shop.sql(&format!("CREATE USER {user}; CREATE TABLE anything (id int); GRANT SELECT ON anything TO {user}"));
-    shop.configure_as(&shop.url_of(&user), "", KEYED);
-    let mut told = 0;
-    loop {
-        let answer = shop.hapax(&["run", "--once"]);
-        if answer.code == 0 {
-            break;
-        }
-        answer.exits(1).says(&["HX4016", "GRANT "]);
-        assert_eq!(shop.rows(), 0);
-        let all = format!("{}{}", answer.out, answer.err);
-        let grant = all.lines().find_map(|line| line.split_once("GRANT ")).expect("a GRANT").1;
-        let end = grant.find([';', '\n']).unwrap_or(grant.len());
-        shop.sql(&format!("GRANT {}", &grant[..end]));
-        told += 1;
-        assert!(told < 40, "it asks for ever more: {answer}");
-    }
-    assert!(told >= 3, "it was told {told} times");
-    shop.accounts_for(3, 0);
-    shop.sql(&format!("DROP USER {user}"));
-}
-
-/// Goal: a right that is taken away under a running worker stops it, and nothing is lost. Method: REVOKE, then GRANT.
-#[test]
-fn a_right_that_is_taken_away_stops_the_worker() {
-    let shop = Shop::ready("", KEYED);
-    let (user, database) = (format!("revoked_of_{}", shop.database()), shop.database());
-    let ours = ["meta", "progress", "epochs", "dead_letters", "adopted"]
-        .map(|table| format!("GRANT ALL ON {database}.hapax_{table} TO {user}"))
-        .join("; ");
-    shop.sql(&format!("CREATE USER {user}; {ours}; GRANT SELECT, INSERT, UPDATE ON {database}.orders TO {user}"));
-    shop.configure_as(&shop.url_of(&user), "", KEYED);
-    shop.world.write("orders.jsonl", orders(1..=3));
-    let worker = shop.start("worker.log", &["run"]);
-    until("the first rows are there", || shop.rows() == 3);
-    shop.sql(&format!("REVOKE INSERT ON {database}.orders FROM {user}"));
-    shop.world.append("orders.jsonl", orders(4..=5));
-    worker.ends().exits(1).says(&["HX4016", "orders"]);
-    shop.sql(&format!("GRANT INSERT ON {database}.orders TO {user}"));
-    shop.hapax(&["run", "--once"]).exits(0);
-    assert_eq!(shop.rows(), 5);
-    shop.accounts_for(5, 0);
-    shop.sql(&format!("DROP USER {user}"));
 }
 
 /// Goal: a user without a free connection is told, waited for, and nothing is lost. Method: a user who may have one
@@ -177,7 +67,7 @@ fn a_server_that_is_killed_and_started_again_loses_nothing() {
     let shop = Shop::on_server(&server.url(""));
     shop.sql("CREATE TABLE orders (id bigint, customer varchar(200), amount integer)");
     shop.configure("onConflict: append", "guarantee: exactly-once");
-    shop.world.write("hapax.yaml", shop.world.read("hapax.yaml").replace(PATIENT.0, PATIENT.1));
+    shop.reconfigure(PATIENT.0, PATIENT.1);
     shop.hapax(&["setup", "--yes"]).exits(0);
     shop.world.write("orders.jsonl", orders(1..=2_000));
     let worker = shop.start("worker.log", &["run"]);
@@ -200,12 +90,12 @@ fn a_server_that_is_killed_and_started_again_loses_nothing() {
 fn a_read_only_server_is_waited_for() {
     let server = Mariadb::builder().start().expect("a server");
     let shop = Shop::on_server(&server.url(""));
-    shop.sql(TABLE);
+    shop.sql(Mysql::ORDERS);
     shop.configure("", KEYED);
     shop.hapax(&["setup", "--yes"]).exits(0);
     shop.sql(&format!("CREATE USER worker; GRANT ALL ON {}.* TO worker", shop.database()));
     shop.configure_as(&shop.url_of("worker"), "", KEYED);
-    shop.world.write("hapax.yaml", shop.world.read("hapax.yaml").replace(PATIENT.0, PATIENT.1));
+    shop.reconfigure(PATIENT.0, PATIENT.1);
     shop.world.write("orders.jsonl", orders(1..=3));
     let worker = shop.start("worker.log", &["run"]);
     until("the first rows are there", || shop.rows() == 3);
@@ -232,7 +122,7 @@ fn a_full_disk_is_waited_for() {
     let shop = Shop::on_server(&server.url(""));
     shop.sql("CREATE TABLE orders (id bigint PRIMARY KEY, customer longtext, amount integer)");
     shop.configure("statementTimeout: 3s", KEYED);
-    shop.world.write("hapax.yaml", shop.world.read("hapax.yaml").replace(PATIENT.0, PATIENT.1));
+    shop.reconfigure(PATIENT.0, PATIENT.1);
     shop.hapax(&["setup", "--yes"]).exits(0);
     shop.world.write("orders.jsonl", orders(1..=3));
     let worker = shop.start("worker.log", &["run"]);
@@ -268,7 +158,7 @@ fn a_wrong_certificate_is_refused() {
     std::fs::write(path("other.pem"), other.cert.pem()).expect("a file");
     let server = Mariadb::builder().tls(&path("server.pem"), &path("server.key")).start().expect("a server");
     let shop = Shop::on_server(&server.url(""));
-    shop.sql(TABLE);
+    shop.sql(Mysql::ORDERS);
     shop.world.write("orders.jsonl", orders(1..=3));
     let with = |options: &str| format!("{}?{options}", shop.url());
     shop.configure_as(&with(&format!("ssl-mode=VERIFY_CA&ssl-ca={}", path("other.pem").display())), "", KEYED);

@@ -1,11 +1,9 @@
-//! The real program against a real MariaDB server, each test in a database of its own.
+//! What is MariaDB's own, with the real program against a real server.
 
 mod bad_rows;
 mod bad_servers;
 mod bad_tables;
 mod init;
-mod lanes;
-mod life;
-mod looking;
-mod workers;
+mod pages;
+mod setup;
 pub(crate) mod world;

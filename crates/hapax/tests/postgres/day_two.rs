@@ -1,10 +1,10 @@
 //! What a person needs on day two, with target and state store in PostgreSQL: pages, pause, reload, alerts.
 
 use super::world::Shop;
-use crate::web::{Chat, address, get, metric, until_metric};
-use crate::world::{order, orders, until};
-
-const KEYED: &str = "guarantee: exactly-once, deduplication: { keyFields: [id] }";
+#[cfg(feature = "http")]
+use crate::chat::Chat;
+use crate::web::{address, get, metric, until_metric};
+use crate::world::{KEYED, order, orders, until};
 
 /// A shop with more at the top of its configuration.
 fn with(top: &str) -> Shop {
@@ -18,7 +18,7 @@ fn with(top: &str) -> Shop {
 #[test]
 fn the_pages_tell_inserts_from_updates_and_name_an_old_transaction() {
     let shop = with("http: { listen: \"127.0.0.1:0\" }");
-    let looker = shop.open_transaction();
+    let looker = shop.holding("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ; SELECT count(*) FROM orders");
     shop.world.write("orders.jsonl", orders(1..=5));
     let worker = shop.start("worker.log", &["run"]);
     let address = address(&worker);
@@ -57,6 +57,7 @@ fn a_paused_workflow_rests_and_goes_on() {
 
 /// Goal: somebody is called for a new cause of dead letters that the server found. Method: two rows that a CHECK
 /// refuses; one call.
+#[cfg(feature = "http")]
 #[test]
 fn a_new_cause_of_dead_letters_calls_somebody() {
     let chat = Chat::new(&[]);

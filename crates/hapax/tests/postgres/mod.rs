@@ -1,4 +1,4 @@
-//! The real program against a real PostgreSQL server, each test in a database of its own.
+//! What is PostgreSQL's own, with the real program against a real server.
 
 mod bad_rows;
 mod bad_servers;
@@ -8,8 +8,5 @@ mod broker;
 mod day_two;
 mod files;
 mod init;
-mod lanes;
-mod life;
-mod looking;
-mod workers;
+mod setup;
 pub(crate) mod world;

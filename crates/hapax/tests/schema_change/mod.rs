@@ -3,6 +3,7 @@
 //!
 //! One list of cases ([`Case`]), run against each database; the page `docs/operations/schema-changes.md` tells the same.
 
+mod everywhere;
 #[cfg(feature = "mysql")]
 mod mysql;
 #[cfg(feature = "postgres")]
@@ -15,7 +16,9 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use crate::world::{World, number, until};
+#[cfg(any(feature = "mysql", feature = "postgres"))]
+use crate::servers::{Server, Shop};
+use crate::world::{KEYED, World, number, until};
 
 /// How many events are written each second: the feeder catches up whenever the machine was busy elsewhere.
 const RATE: u64 = 2_000;
@@ -26,10 +29,10 @@ const AFTER: u64 = 1_000;
 /// An amount that 32 bits do not hold.
 const LARGE: u64 = 3_000_000_000;
 
-const KEYED: &str = "guarantee: exactly-once, deduplication: { keyFields: [id] }";
-
 /// A database that holds the table `orders (id, customer, amount)`, and a workflow into it.
 trait Place {
+    /// The database, the table and the workflow, ready to run.
+    fn ready() -> Self;
     /// The folder with the configuration and `orders.jsonl`.
     fn world(&self) -> &World;
     /// Writes the configuration, with these fields added to the sink.
@@ -46,7 +49,35 @@ trait Place {
     }
 }
 
+#[cfg(any(feature = "mysql", feature = "postgres"))]
+impl<S: Server> Place for Shop<S> {
+    fn ready() -> Self {
+        Shop::ready("", KEYED)
+    }
+
+    fn world(&self) -> &World {
+        &self.world
+    }
+
+    fn configure(&self, sink: &str, delivery: &str) {
+        Shop::configure(self, sink, delivery);
+    }
+
+    fn sql(&self, statements: &str) {
+        Shop::sql(self, statements);
+    }
+
+    fn ask(&self, query: &str) -> String {
+        Shop::ask(self, query)
+    }
+
+    fn letters(&self) -> u64 {
+        self.count(&format!("{} WHERE state = 'dead'", S::own("dead_letters")))
+    }
+}
+
 /// Which events are written.
+#[cfg_attr(not(any(feature = "mysql", feature = "postgres")), expect(dead_code, reason = "SQLite takes what comes"))]
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Events {
     /// All of them fit.
@@ -166,25 +197,9 @@ fn adds_up(place: &impl Place, lines: u64) {
     assert_eq!((place.count("orders"), place.letters()), (delivered, dead), "rows and letters");
 }
 
-/// A column is added that events have a value for: it is filled from some event on, without a gap.
-fn a_column_is_added(place: &impl Place, change: &str) {
-    let case = Case { change, events: Events::Plain, effect: "orders WHERE colour = 'red'" };
-    let lines = goes_on(place, &case);
-    assert_eq!((place.count("orders"), place.letters()), (lines, 0));
-    assert_eq!(place.count("orders WHERE amount <> id * 10 OR amount IS NULL OR customer <> 'ann'"), 0);
-    let gap = "orders WHERE colour IS NULL AND id > (SELECT min(id) FROM orders WHERE colour = 'red')";
-    assert_eq!(place.count(gap), 0, "filled without a gap");
-}
-
-/// A column is added that must have a value and has a default, and that no event knows.
-fn a_column_with_a_default_is_added(place: &impl Place, change: &str) {
-    let case = Case { change, events: Events::Plain, effect: "orders WHERE state = 'new'" };
-    let lines = goes_on(place, &case);
-    assert_eq!(place.count("orders WHERE state = 'new' AND amount = id * 10"), lines);
-}
-
 /// A column is added that must have a value, has no default, and that no event knows: nothing fits any more, which
 /// stops the worker after at most a hundred dead letters. With a default they can be replayed.
+#[cfg(any(feature = "mysql", feature = "postgres"))]
 fn a_column_that_nothing_fills_is_added(place: &impl Place, change: &str, cure: &str) {
     let case = Case { change, events: Events::Plain, effect: "" };
     let lines =
@@ -196,7 +211,12 @@ fn a_column_that_nothing_fills_is_added(place: &impl Place, change: &str, cure: 
 }
 
 /// Columns become wider: what did not fit before is a dead letter, what comes after it is a row.
-fn columns_are_widened(place: &impl Place, change: &str) {
+#[cfg(any(feature = "mysql", feature = "postgres"))]
+fn columns_are_widened<S: Server>() {
+    let place = &<Shop<S> as Place>::ready();
+    place.sql(&format!("ALTER TABLE orders {}", S::retyped("customer", "varchar(5)")));
+    let (amount, customer) = (S::retyped("amount", "bigint"), S::retyped("customer", "varchar(50)"));
+    let change = &format!("ALTER TABLE orders {amount}, {customer}");
     let case = Case { change, events: Events::Large, effect: &format!("orders WHERE amount >= {LARGE}") };
     let lines = goes_on(place, &case);
     assert!(place.letters() > 0, "some came before");
@@ -210,37 +230,8 @@ fn columns_are_widened(place: &impl Place, change: &str) {
     assert_eq!(place.count("orders"), lines, "replayed into the wider columns");
 }
 
-/// A column that events have values for is renamed: the worker stops, and goes on when the new name is mapped.
-fn a_column_is_renamed(place: &impl Place) {
-    let case = Case { change: "ALTER TABLE orders RENAME COLUMN amount TO total", events: Events::Plain, effect: "" };
-    let words = ["HX4011", "column \"amount\" is gone", ".amount", "columns:"];
-    let cure = || place.configure("columns: { total: .amount }", KEYED);
-    let lines = stops(place, &case, 1, &words, cure);
-    adds_up(place, lines);
-    assert_eq!(place.count("orders WHERE total = id * 10"), lines, "no value was lost");
-}
-
-/// A column that events have values for is dropped: the worker stops; what it delivers once the column is back has it.
-fn a_column_is_dropped(place: &impl Place) {
-    let case = Case { change: "ALTER TABLE orders DROP COLUMN amount", events: Events::Plain, effect: "" };
-    let mut read = 0;
-    let lines = stops(place, &case, 1, &["HX4011", "column \"amount\" is gone"], || {
-        read = place.count("orders");
-        place.sql("ALTER TABLE orders ADD COLUMN amount bigint");
-    });
-    adds_up(place, lines);
-    assert_eq!(place.count("orders WHERE amount = id * 10"), lines - read, "all that came after the drop");
-}
-
-/// A column that no event has a value for is dropped: nobody misses it.
-fn an_unused_column_is_dropped(place: &impl Place) {
-    place.sql("ALTER TABLE orders ADD COLUMN legacy varchar(9)");
-    let change = "ALTER TABLE orders DROP COLUMN legacy";
-    let lines = goes_on(place, &Case { change, events: Events::Plain, effect: "orders" });
-    assert_eq!(place.count("orders WHERE amount = id * 10"), lines);
-}
-
 /// A column gets NOT NULL: events without a value for it are dead letters from then on.
+#[cfg(any(feature = "mysql", feature = "postgres"))]
 fn a_column_must_have_a_value(place: &impl Place, change: &str) {
     let case = Case { change, events: Events::Nameless, effect: "orders" };
     let lines = goes_on(place, &case);

@@ -1,14 +1,16 @@
-//! Two workers on one delivery into MariaDB, with the leases in a file.
+//! Two workers on one delivery into a server: in PostgreSQL its leases are there too, beside MariaDB they are in a file.
 
-use super::world::Shop;
-use crate::world::{orders, until};
+use super::{Server, Shop, on_every_server};
+use crate::world::{KEYED, orders, until};
 
-const KEYED: &str = "guarantee: exactly-once, deduplication: { keyFields: [id] }";
+on_every_server! {
+    a_second_worker_waits_and_takes_over_when_the_first_is_killed,
+    take_over_ends_the_first_worker_with_code_4,
+}
 
 /// Goal: hot standby. Method: two workers; the first is killed, the second takes over and loses nothing.
-#[test]
-fn a_second_worker_waits_and_takes_over_when_the_first_is_killed() {
-    let shop = Shop::ready("", KEYED);
+fn a_second_worker_waits_and_takes_over_when_the_first_is_killed<S: Server>() {
+    let shop = Shop::<S>::ready("", KEYED);
     shop.world.write("orders.jsonl", orders(1..=300));
     let first = shop.start("first.log", &["run"]);
     until("the first rows are there", || shop.rows() == 300);
@@ -26,16 +28,15 @@ fn a_second_worker_waits_and_takes_over_when_the_first_is_killed() {
 }
 
 /// Goal: `--take-over` fences the first worker, which ends with code 4. Method: two workers, lines for the second.
-#[test]
-fn take_over_ends_the_first_worker_with_code_4() {
-    let shop = Shop::ready("", KEYED);
+fn take_over_ends_the_first_worker_with_code_4<S: Server>() {
+    let shop = Shop::<S>::ready("", KEYED);
     shop.world.write("orders.jsonl", orders(1..=3));
     let first = shop.start("first.log", &["run"]);
     until("the first rows are there", || shop.rows() == 3);
     let second = shop.start("second.log", &["run", "--take-over"]);
     second.until_it_says("claimed");
     shop.world.append("orders.jsonl", orders(4..=5));
-    first.ends().exits(4).says(&["HX4009", "orders/mysql/"]);
+    first.ends().exits(4).says(&["HX4009", &format!("orders/{}/", S::KIND)]);
     until("the second goes on", || shop.rows() == 5);
     second.terminate();
     second.ends().exits(0);

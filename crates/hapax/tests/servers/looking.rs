@@ -1,25 +1,25 @@
 //! The commands that look: rows, log, letters, state store and locks of a real server.
 
-use std::time::Duration;
-
-use hapax_sql::postgres::{Limits, PostgresUrl, Session};
 use serde_json::Value;
 
-use super::world::Shop;
-use crate::world::{number, order, orders, until};
+use super::{Server, Shop, on_every_server};
+use crate::world::{KEYED, number, order, orders, until};
 
-fn first(shop: &Shop, arguments: &[&str], code: i32) -> Value {
+on_every_server! {
+    the_story_of_a_row_is_told,
+    rows_are_counted_and_misfits_foretold,
+    the_session_that_others_wait_for_is_named,
+}
+
+fn first<S: Server>(shop: &Shop<S>, arguments: &[&str], code: i32) -> Value {
     shop.hapax(arguments).exits(code).json()["deliveries"][0].clone()
 }
 
-const KEYED: &str = "guarantee: exactly-once, deduplication: { keyFields: [id] }";
-
-/// Goal: trace, reconcile and stuck answer from PostgreSQL alone. Method: rows delivered, one of them dead; a row deleted
-/// and a log row lost.
-#[test]
-fn the_story_of_a_row_is_told_from_postgres() {
-    let shop = Shop::ready("onConflict: update", KEYED);
-    shop.sql("ALTER TABLE orders ADD CHECK (amount < 1000)");
+/// Goal: trace, reconcile and stuck answer from the server. Method: rows delivered, one of them dead; a row deleted and a
+/// ledger that was touched.
+fn the_story_of_a_row_is_told<S: Server>() {
+    let shop = Shop::<S>::ready("onConflict: update", KEYED);
+    shop.sql("ALTER TABLE orders ADD CONSTRAINT small CHECK (amount < 1000)");
     let world = &shop.world;
     world.hapax(&["reconcile"]).exits(0).says(&["nothing was ever delivered"]);
     world.write("orders.jsonl", [orders(1..=10), order(11, 2000), orders(12..=20)].concat());
@@ -44,15 +44,14 @@ fn the_story_of_a_row_is_told_from_postgres() {
     let found = &report["firstDifference"];
     assert_eq!((number(&found["epoch"]), &found["found"]), (1, &"no row".into()), "{report:#}");
     assert!(found["input"].to_string().contains("\\\"id\\\":5,"), "{report:#}");
-    shop.sql("UPDATE hapax.progress SET delivered = delivered - 1");
+    shop.sql(&format!("UPDATE {} SET delivered = delivered - 1", S::own("progress")));
     world.hapax(&["reconcile"]).exits(1).says(&["ledger   DIFFERS"]);
     world.hapax(&["stuck"]).exits(1).says(&["the ledger does not add up"]);
 }
 
 /// Goal: an append table is counted, and tap needs only the table. Method: a row too few; an event that does not fit.
-#[test]
-fn rows_in_postgres_are_counted_and_misfits_foretold() {
-    let shop = Shop::ready("onConflict: append", "guarantee: exactly-once");
+fn rows_are_counted_and_misfits_foretold<S: Server>() {
+    let shop = Shop::<S>::ready("onConflict: append", "guarantee: exactly-once");
     shop.sql("DROP TABLE orders; CREATE TABLE orders (id bigint, amount integer)");
     let world = &shop.world;
     world.write("orders.jsonl", [orders(1..=5), "{\"id\":6,\"amount\":\"much\"}\n".to_owned()].concat());
@@ -65,9 +64,8 @@ fn rows_in_postgres_are_counted_and_misfits_foretold() {
 
 /// Goal: `stuck` names the session that a worker waits for, and `top` shows the worker. Method: a transaction of the test's
 /// own holds the row that the next epoch updates.
-#[test]
-fn the_session_that_others_wait_for_is_named() {
-    let shop = Shop::ready("onConflict: update, lockTimeout: 25s", KEYED);
+fn the_session_that_others_wait_for_is_named<S: Server>() {
+    let shop = Shop::<S>::ready("onConflict: update, lockTimeout: 25s", KEYED);
     let world = &shop.world;
     world.write("orders.jsonl", orders(1..=3));
     let worker = world.start("worker.log", &["run"]);
@@ -76,18 +74,11 @@ fn the_session_that_others_wait_for_is_named() {
     let look: Value =
         serde_json::from_str(&world.hapax(&["top", "--json", "--count", "1"]).exits(0).out).expect("JSON");
     assert_eq!((&look["state"], &look["delivered"], &look["lag"]), (&"running".into(), &3.into(), &0.into()));
-    let runtime =
-        tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().expect("a runtime");
-    let url = PostgresUrl::parse(&shop.url()).expect("an address");
-    let limits = Limits { idle_in_transaction: Duration::from_secs(60), ..Limits::default() };
-    let holder = runtime.block_on(Session::connect(&url, &limits)).expect("a session");
-    let lock = "BEGIN; UPDATE orders SET amount = 0 WHERE id = 2";
-    runtime.block_on(holder.client().batch_execute(lock)).expect("a lock");
+    let mut holder = shop.holding("UPDATE orders SET amount = 0 WHERE id = 2");
     world.append("orders.jsonl", order(2, 22));
-    let pid = format!("process {}", holder.backend_pid());
-    until("the holder is named", || world.hapax(&["stuck"]).out.contains(&pid));
-    world.hapax(&["stuck"]).exits(1).says(&["makes 1 other session(s) wait", "pg_terminate_backend"]);
-    runtime.block_on(holder.client().batch_execute("ROLLBACK")).expect("the end");
+    until("the holder is named", || world.hapax(&["stuck"]).out.contains(&holder.name()));
+    world.hapax(&["stuck"]).exits(1).says(&["makes 1 other ", "wait for its locks", S::ENDS_SESSIONS]);
+    holder.run("ROLLBACK").expect("the end");
     until("nothing waits any more", || world.hapax(&["stuck"]).code == 0);
     worker.terminate();
     worker.ends().exits(0);

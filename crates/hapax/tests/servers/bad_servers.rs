@@ -1,0 +1,118 @@
+//! A server that is away, or does not know us: the message has place, code and cure, and nothing is lost.
+
+use std::net::{TcpListener, TcpStream};
+
+use super::{Server, Shop, on_every_server};
+use crate::world::{KEYED, orders, until};
+
+on_every_server! {
+    an_unreachable_database_is_told_without_its_password,
+    a_worker_waits_for_a_target_that_comes_later,
+    missing_rights_are_told_step_by_step,
+    a_right_that_is_taken_away_stops_the_worker,
+}
+
+/// Goal: an unreachable database is told with its address and never with a password. Method: a port that nobody listens
+/// on, for what the server is used for and for a sink alone, and a database that does not exist.
+fn an_unreachable_database_is_told_without_its_password<S: Server>() {
+    let shop = Shop::<S>::ready("", KEYED);
+    shop.world.write("orders.jsonl", orders(1..=3));
+    shop.configure_as(&format!("{}://me:hunter2@127.0.0.1:1/shop", S::KIND), "", KEYED);
+    let answer = shop.hapax(&["run", "--once"]);
+    let shown = format!("{}://me@127.0.0.1:1/shop", S::KIND);
+    answer.exits(1).says(&[&shown]).keeps_silent_about(&["hunter2"]);
+    shop.keep_state_in("none");
+    let answer = shop.hapax(&["run", "--once"]);
+    answer.exits(1).says(&["HX4001", "cannot start yet", "127.0.0.1:1"]).keeps_silent_about(&["hunter2"]);
+    shop.hapax(&["check", "--live"]).exits(1).says(&["HX4001", "127.0.0.1:1"]);
+    shop.hapax(&["setup", "--yes"]).exits(1).says(&["HX4001"]);
+    let gone = shop.url().replace(shop.database(), "no_such_database");
+    shop.configure_as(&gone, "", KEYED);
+    shop.hapax(&["run", "--once"]).exits(1).says(&["no_such_database"]);
+    shop.configure("", KEYED);
+    shop.hapax(&["run", "--once"]).exits(0);
+    shop.accounts_for(3, 0);
+}
+
+/// Goal: a target that is away at the start is waited for by who follows. Method: a port behind which the server appears
+/// later.
+fn a_worker_waits_for_a_target_that_comes_later<S: Server>() {
+    let shop = Shop::<S>::ready("", KEYED);
+    shop.world.write("orders.jsonl", orders(1..=3));
+    let door = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let port = door.local_addr().expect("an address").port();
+    drop(door);
+    shop.configure_as(&shop.url_at(port), "", KEYED);
+    shop.keep_state_in("none");
+    shop.reconfigure("giveUpAfter: 500ms", "giveUpAfter: 60s");
+    let worker = shop.start("worker.log", &["run"]);
+    worker.until_it_says("cannot start yet");
+    let door = TcpListener::bind(("127.0.0.1", port)).expect("the port is still free");
+    let server = shop.server_address().to_owned();
+    std::thread::spawn(move || door.incoming().flatten().for_each(|client| lead(client, &server)));
+    until("the rows are there", || shop.rows() == 3);
+    worker.terminate();
+    worker.ends().exits(0);
+    shop.accounts_for(3, 0);
+}
+
+/// Leads a client's bytes to the server, and back, until both are done.
+fn lead(client: TcpStream, server: &str) {
+    let Ok(server) = TcpStream::connect(server) else { return };
+    let ways = [(client.try_clone(), server.try_clone()), (Ok(server), Ok(client))];
+    for (from, to) in ways {
+        let (Ok(mut from), Ok(mut to)) = (from, to) else { return };
+        std::thread::spawn(move || {
+            std::io::copy(&mut from, &mut to).ok();
+            to.shutdown(std::net::Shutdown::Both).ok();
+        });
+    }
+}
+
+/// Goal: missing rights are told at each step with the GRANT that cures them, and once all are given it runs. Method: a
+/// user without any, who gets them one by one as it is told.
+fn missing_rights_are_told_step_by_step<S: Server>() {
+    let shop = Shop::<S>::ready("", KEYED);
+    shop.world.write("orders.jsonl", orders(1..=3));
+    let user = format!("worker_of_{}", shop.database());
+    shop.sql(&S::user_made(&user));
+    shop.configure_as(&shop.url_of(&user), "", KEYED);
+    let mut told = 0;
+    loop {
+        let answer = shop.hapax(&["run", "--once"]);
+        if answer.code == 0 {
+            break;
+        }
+        answer.exits(1).says(&["HX4016", "GRANT "]);
+        assert_eq!(shop.rows(), 0);
+        let all = format!("{}{}", answer.out, answer.err);
+        let grant = all.lines().find_map(|line| line.split_once("GRANT ")).expect("a GRANT").1;
+        let end = grant.find(S::AFTER_GRANT).unwrap_or(grant.len());
+        shop.sql(&format!("GRANT {}", &grant[..end]));
+        told += 1;
+        assert!(told < 40, "it asks for ever more: {answer}");
+    }
+    assert!(told >= 3, "it was told {told} times");
+    shop.accounts_for(3, 0);
+    shop.sql(&S::user_dropped(&user));
+}
+
+/// Goal: a right that is taken away under a running worker stops it, and nothing is lost. Method: REVOKE, then GRANT.
+fn a_right_that_is_taken_away_stops_the_worker<S: Server>() {
+    let shop = Shop::<S>::ready("", KEYED);
+    let user = format!("revoked_of_{}", shop.database());
+    let (made, ours) = (S::user_made(&user), S::own_granted(&user));
+    shop.sql(&format!("{made}; {ours}; GRANT SELECT, INSERT, UPDATE ON orders TO {user}"));
+    shop.configure_as(&shop.url_of(&user), "", KEYED);
+    shop.world.write("orders.jsonl", orders(1..=3));
+    let worker = shop.start("worker.log", &["run"]);
+    until("the first rows are there", || shop.rows() == 3);
+    shop.sql(&format!("REVOKE INSERT ON orders FROM {user}"));
+    shop.world.append("orders.jsonl", orders(4..=5));
+    worker.ends().exits(1).says(&["HX4016", "orders"]);
+    shop.sql(&format!("GRANT INSERT ON orders TO {user}"));
+    shop.hapax(&["run", "--once"]).exits(0);
+    assert_eq!(shop.rows(), 5);
+    shop.accounts_for(5, 0);
+    shop.sql(&S::user_dropped(&user));
+}
