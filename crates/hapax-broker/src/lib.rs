@@ -13,6 +13,8 @@ pub mod broker;
 pub mod catalog;
 pub mod config;
 pub mod fault;
+#[cfg(any(test, feature = "fuzz"))]
+pub mod fuzz;
 pub mod group;
 pub mod lead;
 pub mod log;

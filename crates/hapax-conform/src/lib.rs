@@ -10,6 +10,7 @@ pub mod client;
 pub mod log_check;
 pub mod matrix;
 pub mod peers;
+pub mod program;
 pub mod proxy;
 pub mod table;
 pub mod target;

@@ -225,6 +225,31 @@ async fn lying_servers_are_errors() {
     }
 }
 
+/// Goal: a count buys no memory, over the wire as well. Method: a server whose every answer to ApiVersions claims two thousand
+/// million elements, in the newest version and, after a refusal, in version 0.
+#[tokio::test]
+async fn a_lying_count_is_an_error_before_room_is_made() {
+    let newest = [&[0, 0, 0, 11, 0, 0, 0, 1, 0, 0][..], &[0xff, 0xff, 0xff, 0xff, 0x07]].concat();
+    let refusal = vec![0, 0, 0, 6, 0, 0, 0, 1, 0, 35];
+    let oldest = vec![0, 0, 0, 10, 0, 0, 0, 2, 0, 0, 0x7f, 0xff, 0xff, 0xff];
+    for lies in [vec![newest], vec![refusal, oldest]] {
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+        let address = listener.local_addr().expect("an address").to_string();
+        let liar = tokio::spawn(async move {
+            let (mut stream, _) = listener.accept().await.expect("a client");
+            for lie in lies {
+                let length = stream.read_i32().await.expect("a length");
+                let mut question = vec![0; usize::try_from(length).expect("a length")];
+                stream.read_exact(&mut question).await.expect("a question");
+                stream.write_all(&lie).await.expect("written");
+            }
+        });
+        let error = Connection::connect(&address, &options()).await.expect_err("it lies");
+        assert!(matches!(&error, ClientError::Malformed { reason, .. } if reason.contains("elements")), "{error}");
+        liar.await.expect("the liar ends");
+    }
+}
+
 fn sample() -> Vec<NewRecord> {
     let headers = vec![("h".to_owned(), Some(Bytes::from_static(b"1"))), ("h".to_owned(), None)];
     vec![

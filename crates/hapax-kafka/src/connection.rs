@@ -17,6 +17,7 @@ use tokio::net::TcpStream;
 use tokio::time::timeout;
 
 use super::error::{ClientError, check};
+use super::layout;
 
 /// What a client may be told.
 #[derive(Debug, Clone)]
@@ -104,8 +105,11 @@ impl Connection {
         let ticket = self.begin(newest, &request).await?;
         let frame = self.answer_frame(ticket).await?;
         let refused = frame.get(0..2) == Some([0, 35].as_slice());
-        let answer =
-            if refused { self.call_at(0, &request).await? } else { self.decode::<ApiVersionsResponse>(frame, newest)? };
+        let answer = if refused {
+            self.call_at(0, &request).await?
+        } else {
+            self.decode(ApiVersionsRequest::KEY, frame, newest)?
+        };
         check(answer.error_code, || format!("{} was asked for its versions", self.address))?;
         Ok(answer)
     }
@@ -179,7 +183,7 @@ impl Connection {
         let header = R::Response::header_version(ticket.version);
         let found = ResponseHeader::decode(&mut frame, header).map_err(|error| self.malformed(&error))?;
         self.expect_correlation(found.correlation_id, ticket)?;
-        self.decode(frame, ticket.version)
+        self.decode(R::KEY, frame, ticket.version)
     }
 
     /// An answer without its header, for who must look before decoding. The header is that of version 0.
@@ -198,7 +202,8 @@ impl Connection {
         Err(self.malformed(&format!("it is the answer to request {found}, not to {}", ticket.correlation)))
     }
 
-    fn decode<A: Decodable>(&mut self, mut frame: Bytes, version: i16) -> Result<A, ClientError> {
+    fn decode<A: Decodable>(&mut self, api: i16, mut frame: Bytes, version: i16) -> Result<A, ClientError> {
+        layout::check(api, version, &frame).map_err(|reason| self.malformed(&reason))?;
         let answer = A::decode(&mut frame, version).map_err(|error| self.malformed(&error))?;
         if frame.is_empty() { Ok(answer) } else { Err(self.malformed(&format!("{} bytes are left", frame.len()))) }
     }
@@ -273,6 +278,9 @@ fn encode<R: Request>(ticket: Ticket, client_id: &str, request: &R) -> Result<By
         .with_correlation_id(ticket.correlation)
         .with_client_id(Some(StrBytes::from_string(client_id.to_owned())));
     let key = ApiKey::try_from(R::KEY).map_err(|()| "there is no such API".to_owned())?;
+    if !layout::is_known(R::KEY) {
+        return Err("this client does not know how its answers lie in their bytes".to_owned());
+    }
     let mut frame = BytesMut::new();
     frame.put_i32(0);
     header.encode(&mut frame, key.request_header_version(version)).map_err(|error| error.to_string())?;

@@ -16,6 +16,7 @@ mod compression;
 mod connection;
 mod error;
 mod group;
+mod layout;
 mod producer;
 mod reader;
 pub mod records;

@@ -10,13 +10,14 @@ use bytes::Bytes;
 use kafka_protocol::error::ResponseError;
 use kafka_protocol::messages::fetch_request::{FetchPartition, FetchRequest};
 use kafka_protocol::messages::fetch_response::{
-    FetchResponse, FetchableTopicResponse, LeaderIdAndEpoch, NodeEndpoint, PartitionData,
+    EpochEndOffset, FetchResponse, FetchableTopicResponse, LeaderIdAndEpoch, NodeEndpoint, PartitionData,
 };
 use kafka_protocol::messages::{BrokerId, TopicName};
 use kafka_protocol::protocol::StrBytes;
 use tokio::time::Instant;
 use uuid::Uuid;
 
+use crate::api::offset_for_leader_epoch::end_of;
 use crate::api::place::{Hints, check_epoch, led, numbered, read_code, topic_named, topic_of};
 use crate::api::{Call, Close};
 use crate::batch::{Batches, FirstBatch};
@@ -30,6 +31,9 @@ use crate::store::Store;
 const MAX_BYTES: usize = 55 << 20;
 /// As long as anybody may wait.
 const MAX_WAIT: Duration = Duration::from_secs(600);
+
+/// From this version on the answer says who leads what we do not.
+const FIRST_WITH_LEADERS: i16 = 16;
 
 /// What is wanted of one topic.
 struct Wanted {
@@ -48,6 +52,7 @@ struct WantedPartition {
 struct Round {
     response: FetchResponse,
     bytes: usize,
+    /// There is something that must be known at once: an error, or records that are not in our log.
     failed: bool,
 }
 
@@ -72,7 +77,7 @@ pub(crate) async fn handle<S: Store>(
         let mut round = read(broker, &wanted, max_bytes, isolation).await;
         let is_over = round.failed || round.bytes >= min_bytes || wanted.is_empty() || Instant::now() >= deadline;
         if is_over {
-            if round.failed {
+            if round.failed && call.version >= FIRST_WITH_LEADERS {
                 hint(broker, &wanted, &mut round.response).await;
             }
             count(&broker.config.metrics, &round);
@@ -127,7 +132,7 @@ async fn read<S: Store>(broker: &Broker<S>, wanted: &[Wanted], max_bytes: usize,
                 Ok(found) => read_partition(broker, found, &partition.asked, left, first, isolation).await,
                 Err(code) => refuse(&partition.asked, *code),
             };
-            round.failed |= answer.error_code != 0;
+            round.failed |= answer.error_code != 0 || answer.diverging_epoch != EpochEndOffset::default();
             round.bytes += answer.records.as_ref().map_or(0, Bytes::len);
             answers.push(answer);
         }
@@ -148,9 +153,14 @@ async fn read_partition<S: Store>(
     if !partition.is_led() || !broker.lead.fresh() {
         return refuse(asked, ResponseError::NotLeaderOrFollower);
     }
-    if let Err(code) = check_epoch(partition, asked.current_leader_epoch) {
+    // As in Kafka, here and only here every negative epoch means none.
+    if let Err(code) = check_epoch(partition, asked.current_leader_epoch.max(-1)) {
         return refuse(asked, code);
     }
+    let diverging = match diverging(broker, partition, asked).await {
+        Ok(diverging) => diverging,
+        Err(code) => return refuse(asked, code),
+    };
     let (log_start, end, stable) = (partition.log_start(), partition.end(), partition.last_stable());
     let answer = PartitionData::default()
         .with_partition_index(asked.partition)
@@ -158,8 +168,11 @@ async fn read_partition<S: Store>(
         .with_last_stable_offset(stable)
         .with_log_start_offset(log_start)
         .with_aborted_transactions((isolation == Isolation::Committed).then(Vec::new));
-    if asked.fetch_offset < log_start || asked.fetch_offset > end {
+    if asked.fetch_offset < log_start || asked.fetch_offset > end && diverging.is_none() {
         return refuse(asked, ResponseError::OffsetOutOfRange);
+    }
+    if let Some(diverging) = diverging {
+        return answer.with_diverging_epoch(diverging);
     }
     let below = if isolation == Isolation::Committed { stable } else { end };
     if asked.fetch_offset >= below {
@@ -170,6 +183,25 @@ async fn read_partition<S: Store>(
         Ok(records) => answer.with_records(Some(records)),
         Err(error) => refuse(asked, read_code(&error)),
     }
+}
+
+/// Where the log parts from what a reader has, if it says in which epoch its last record was written and that does not go on
+/// to its offset here.
+async fn diverging<S: Store>(
+    broker: &Broker<S>,
+    partition: &Partition,
+    asked: &FetchPartition,
+) -> Result<Option<EpochEndOffset>, ResponseError> {
+    if asked.last_fetched_epoch < 0 {
+        return Ok(None);
+    }
+    let epochs = broker.logs.epochs(partition).await.map_err(|error| read_code(&error))?;
+    let (epoch, end) = end_of(epochs, asked.last_fetched_epoch, partition.end());
+    if epoch < 0 || end < 0 {
+        return Err(ResponseError::OffsetOutOfRange);
+    }
+    let parts = epoch < asked.last_fetched_epoch || end < asked.fetch_offset;
+    Ok(parts.then(|| EpochEndOffset::default().with_epoch(epoch).with_end_offset(end)))
 }
 
 fn refuse(asked: &FetchPartition, code: ResponseError) -> PartitionData {

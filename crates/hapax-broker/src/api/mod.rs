@@ -140,7 +140,7 @@ macro_rules! routes {
         }
 
         /// What the codec makes of a body, and how it writes that again; for tests of the guard.
-        #[cfg(test)]
+        #[cfg(any(test, feature = "fuzz"))]
         pub(crate) fn recode(key: ApiKey, version: i16, body: &mut bytes::Bytes) -> Result<BytesMut, String> {
             use kafka_protocol::protocol::{Decodable, Encodable};
             let mut again = BytesMut::new();

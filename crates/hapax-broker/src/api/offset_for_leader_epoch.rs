@@ -55,7 +55,7 @@ async fn find<S: Store>(
 
 /// The greatest epoch up to the one asked for, and where the next one begins; the running one ends at the end. -1 and -1 if
 /// nobody knows an epoch that is later.
-fn end_of(epochs: &[(i32, Offset)], asked: i32, end: Offset) -> (i32, Offset) {
+pub(crate) fn end_of(epochs: &[(i32, Offset)], asked: i32, end: Offset) -> (i32, Offset) {
     let next = epochs.iter().position(|(epoch, _)| *epoch > asked);
     let known = next.map_or(epochs.last(), |next| next.checked_sub(1).map(|before| &epochs[before]));
     match (known, next) {

@@ -9,7 +9,7 @@ pub(crate) mod author;
 mod cursor;
 mod error;
 mod frame;
-mod guard;
+pub(crate) mod guard;
 mod header;
 pub(crate) mod shape;
 

@@ -1,18 +1,19 @@
 //! Who is measured: our broker as a process of its own on either store, and Apache Kafka with and without an fsync per append.
 
-use std::net::{TcpListener, TcpStream};
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::path::Path;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context as _, Result, bail, ensure};
+use anyhow::{Context as _, Result};
 use hapax_services::{Kafka, Postgres};
+
+use crate::program::Program;
 
 /// The memory that Kafka's own start script gives it.
 const HEAP: &str = "1g";
 /// Of Linux, per second, on every machine that we know.
 const TICKS: f64 = 100.0;
-const PATIENCE: Duration = Duration::from_secs(60);
+/// As often as Kafka is told to look.
+const RETENTION: &str = "retentionInterval: 1s";
 
 /// Who takes part, in the order of the table's columns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -51,14 +52,14 @@ impl Who {
         let kafka = || Kafka::builder().heap(HEAP).setting("log.retention.check.interval.ms", "1000");
         let (address, keeper) = match self {
             Self::Embedded => {
-                let ours = Ours::start(hapax, "embedded")?;
-                (ours.address.clone(), Keeper::Ours(ours, None))
+                let ours = Program::start(hapax, "embedded", RETENTION)?;
+                (ours.address().to_string(), Keeper::Ours(ours, None))
             }
             Self::Postgres => {
                 let database = Postgres::builder().start()?;
                 started = Instant::now();
-                let ours = Ours::start(hapax, &database.url("postgres"))?;
-                (ours.address.clone(), Keeper::Ours(ours, Some(database)))
+                let ours = Program::start(hapax, &database.url("postgres"), RETENTION)?;
+                (ours.address().to_string(), Keeper::Ours(ours, Some(database)))
             }
             Self::KafkaSynced => {
                 let server = kafka().setting("log.flush.interval.messages", "1").start()?;
@@ -88,7 +89,7 @@ pub struct Running {
 #[derive(Debug)]
 enum Keeper {
     // In this order: the broker ends before its database.
-    Ours(Ours, Option<Postgres>),
+    Ours(Program, Option<Postgres>),
     Kafka(Kafka),
 }
 
@@ -118,7 +119,7 @@ impl Running {
 
     fn pid(&self) -> Result<u32> {
         let pid = match &self.keeper {
-            Keeper::Ours(ours, _) => Some(ours.child.id()),
+            Keeper::Ours(ours, _) => Some(ours.pid()),
             Keeper::Kafka(server) => server.pid(),
         };
         pid.context("it does not run")
@@ -131,46 +132,5 @@ impl Running {
             Keeper::Ours(_, database) => database.as_ref(),
             Keeper::Kafka(_) => None,
         }
-    }
-}
-
-/// `hapax broker` in a folder of its own.
-#[derive(Debug)]
-struct Ours {
-    address: String,
-    child: Child,
-    _folder: tempfile::TempDir,
-}
-
-impl Ours {
-    fn start(hapax: &Path, store: &str) -> Result<Self> {
-        let folder = tempfile::tempdir()?;
-        let port = TcpListener::bind("127.0.0.1:0")?.local_addr()?.port();
-        let address = format!("127.0.0.1:{port}");
-        let text =
-            format!("broker: {{ listen: \"{address}\", store: \"{store}\", data: data, retentionInterval: 1s }}\n");
-        std::fs::write(folder.path().join("hapax.yaml"), text)?;
-        let log: PathBuf = folder.path().join("log");
-        let mut command = Command::new(hapax);
-        command.arg("broker").current_dir(folder.path()).stdin(Stdio::null()).stdout(Stdio::null());
-        command.stderr(std::fs::File::create(&log)?);
-        let child = command.spawn().with_context(|| format!("{} does not start", hapax.display()))?;
-        let mut ours = Self { address, child, _folder: folder };
-        let started = Instant::now();
-        while TcpStream::connect(&ours.address).is_err() {
-            if let Some(status) = ours.child.try_wait()? {
-                bail!("hapax broker ended with {status}: {}", std::fs::read_to_string(&log)?);
-            }
-            ensure!(started.elapsed() < PATIENCE, "hapax broker took no connection within {PATIENCE:?}");
-            std::thread::sleep(Duration::from_millis(2));
-        }
-        Ok(ours)
-    }
-}
-
-impl Drop for Ours {
-    fn drop(&mut self) {
-        drop(self.child.kill());
-        drop(self.child.wait());
     }
 }

@@ -3,11 +3,12 @@
 mod agreed;
 mod batch;
 mod connection;
+mod played;
 mod scenes;
 mod script;
 mod tree;
 
-pub use agreed::{AGREED, Agreed, ON_POSTGRES};
+pub use agreed::{AGREED, Agreed, Asked, ON_POSTGRES, Value};
 pub use connection::{Connection, Ended};
-pub use scenes::play;
+pub use played::{Played, play};
 pub use script::{Difference, Entry, Script, compare};

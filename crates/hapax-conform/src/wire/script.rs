@@ -1,6 +1,6 @@
 //! One broker's part of the comparison: what it was asked, what it said, with its own ids given common names.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Debug;
 use std::net::SocketAddr;
 
@@ -36,8 +36,10 @@ pub struct Script {
     connection: Connection,
     entries: Vec<Entry>,
     names: Vec<Name>,
-    /// API and version of everything that was asked.
+    /// API and version of everything that was asked and noted.
     pub asked: BTreeSet<(i16, i16)>,
+    /// What the broker says it serves: API → oldest and newest version.
+    pub advertised: BTreeMap<i16, (i16, i16)>,
 }
 
 impl Script {
@@ -47,7 +49,18 @@ impl Script {
     /// If nobody listens.
     pub async fn open(address: SocketAddr) -> Result<Self> {
         let connection = Connection::open(address).await?;
-        Ok(Self { address, connection, entries: Vec::new(), names: Vec::new(), asked: BTreeSet::new() })
+        let (entries, names) = (Vec::new(), Vec::new());
+        Ok(Self { address, connection, entries, names, asked: BTreeSet::new(), advertised: BTreeMap::new() })
+    }
+
+    /// Goes on with the same broker after a restart, wherever it listens now.
+    ///
+    /// # Errors
+    /// If nobody listens there.
+    pub async fn reach(&mut self, address: SocketAddr) -> Result<()> {
+        self.connection = Connection::open(address).await?;
+        self.address = address;
+        Ok(())
     }
 
     /// Asks, and notes the answer as it is.
@@ -208,7 +221,7 @@ pub fn compare(kafka: &[Entry], ours: &[Entry], agreed: &[Agreed]) -> (Vec<Diffe
             continue;
         };
         for difference in fields(left, right) {
-            let known = agreed.iter().position(|rule| rule.covers(&difference.label, &difference.path));
+            let known = agreed.iter().position(|rule| rule.covers(&difference));
             match known {
                 Some(rule) => drop(used.insert(rule)),
                 None => differences.push(difference),
@@ -235,21 +248,63 @@ fn fields(left: &Entry, right: &Entry) -> Vec<Difference> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::wire::{Asked, Value};
 
     fn entry(text: &str) -> Entry {
         Entry { label: "Fetch 4: x".to_owned(), leaves: leaves(text) }
     }
 
+    const HOST: Agreed = Agreed {
+        api: "Fetch",
+        versions: (4, 6),
+        asked: Asked::These(&["x"]),
+        path: "nodes[*].host",
+        kafka: Value::Is("\"a\""),
+        ours: Value::Text,
+        page: "",
+    };
+
     /// Goal: a difference is found, an agreed one is counted. Method: two answers with three differing fields.
     #[test]
     fn differences_are_found_and_agreed_ones_counted() {
-        let kafka = [entry("A {\n    same: 1,\n    code: 3,\n    host: \"a\",\n}")];
-        let ours = [entry("A {\n    same: 1,\n    code: 4,\n    host: \"b\",\n    more: 5,\n}")];
-        let agreed = [Agreed { api: "", path: "host", why: "" }, Agreed { api: "Produce", path: "code", why: "" }];
-        let (found, used) = compare(&kafka, &ours, &agreed);
+        let text = |code: &str, host: &str| {
+            format!(
+                "A {{\n    same: 1,\n    code: {code},\n    nodes: [\n        N {{\n            host: \"{host}\",\n        }},\n    ],\n}}"
+            )
+        };
+        let kafka = [entry(&text("3", "a"))];
+        let ours = [entry(&text("4", "b"))];
+        let (found, used) = compare(&kafka, &ours, &[HOST]);
         let found: Vec<String> = found.iter().map(ToString::to_string).collect();
-        assert_eq!(found, ["Fetch 4: x: code: kafka 3, ours 4", "Fetch 4: x: more: kafka nothing, ours 5"]);
+        assert_eq!(found, ["Fetch 4: x: code: kafka 3, ours 4"]);
         assert_eq!(used, BTreeSet::from([0]));
-        assert_eq!(compare(&kafka, &[], &agreed).0.len(), 1);
+        assert_eq!(compare(&kafka, &[], &[HOST]).0.len(), 1);
+    }
+
+    /// Goal: a rule covers its own case and no other. Method: change each thing that it names, one at a time.
+    #[test]
+    fn a_rule_is_as_narrow_as_it_says() {
+        let difference = Difference {
+            label: "Fetch 4: x".to_owned(),
+            path: "nodes[3].host".to_owned(),
+            kafka: Some("\"a\"".to_owned()),
+            ours: Some("\"b\"".to_owned()),
+        };
+        assert!(HOST.covers(&difference));
+        for other in ["Fetch 7: x", "Fetch 4: y", "Produce 4: x", "Fetch"] {
+            assert!(!HOST.covers(&Difference { label: other.to_owned(), ..difference.clone() }), "{other}");
+        }
+        for other in ["nodes[3].hosts", "host", "nodes[3]"] {
+            assert!(!HOST.covers(&Difference { path: other.to_owned(), ..difference.clone() }), "{other}");
+        }
+        assert!(!HOST.covers(&Difference { kafka: Some("\"c\"".to_owned()), ..difference.clone() }));
+        for other in [None, Some("\"\""), Some("7")] {
+            assert!(!HOST.covers(&Difference { ours: other.map(str::to_owned), ..difference.clone() }), "{other:?}");
+        }
+        let number = Agreed { ours: Value::Number, ..HOST };
+        assert!(number.covers(&Difference { ours: Some("7".to_owned()), ..difference.clone() }));
+        assert!(!number.covers(&Difference { ours: Some("-1".to_owned()), ..difference.clone() }));
+        let gone = Agreed { ours: Value::Nothing, asked: Asked::Anything, path: "nodes[3].host", ..HOST };
+        assert!(gone.covers(&Difference { ours: None, ..difference }));
     }
 }

@@ -55,7 +55,11 @@ fn run_on_both(client: Client) {
 }
 
 fn check(client: Client, cell: Cell, broker: Broker) {
-    let found = outcomes(client, broker).as_ref().unwrap_or_else(|error| panic!("{}: {error}", client.title()));
+    judge(client, cell, outcomes(client, broker));
+}
+
+fn judge(client: Client, cell: Cell, outcomes: &Outcomes) {
+    let found = outcomes.as_ref().unwrap_or_else(|error| panic!("{}: {error}", client.title()));
     match &found[&cell] {
         Outcome::Pass(_) => {}
         Outcome::Cannot(why) => assert!(CANNOT.contains(&(client, cell)), "{}: {cell}: {why}", client.title()),
@@ -99,6 +103,15 @@ fn clients_see_no_difference_on_postgres() {
     for client in [Client::Java, Client::Confluent, Client::Franz] {
         Cell::ALL.into_iter().for_each(|cell| check(client, cell, Broker::OnPostgres));
     }
+}
+
+/// Goal: what is shipped is what was tried. Method: every cell of librdkafka on `hapax broker`, a process of its own.
+#[test]
+fn clients_see_no_difference_in_the_shipped_program() {
+    let client = Client::Confluent;
+    let target = Target::program().expect("it starts"); // not kept for ever like the others: its process must end
+    let outcomes = run(client, &target, Codecs::Kept, &Cell::ALL).map_err(|error| format!("{error:#}"));
+    Cell::ALL.into_iter().for_each(|cell| judge(client, cell, &outcomes));
 }
 
 /// Goal: the table in the documents is what was seen. Method: make it from the outcomes on ours, compare or write.

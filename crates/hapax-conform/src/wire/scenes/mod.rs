@@ -2,13 +2,17 @@
 
 mod cluster;
 mod configs;
+mod epochs;
 mod groups;
 mod offsets;
 mod produce;
 mod static_members;
 mod topics;
 
+use std::collections::BTreeMap;
+
 use anyhow::{Context as _, Result};
+use kafka_protocol::messages::api_versions_response::ApiVersion;
 use kafka_protocol::messages::metadata_request::MetadataRequestTopic;
 use kafka_protocol::messages::{ApiVersionsRequest, GroupId, MetadataRequest, TopicName};
 use kafka_protocol::protocol::StrBytes;
@@ -31,11 +35,11 @@ pub(crate) struct Stage {
     pub(crate) node: i32,
 }
 
-/// Plays the whole script on a fresh broker.
+/// Plays the script on a fresh broker, up to its restart.
 ///
 /// # Errors
 /// If the broker does not answer, or not in a way that can be decoded: that is no difference but a breakdown.
-pub async fn play(script: &mut Script) -> Result<()> {
+pub(super) async fn play(script: &mut Script) -> Result<Stage> {
     versions(script).await?;
     let stage = set(script).await?;
     topics::play(script, &stage).await?;
@@ -45,7 +49,16 @@ pub async fn play(script: &mut Script) -> Result<()> {
     configs::play(script, &stage).await?;
     groups::play(script, &stage).await?;
     static_members::play(script, &stage).await?;
-    unserved(script).await
+    unserved(script).await?;
+    Ok(stage)
+}
+
+/// What is played after the broker was started again.
+///
+/// # Errors
+/// As [`play`].
+pub(super) async fn play_on(script: &mut Script, stage: &Stage) -> Result<()> {
+    epochs::play(script, stage).await
 }
 
 /// Makes the topic and learns the ids.
@@ -70,19 +83,23 @@ async fn set(script: &mut Script) -> Result<Stage> {
 /// ApiVersions in all its versions, in one that does not exist, and from a client with a bad name.
 async fn versions(script: &mut Script) -> Result<()> {
     for version in 0..=4 {
+        let mut advertised = BTreeMap::new();
         let mut request = ApiVersionsRequest::default();
         if version >= 3 {
             request = request.with_client_software_name(text("hapax")).with_client_software_version(text("1.0"));
         }
         script
             .say_but(version, "which versions", &request, |response| {
-                // Each broker has its own list; that ours lies within Kafka's is checked elsewhere.
-                response.api_keys.clear();
+                // Each broker has its own list; that ours lies within Kafka's is checked by what is kept here.
+                let range = |api: &ApiVersion| (api.api_key, (api.min_version, api.max_version));
+                advertised.extend(response.api_keys.drain(..).map(|api| range(&api)));
                 response.supported_features.clear();
                 response.finalized_features.clear();
                 response.finalized_features_epoch = -1;
             })
             .await?;
+        anyhow::ensure!(version == 0 || advertised == script.advertised, "ApiVersions {version} has another list");
+        script.advertised = advertised;
         if version >= 3 {
             let bad = request.with_client_software_name(text("bad name!"));
             script.say_but(version, "a bad name", &bad, |response| response.api_keys.clear()).await?;

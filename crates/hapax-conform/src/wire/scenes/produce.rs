@@ -38,6 +38,11 @@ pub(super) async fn play(script: &mut Script, stage: &Stage) -> Result<()> {
 /// A new topic with one partition.
 pub(super) async fn place(script: &mut Script, name: &str) -> Result<Place> {
     topics::create(script, name, 1).await?;
+    find(script, name).await
+}
+
+/// A topic that is there.
+pub(super) async fn find(script: &mut Script, name: &str) -> Result<Place> {
     let id = topics::wait(script, name).await?.topics.first().context("the topic")?.topic_id;
     script.name("", id, format!("<id of {name}>"));
     Ok(Place { name: name.to_owned(), id })
@@ -161,7 +166,7 @@ async fn producers(script: &mut Script, version: i16) -> Result<()> {
 }
 
 /// The leader's epoch in every batch is the broker's own; it lies outside the checksum.
-fn same_epoch(response: &mut FetchResponse) {
+pub(super) fn same_epoch(response: &mut FetchResponse) {
     for partition in response.responses.iter_mut().flat_map(|topic| &mut topic.partitions) {
         let Some(records) = &partition.records else { continue };
         let mut bytes = BytesMut::from(&records[..]);
@@ -175,7 +180,7 @@ fn same_epoch(response: &mut FetchResponse) {
     }
 }
 
-fn fetch(version: i16, place: &Place, partition: FetchPartition) -> FetchRequest {
+pub(super) fn fetch(version: i16, place: &Place, partition: FetchPartition) -> FetchRequest {
     let mut topic = FetchTopic::default().with_partitions(vec![partition]);
     if version >= 13 {
         topic.topic_id = place.id;
