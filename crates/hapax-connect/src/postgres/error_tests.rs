@@ -1,4 +1,5 @@
 use hapax_engine::sink::Reaction;
+use hapax_sql::postgres::CommitEnd;
 
 use super::super::sample::Place;
 use hapax_model::epoch::Epoch;

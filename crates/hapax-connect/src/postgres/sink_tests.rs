@@ -1,3 +1,7 @@
+use hapax_engine::sink::{Target as _, TransactionalSink as _};
+use hapax_model::epoch::Epoch;
+use hapax_model::field::FieldPath;
+use hapax_model::mode::ConflictMode;
 use std::time::Duration;
 
 use hapax_engine::contract::sink::{Harness, POISON, SeenRow, every_clause};

@@ -1,3 +1,5 @@
+use hapax_engine::sink::{IdempotentSink as _, Upserted};
+use hapax_model::field::FieldPath;
 use hapax_model::mode::ConflictMode;
 
 use super::super::rig::{batch, texts};
