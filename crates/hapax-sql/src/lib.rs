@@ -21,6 +21,12 @@ mod quote_error;
 mod quoted_parts;
 #[cfg(feature = "sqlite")]
 pub mod sqlite;
+#[cfg(test)]
+#[cfg(any(feature = "mysql", feature = "postgres"))]
+mod test_certificates;
+#[cfg(test)]
+#[cfg(any(feature = "mysql", feature = "postgres"))]
+mod test_wire;
 #[cfg(any(feature = "mysql", feature = "postgres"))]
 pub mod tls;
 #[cfg(any(feature = "mysql", feature = "postgres"))]
