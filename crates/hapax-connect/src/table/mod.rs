@@ -12,6 +12,8 @@ pub(crate) mod booked;
 pub(crate) mod cases;
 pub mod column;
 pub mod config;
+#[cfg(test)]
+pub(crate) mod contract;
 pub mod ddl;
 pub mod described;
 pub mod during;
@@ -31,6 +33,8 @@ pub mod number;
 pub(crate) mod own_row;
 pub mod read;
 pub mod replay;
+#[cfg(test)]
+pub(crate) mod rig;
 pub mod rows;
 #[cfg(test)]
 pub(crate) mod sample;
