@@ -32,7 +32,7 @@ const TRIM_EVERY: u64 = 1_000;
 /// A name of the delivery is longer than a key of MySQL can hold.
 pub const NAME_TOO_LONG: &str = "HX4450";
 
-/// The columns that [`OwnRow::progress`] reads, in its order. READ and ROWS are words of the language.
+/// The columns that `OwnRow::progress` reads, in its order. READ and ROWS are words of the language.
 macro_rules! columns {
     () => {
         "generation, epoch, position, incarnation, contract, snapshot, session, `read`, delivered, filtered, dead, \

@@ -28,7 +28,7 @@ pub const EPOCHS_KEPT: u64 = 10_000;
 /// Old epochs are removed every so many epochs, so that most commits pay nothing for it.
 const TRIM_EVERY: u64 = 1_000;
 
-/// The columns that [`OwnRow::progress`] reads, in its order.
+/// The columns that `OwnRow::progress` reads, in its order.
 macro_rules! columns {
     () => {
         "generation, epoch, position, incarnation, contract, snapshot, session, read, delivered, filtered, dead, rows"
