@@ -4,7 +4,11 @@
 #![deny(missing_docs)]
 
 #[cfg(any(feature = "mysql", feature = "postgres"))]
+mod commit_end;
+#[cfg(any(feature = "mysql", feature = "postgres"))]
 mod fault_class;
+#[cfg(any(feature = "mysql", feature = "postgres"))]
+mod limits;
 #[cfg(feature = "mysql")]
 pub mod mysql;
 #[cfg(any(feature = "mysql", feature = "postgres"))]
@@ -17,6 +21,12 @@ mod quote_error;
 mod quoted_parts;
 #[cfg(feature = "sqlite")]
 pub mod sqlite;
+#[cfg(test)]
+#[cfg(any(feature = "mysql", feature = "postgres"))]
+mod test_certificates;
+#[cfg(test)]
+#[cfg(any(feature = "mysql", feature = "postgres"))]
+mod test_wire;
 #[cfg(any(feature = "mysql", feature = "postgres"))]
 pub mod tls;
 #[cfg(any(feature = "mysql", feature = "postgres"))]
@@ -24,4 +34,8 @@ mod tls_verify;
 #[cfg(any(feature = "mysql", feature = "postgres"))]
 mod url_parts;
 
+#[cfg(any(feature = "mysql", feature = "postgres"))]
+pub use commit_end::CommitEnd;
+#[cfg(any(feature = "mysql", feature = "postgres"))]
+pub use fault_class::FaultClass;
 pub use quote_error::QuoteError;

@@ -1,4 +1,75 @@
-//! The small pieces of reading an address: percent-encoding, host and port, the most similar parameter.
+//! The small pieces of reading an address: its parts, percent-encoding, host and port, the most similar parameter; and
+//! how an address shows itself without its password.
+
+use std::fmt;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use crate::tls::{ClientFiles, FileNames, TlsSettings};
+
+/// What stands behind the scheme, cut at `/` and `?`; what is not there is empty.
+pub(crate) struct Cut<'a> {
+    pub(crate) authority: &'a str,
+    pub(crate) path: &'a str,
+    query: &'a str,
+}
+
+impl<'a> Cut<'a> {
+    /// None if an @ comes too late: most likely the password has a `/` or `?` that was not percent-encoded.
+    pub(crate) fn of(rest: &'a str) -> Option<Self> {
+        let (before_query, query) = rest.split_once('?').unwrap_or((rest, ""));
+        let (authority, path) = before_query.split_once('/').unwrap_or((before_query, ""));
+        let late = (path.contains('@') || query.contains('@')) && !authority.contains('@') && authority.contains(':');
+        (!late).then_some(Self { authority, path, query })
+    }
+
+    /// Name and value of each parameter, as they are written.
+    pub(crate) fn parameters(&self) -> impl Iterator<Item = (&'a str, &'a str)> {
+        let pairs = self.query.split('&').filter(|pair| !pair.is_empty());
+        pairs.map(|pair| pair.split_once('=').unwrap_or((pair, "")))
+    }
+}
+
+/// `user:password`.
+pub(crate) fn user_and_password(login: &str) -> (&str, Option<&str>) {
+    login.split_once(':').map_or((login, None), |(user, password)| (user, Some(password)))
+}
+
+/// A certificate and its key; the error is the parameter that stands alone.
+pub(crate) fn client_files(
+    certificate: Option<PathBuf>,
+    key: Option<PathBuf>,
+    names: &FileNames,
+) -> Result<Option<ClientFiles>, &'static str> {
+    match (certificate, key) {
+        (Some(certificate), Some(key)) => Ok(Some(ClientFiles { certificate, key })),
+        (None, None) => Ok(None),
+        (Some(_), None) => Err(names.certificate),
+        (None, Some(_)) => Err(names.key),
+    }
+}
+
+/// What a parameter of [`seconds`] takes.
+pub(crate) const TAKES_SECONDS: &str = "a number of seconds, 0 for our default";
+
+/// A limit; the inner none is our default, the outer one is no number.
+pub(crate) fn seconds(value: &str) -> Option<Option<Duration>> {
+    let seconds: i64 = value.parse().ok()?;
+    Some(u64::try_from(seconds).ok().filter(|seconds| *seconds > 0).map(Duration::from_secs))
+}
+
+/// An address for programmers: no secret in it.
+pub(crate) fn debug(
+    formatter: &mut fmt::Formatter<'_>,
+    name: &str,
+    target: &str,
+    password: Option<&String>,
+    tls: &TlsSettings,
+) -> fmt::Result {
+    let password = password.map(|_| "***");
+    let mut shown = formatter.debug_struct(name);
+    shown.field("target", &target).field("password", &password).field("tls", tls).finish_non_exhaustive()
+}
 
 /// Undoes percent-encoding. `+` stays `+`, as the databases' own clients have it.
 /// None if it is broken, or not UTF-8.

@@ -1,3 +1,5 @@
+use hapax_engine::books::NO_DELIVERY;
+use hapax_model::epoch::{Epoch, Generation};
 use hapax_model::ledger::Totals;
 use hapax_model::position::Position;
 

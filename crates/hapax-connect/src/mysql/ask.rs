@@ -3,8 +3,9 @@
 //! Invariant: [`begin`] is followed by [`end`], or the session is closed; a value that does not read back as what we
 //! wrote is damage with a name, never a panic.
 
+use std::borrow::Cow;
+
 use hapax_engine::sink::SinkError;
-use hapax_model::ledger::Totals;
 use hapax_model::position::DeliveryId;
 use hapax_sql::mysql::mysql_async::FromValueError;
 use hapax_sql::mysql::mysql_async::prelude::FromValue;
@@ -12,6 +13,7 @@ use hapax_sql::mysql::{FaultClass, Row, Session, SqlFault, Value, checked_commit
 
 use super::error::{During, after_commit, own_error, target_name};
 use super::tables::damaged;
+use crate::table::own_row::OwnRow;
 
 /// The values of a statement, in the order of its question marks.
 macro_rules! values {
@@ -123,27 +125,52 @@ pub(super) fn get<T: FromValue>(session: &Session, row: &Row, column: usize) -> 
     }
 }
 
-/// A counter as it was stored.
-pub(super) fn unsigned(session: &Session, row: &Row, column: usize) -> Result<u64, SinkError> {
-    let found: i64 = get(session, row, column)?;
-    u64::try_from(found).map_err(|_| {
-        let name = row.columns_ref().get(column).map_or("?".into(), |column| column.name_str());
-        damaged(session, &format!("{name} is {found} in a table of ours, and never was below 0; restore it"))
-    })
+/// A row of one of our tables.
+pub(super) struct Ours<'a> {
+    session: &'a Session,
+    row: &'a Row,
 }
 
-/// Five counters, from this column on.
-pub(super) fn totals(session: &Session, row: &Row, first: usize) -> Result<Totals, SinkError> {
-    Ok(Totals {
-        read: unsigned(session, row, first)?,
-        delivered: unsigned(session, row, first + 1)?,
-        filtered: unsigned(session, row, first + 2)?,
-        dead: unsigned(session, row, first + 3)?,
-        rows: unsigned(session, row, first + 4)?,
-    })
+pub(super) const fn ours<'a>(session: &'a Session, row: &'a Row) -> Ours<'a> {
+    Ours { session, row }
+}
+
+impl OwnRow for Ours<'_> {
+    fn number(&self, column: usize) -> Result<i64, SinkError> {
+        get(self.session, self.row, column)
+    }
+
+    fn text(&self, column: usize) -> Result<String, SinkError> {
+        get(self.session, self.row, column)
+    }
+
+    fn text_if_any(&self, column: usize) -> Result<Option<String>, SinkError> {
+        get(self.session, self.row, column)
+    }
+
+    fn bytes(&self, column: usize) -> Result<Vec<u8>, SinkError> {
+        get(self.session, self.row, column)
+    }
+
+    fn bytes_if_any(&self, column: usize) -> Result<Option<Vec<u8>>, SinkError> {
+        get(self.session, self.row, column)
+    }
+
+    fn name(&self, column: usize) -> Cow<'_, str> {
+        self.row.columns_ref().get(column).map_or("?".into(), |column| column.name_str())
+    }
+
+    fn damaged(&self, what: &str) -> SinkError {
+        damaged(self.session, what)
+    }
+}
+
+/// A counter as it was stored.
+pub(super) fn unsigned(session: &Session, row: &Row, column: usize) -> Result<u64, SinkError> {
+    ours(session, row).unsigned(column)
 }
 
 /// The delivery named by the first three columns of a row.
 pub(super) fn delivery(session: &Session, row: &Row) -> Result<DeliveryId, SinkError> {
-    Ok(DeliveryId { workflow: get(session, row, 0)?, sink: get(session, row, 1)?, lane: get(session, row, 2)? })
+    ours(session, row).delivery()
 }

@@ -2,10 +2,35 @@ use hapax_engine::sink::{Target as _, TransactionalSink as _};
 use hapax_model::mode::ConflictMode;
 
 use super::super::config::Deletes;
-use super::super::rig::{Rig, keyed};
+use super::super::rig::{Rig, Server, keyed};
 use super::*;
+use crate::table::contract::clauses;
+use crate::table::rig::Database as _;
 
-const PLAIN: &str = "CREATE TABLE t (id bigint PRIMARY KEY, a varchar(99) DEFAULT 'none', b integer)";
+const PLAIN: &str = Server::PLAIN;
+
+clauses!(sink, Server:
+    a_table_that_no_longer_fits_is_schema_evolution(
+        "CREATE TABLE t (n int PRIMARY KEY AUTO_INCREMENT, id int NOT NULL, a varchar(9)); ALTER TABLE t DROP PRIMARY KEY, \
+               MODIFY n int; CREATE UNIQUE INDEX k ON t (id)",
+        "DROP INDEX k ON t"
+    ),
+    the_strictly_newer_row_stays(&[
+        ("bigint", "9", "10"),
+        ("varchar(9)", "\"B\"", "\"a\""),
+        ("timestamp NULL", "\"2026-01-01\"", "\"2026-01-02\""),
+        ("decimal(9,2)", "9.5", "10.25"),
+    ]),
+    a_key_column_takes_the_keys_hash(
+        "binary(18)",
+        &[
+            (ConflictMode::Update, "binary(16)", 16),
+            (ConflictMode::Update, "varchar(40)", 29),
+            (ConflictMode::Ignore, "varbinary(20)", 16),
+            (ConflictMode::Newer, "char(29)", 29),
+        ]
+    ),
+);
 
 /// Goal: a column that becomes shorter or goes away is noticed before a value is cut. Method: alter its type in place,
 /// then drop it.
@@ -32,7 +57,7 @@ async fn a_change_waits_for_the_epoch() {
     let ddl =
         "CREATE TABLE t (id int PRIMARY KEY, b int); CREATE TRIGGER s BEFORE INSERT ON t FOR EACH ROW DO SLEEP(1)";
     let mut rig = Rig::new(ddl, keyed(ConflictMode::Update)).await;
-    let mut other = rig.place.bare().await;
+    let mut other = rig.database.place.bare().await;
     let altering = async {
         tokio::time::sleep(Duration::from_millis(300)).await;
         super::super::sample::run(&mut other, "ALTER TABLE t DROP COLUMN b").await;
@@ -43,26 +68,6 @@ async fn a_change_waits_for_the_epoch() {
     rig.run("DROP TRIGGER s").await;
     rig.deliver(&[r#"{"id":2}"#]).await;
     assert_eq!(rig.texts("SELECT id FROM t ORDER BY id").await, ["1", "2"]);
-}
-
-/// Goal: a table that no longer fits stops the workflow with the reason, and nothing of the epoch is there.
-/// Method: drop the unique index, then make it again.
-#[tokio::test]
-async fn a_table_that_no_longer_fits_is_schema_evolution() {
-    let ddl = "CREATE TABLE t (n int PRIMARY KEY AUTO_INCREMENT, id int NOT NULL, a varchar(9)); ALTER TABLE t DROP PRIMARY KEY, \
-               MODIFY n int; CREATE UNIQUE INDEX k ON t (id)";
-    let mut rig = Rig::new(ddl, keyed(ConflictMode::Update)).await;
-    rig.run("DROP INDEX k ON t").await;
-    let batch = rig.batch(&[r#"{"id":1,"a":"x"}"#]);
-    let error = rig.try_deliver(batch).await.unwrap_err();
-    assert!(matches!(error, SinkError::SchemaEvolution { .. }), "{error}");
-    assert!(error.to_string().contains("CREATE UNIQUE INDEX"), "{error}");
-    assert_eq!(rig.texts("SELECT epoch FROM hapax_progress").await, ["0"]);
-    rig.run("CREATE UNIQUE INDEX k ON t (id)").await;
-    rig.claim().await;
-    rig.sink.abort_transaction().await.unwrap();
-    rig.deliver(&[r#"{"id":1,"a":"x"}"#]).await;
-    assert_eq!(rig.texts("SELECT a FROM t").await, ["x"]);
 }
 
 /// Goal: a table that was dropped and made again is another table, between runs and in the middle of one; one that was
@@ -77,7 +82,7 @@ async fn a_recreated_or_renamed_table_is_noticed() {
     let batch = rig.batch(&[r#"{"id":2,"a":"x"}"#]);
     let error = rig.try_deliver(batch).await.unwrap_err();
     assert!(matches!(error, SinkError::SchemaEvolution { .. }), "{error}");
-    assert!(error.to_string().contains(&format!("renamed to {}.old;", rig.place.name())), "{error}");
+    assert!(error.to_string().contains(&format!("renamed to {}.old;", rig.database.place.name())), "{error}");
     rig.run("RENAME TABLE old TO t").await;
     rig.claim().await;
     rig.sink.abort_transaction().await.unwrap();
@@ -89,41 +94,6 @@ async fn a_recreated_or_renamed_table_is_noticed() {
     let error = rig.try_deliver(batch).await.unwrap_err();
     assert!(matches!(error, SinkError::ContractChanged { .. }), "{error}");
     assert_eq!(rig.texts("SELECT a FROM t").await, [""; 0]);
-}
-
-/// Goal: NULL and equal versions behave as PROTOCOL says; text versions go by their bytes. Method: numbers, and text
-/// that a language would sort otherwise; one row alone, and among others.
-#[tokio::test]
-async fn the_strictly_newer_row_stays() {
-    for (declared, one, two) in [
-        ("bigint", "9", "10"),
-        ("varchar(9)", "\"B\"", "\"a\""),
-        ("timestamp NULL", "\"2026-01-01\"", "\"2026-01-02\""),
-        ("decimal(9,2)", "9.5", "10.25"),
-    ] {
-        let ddl = format!("CREATE TABLE t (id int PRIMARY KEY, a varchar(9), v {declared})");
-        let mut rig = Rig::new(&ddl, |config| {
-            keyed(ConflictMode::Newer)(config);
-            config.table.version_column = Some("v".into());
-        })
-        .await;
-        let event = |id: u32, a: &str, v: &str| format!("{{\"id\":{id},\"a\":\"{a}\",\"v\":{v}}}");
-        for (a, v, stays) in [
-            ("none", "null", "none"),
-            ("one", one, "one"),
-            ("again", one, "one"),
-            ("null", "null", "one"),
-            ("two", two, "two"),
-        ] {
-            rig.deliver(&[&event(1, a, v)]).await;
-            rig.deliver(&[&event(2, a, v), &event(3, a, v)]).await;
-            assert_eq!(rig.texts("SELECT a FROM t ORDER BY id").await, [stays; 3], "{declared}");
-        }
-        let done = rig.deliver(&[&event(1, "p", two), &event(1, "q", one)]).await.written;
-        assert_eq!((done.upserts, done.unchanged, done.updates), (1, 1, 0));
-        let done = rig.deliver(&[&event(1, "p", two), &event(2, "q", one), &event(4, "r", one)]).await.written;
-        assert_eq!((done.upserts, done.unchanged, done.updates, done.inserts), (3, 2, 0, 1));
-    }
 }
 
 /// Goal: versions made from positions order rows too. Method: a later event, and one that comes again.
@@ -159,36 +129,6 @@ async fn a_tombstone_keeps_older_events_out() {
     assert_eq!(rig.deliver(&[&event(6)]).await.written.updates, 1);
     assert_eq!(rig.texts("SELECT CONCAT(hapax_deleted, a, e) FROM t ORDER BY id").await, ["0latey", "1x"]);
     assert_eq!(rig.deliver(&[r#"{"id":1,"v":6,"op":"d"}"#]).await.written.unchanged, 1, "equal is not newer");
-}
-
-/// Goal: a key column takes the hash, as bytes or as text, entity key or event key by the mode. Method: each.
-#[tokio::test]
-async fn a_key_column_takes_the_keys_hash() {
-    for (mode, declared, length) in [
-        (ConflictMode::Update, "binary(16)", "16"),
-        (ConflictMode::Update, "varchar(40)", "29"),
-        (ConflictMode::Ignore, "varbinary(20)", "16"),
-        (ConflictMode::Newer, "char(29)", "29"),
-    ] {
-        let ddl = format!(
-            "CREATE TABLE t (k {declared} NOT NULL PRIMARY KEY, id int, a varchar(9), hapax_version binary(18))"
-        );
-        let mut rig = Rig::new(&ddl, |config| {
-            keyed(mode)(config);
-            config.table.key_column = Some("k".into());
-        })
-        .await;
-        let events = [r#"{"id":1,"a":"x"}"#, r#"{"id":2,"a":"y"}"#, r#"{"id":1,"a":"z"}"#];
-        let batch = rig.batch(&events);
-        let key = batch.event(0).entity_key().unwrap().text().to_string();
-        rig.try_deliver(batch).await.unwrap();
-        let found = rig.texts("SELECT CONCAT(length(k), ' ', id, a) FROM t ORDER BY id").await;
-        let last = if mode == ConflictMode::Ignore { "x" } else { "z" };
-        assert_eq!(found, [format!("{length} 1{last}"), format!("{length} 2y")], "{mode:?} {declared}");
-        if !declared.contains("binary") {
-            assert_eq!(rig.texts("SELECT k FROM t WHERE id = 1").await, [key]);
-        }
-    }
 }
 
 /// Goal: a table that ALTER made anew, or a tool exchanged for a copy, is still ours if what we delivered is in it, also

@@ -5,7 +5,6 @@
 use std::sync::Arc;
 
 use hapax_engine::batch::Operation;
-use hapax_engine::sink::Written;
 use hapax_model::letter::{Cause, Stage};
 use hapax_model::mode::ConflictMode;
 use hapax_sql::mysql::{Outcome, Session, SqlFault, Value};
@@ -15,9 +14,10 @@ use super::error::During;
 use super::plan::Ready;
 use super::row_error::{self, ROW_TOO_LARGE};
 use super::statement::{Named, Statement, WAS_THERE, statement};
+use crate::table::booked::Done;
 use crate::table::rows::Rows;
 use crate::table::shape::{AbsentSet, RowKind, RowShape};
-use crate::table::tries::{Fault, swallowed};
+use crate::table::tries::Fault;
 
 /// How many values one statement can have: the protocol counts them in 16 bits.
 const MOST_VALUES: usize = 65_535;
@@ -87,15 +87,6 @@ impl Shapes {
     pub(super) fn get(&self, at: usize) -> &Arc<Shaped> {
         &self.all[at]
     }
-}
-
-/// What one statement did.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Done {
-    pub(super) kind: RowKind,
-    pub(super) sent: u64,
-    pub(super) changed: u64,
-    pub(super) created: u64,
 }
 
 impl Place<'_> {
@@ -188,25 +179,6 @@ fn done(kind: RowKind, mode: ConflictMode, sent: u64, outcome: &Outcome) -> Done
         _ => created + overwritten,
     };
     Done { kind, sent, changed, created }
-}
-
-/// Books what a statement did. In `append` and `update` every row sent must have changed one.
-pub(super) fn book(written: &mut Written, mode: ConflictMode, table: &str, done: Done) -> Result<(), Cause> {
-    let Done { kind, sent, changed, created } = done;
-    match (kind, mode) {
-        (RowKind::Upsert, ConflictMode::Append | ConflictMode::Update) if changed != sent => {
-            return Err(swallowed(table, sent, changed));
-        }
-        (RowKind::Upsert, ConflictMode::Append | ConflictMode::Ignore) => written.inserts += changed,
-        (RowKind::Upsert, ConflictMode::Update | ConflictMode::Newer) => {
-            written.inserts += created;
-            written.updates += changed - created;
-        }
-        (RowKind::Delete | RowKind::Tombstone, _) => written.deletes += changed,
-    }
-    written.upserts += sent;
-    written.unchanged += sent.saturating_sub(changed);
-    Ok(())
 }
 
 #[cfg(test)]

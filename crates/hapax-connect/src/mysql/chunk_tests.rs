@@ -1,4 +1,7 @@
+use hapax_engine::sink::Written;
+
 use super::*;
+use crate::table::booked::book;
 
 fn answer(affected: u64, info: &str, insert_id: u64) -> Outcome {
     Outcome { affected, info: info.to_owned(), insert_id, ..Outcome::default() }

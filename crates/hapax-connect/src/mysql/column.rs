@@ -9,7 +9,7 @@ use hapax_model::letter::Cause;
 use hapax_sql::mysql::{TableName, quote_identifier};
 
 use super::convert::{self, Stored};
-use crate::table::column::{LiveColumn, VersionBytes};
+use crate::table::column::{LiveColumn, VersionBytes, uncomparable_key, unordered_version};
 use crate::table::number::short_integer;
 
 /// How long a key's hash is, as text and as bytes.
@@ -356,23 +356,11 @@ impl LiveColumn for MysqlColumn {
     }
 
     fn key_flaw(&self) -> Option<String> {
-        (!self.kind.is_compared()).then(|| {
-            format!(
-                "column \"{}\" is part of the key and is declared {}, of which only the server knows when two values \
-                 are one; name a keyColumn for the key's hash instead",
-                self.name, self.declared
-            )
-        })
+        (!self.kind.is_compared()).then(|| uncomparable_key(&self.name, &self.declared))
     }
 
     fn version_flaw(&self) -> Option<String> {
-        (!self.kind.is_ordered()).then(|| {
-            format!(
-                "versionColumn \"{}\" is declared {}, of which only the server knows which of two values is greater; \
-                 name a column of numbers, times, text or bytes",
-                self.name, self.declared
-            )
-        })
+        (!self.kind.is_ordered()).then(|| unordered_version(&self.name, &self.declared))
     }
 
     #[inline]

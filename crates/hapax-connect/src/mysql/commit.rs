@@ -9,22 +9,20 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
-use hapax_engine::batch::Batch;
-use hapax_engine::sink::{Committed, EpochRecord, SinkError, causes_of};
+use hapax_engine::sink::{Committed, SinkError, causes_of};
 use hapax_model::contract::TARGET;
 use hapax_model::fault::{Bug, planted, point};
 use hapax_model::ledger::Totals;
 use hapax_model::letter::Letter;
-use hapax_model::position::DeliveryId;
 use hapax_model::progress::Progress;
 use hapax_sql::mysql::{Session, checked_commit};
 
 use super::chunk::Place;
-use super::config::MysqlSinkConfig;
 use super::error::{During, after_commit, sink_error};
 use super::inspect::{Inspected, Renumbered, inspect_again};
 use super::proof::{Proof, last_written};
 use super::schema::version_of;
+use super::sink::MysqlDatabase;
 use super::slow::write_slowly;
 use super::write::write_fast;
 use super::{letters, progress, row_error};
@@ -32,42 +30,28 @@ use crate::table::epoch;
 use crate::table::rows::{Incarnations, Rows};
 use crate::table::tries::{Before, Fault, Outcome, Pass, Tries, Trouble};
 
-/// All that a commit needs.
-pub(super) struct Job {
-    pub(super) config: Arc<MysqlSinkConfig>,
-    pub(super) target: String,
-    pub(super) id: DeliveryId,
-    pub(super) inspected: Arc<Inspected>,
-    pub(super) was: Progress,
-    pub(super) record: EpochRecord,
-    pub(super) batch: Arc<Batch>,
-    /// A row of an epoch before.
-    pub(super) proof: Proof,
-}
-
-/// What a commit did.
-pub(super) struct Done {
-    pub(super) committed: Committed,
-    /// The table as it was read last: it may have changed.
-    pub(super) inspected: Arc<Inspected>,
-    /// A row of this epoch, if it has one that stays.
-    pub(super) proof: Option<Proof>,
-}
+type Job = crate::table::sink::Job<MysqlDatabase>;
 
 /// Commits the epoch, in as many tries as it takes; only the last one leaves anything behind.
-pub(super) async fn commit(session: &mut Session, job: &Job) -> Result<Done, SinkError> {
+///
+/// `was` is a row of an epoch before; the answer's is one of this epoch, if it has one that stays.
+pub(super) async fn commit(
+    session: &mut Session,
+    job: &Job,
+    was: &Proof,
+) -> Result<(Committed, Arc<Inspected>, Option<Proof>), SinkError> {
     let mut inspected = Arc::clone(&job.inspected);
     let mut tries = Tries::new(Pass::Fast);
     loop {
         let trouble = match attempt(session, job, &inspected, &tries.pass).await {
-            Ok((committed, proof)) => return Ok(Done { committed, inspected, proof }),
+            Ok((committed, proof)) => return Ok((committed, inspected, proof)),
             Err(trouble) => trouble,
         };
         match tries.after(trouble, &job.target)? {
             Before::Nothing => {}
             Before::Pause => pause().await,
             Before::ReadSchema => {
-                inspected = Arc::new(inspect_again(session, &job.config, &job.id, &inspected, &job.proof).await?);
+                inspected = Arc::new(inspect_again(session, &job.config, &job.id, &inspected, was).await?);
             }
         }
     }

@@ -1,17 +1,33 @@
-use hapax_engine::sink::{Claim, Reaction, TransactionalSink as _};
+use hapax_engine::sink::{Reaction, TransactionalSink as _};
 use hapax_model::mode::ConflictMode;
 
-use super::super::rig::{Rig, keyed};
-use super::super::sample::{id, run, take};
+use super::super::rig::{Rig, Server, keyed};
+use super::super::sample::{id, run};
 use super::super::sink::MysqlSink;
 use super::*;
+use crate::table::contract::{self, clauses};
+use crate::table::rig::{Database as _, strs};
 
-const PLAIN: &str = "CREATE TABLE t (id bigint PRIMARY KEY, a varchar(99) DEFAULT 'none', b integer)";
+const PLAIN: &str = Server::PLAIN;
 const DEAD: &str = "SELECT code FROM hapax_dead_letters ORDER BY id";
 
-fn strs(inputs: &[String]) -> Vec<&str> {
-    inputs.iter().map(String::as_str).collect()
-}
+clauses!(sink, Server:
+    // Times, numbers and padded text.
+    a_key_is_what_the_table_takes_for_one(&[
+        ("timestamp", "\"2026-11-16T03:00:00Z\"", "\"2026-11-16 04:00:00+01:00\""),
+        ("datetime(6)", "\"2026-11-16T03:00:00.5Z\"", "\"2026-11-16 03:00:00.500000\""),
+        ("time", "\"03:00\"", "\"03:00:00\""),
+        ("decimal(9,3)", "1.50", "15e-1"),
+        ("double", "0", "-0.0"),
+        ("float", "0.1", "1.0e-1"),
+        ("char(5) COLLATE utf8mb4_bin", "\"a\"", "\"a  \""),
+        ("uuid", "\"F0000000-0000-0000-0000-000000000001\"", "\"f0000000000000000000000000000001\""),
+        ("bigint unsigned", "18446744073709551615", "18446744073709551615.0"),
+        ("bit(9)", "256", "2.56e2"),
+        ("year", "2026", "2026"),
+        ("enum('a','b')", "\"b\"", "\"b\""),
+    ]),
+);
 
 /// Goal: each bad row is a dead letter that says why, with the source bytes; the rest goes on. Method: one of each kind
 /// that the table itself refuses, among those that we refuse.
@@ -101,35 +117,6 @@ async fn wide_rows_are_cut_by_the_number_of_values() {
     assert_eq!(rig.texts("SELECT CONCAT(count(*), ' ', sum(c199)) FROM t").await, ["700 139300"]);
 }
 
-/// Goal: rows of one key are one row however the key is spelled. Method: times, numbers and padded text, twice.
-#[tokio::test]
-async fn a_key_is_what_the_table_takes_for_one() {
-    for (declared, first, second) in [
-        ("timestamp", "\"2026-11-16T03:00:00Z\"", "\"2026-11-16 04:00:00+01:00\""),
-        ("datetime(6)", "\"2026-11-16T03:00:00.5Z\"", "\"2026-11-16 03:00:00.500000\""),
-        ("time", "\"03:00\"", "\"03:00:00\""),
-        ("decimal(9,3)", "1.50", "15e-1"),
-        ("double", "0", "-0.0"),
-        ("float", "0.1", "1.0e-1"),
-        ("char(5) COLLATE utf8mb4_bin", "\"a\"", "\"a  \""),
-        ("uuid", "\"F0000000-0000-0000-0000-000000000001\"", "\"f0000000000000000000000000000001\""),
-        ("bigint unsigned", "18446744073709551615", "18446744073709551615.0"),
-        ("bit(9)", "256", "2.56e2"),
-        ("year", "2026", "2026"),
-        ("enum('a','b')", "\"b\"", "\"b\""),
-    ] {
-        let ddl = format!("CREATE TABLE t (id {declared} NOT NULL PRIMARY KEY, a varchar(9))");
-        let mut rig = Rig::new(&ddl, keyed(ConflictMode::Update)).await;
-        for _ in 0..2 {
-            let (one, two) =
-                (format!("{{\"id\":{first},\"a\":\"first\"}}"), format!("{{\"id\":{second},\"a\":\"last\"}}"));
-            let done = rig.deliver(&[&one, &two]).await;
-            assert_eq!((done.written.upserts, done.written.failures), (1, 0), "{declared}");
-            assert_eq!(rig.texts("SELECT a FROM t").await, ["last"], "{declared}");
-        }
-    }
-}
-
 /// Goal: keys that differ only in case, accents, trailing spaces or far decimals are different rows, also when one is
 /// removed. Method: such pairs, and a delete of one.
 #[tokio::test]
@@ -194,7 +181,7 @@ async fn a_deadlock_is_tried_again() {
     rig.config.rows_per_statement = 1;
     rig.sink = MysqlSink::new(rig.config.clone(), rig.config.pool(), id("rig"));
     rig.claim().await;
-    let mut other = rig.place.bare().await;
+    let mut other = rig.database.place.bare().await;
     run(&mut other, "BEGIN; UPDATE t SET b = 7 WHERE id >= 100 OR id = 2").await;
     let theirs = async {
         tokio::time::sleep(Duration::from_millis(500)).await;
@@ -211,21 +198,12 @@ async fn a_deadlock_is_tried_again() {
 /// Goal: a table that somebody holds is waited for, then named, and nothing is lost. Method: another session locks it.
 #[tokio::test]
 async fn a_locked_table_is_waited_for_and_named() {
-    let mut rig = Rig::new(PLAIN, |config| {
+    let rig = Rig::new(PLAIN, |config| {
         keyed(ConflictMode::Update)(config);
         config.limits.lock = Duration::from_secs(1);
     })
     .await;
-    rig.run("LOCK TABLES t WRITE").await;
-    let batch = rig.batch(&[r#"{"id":1,"b":1}"#]);
-    let error = rig.try_deliver(batch).await.unwrap_err();
-    assert!(matches!(error, SinkError::Locked { .. }), "{error}");
-    assert_eq!(error.reaction(), Reaction::Retry);
-    rig.run("UNLOCK TABLES").await;
-    rig.progress = Some(rig.sink.init_transactions(&take(0)).await.unwrap());
-    let record = rig.record(&rig.batch(&[r#"{"id":1,"b":1}"#]));
-    rig.sink.commit_transaction(&record).await.unwrap();
-    assert_eq!(rig.texts("SELECT b FROM t").await, ["1"]);
+    contract::sink::a_locked_table_is_waited_for_and_named(rig, "LOCK TABLES t WRITE", "UNLOCK TABLES").await;
 }
 
 const SLEEPY: &str = "CREATE TABLE t (id int PRIMARY KEY, b int); CREATE TABLE slow (x int); INSERT INTO slow VALUES (1); \
@@ -236,10 +214,10 @@ const SLEEPY: &str = "CREATE TABLE t (id int PRIMARY KEY, b int); CREATE TABLE s
 #[tokio::test(flavor = "multi_thread")]
 async fn an_ended_session_leaves_nothing_and_the_epoch_lands_once() {
     let mut rig = Rig::new(SLEEPY, keyed(ConflictMode::Update)).await;
-    let mut other = rig.place.bare().await;
+    let mut other = rig.database.place.bare().await;
     let sleeping = format!(
         "SELECT id FROM information_schema.PROCESSLIST WHERE db = '{}' AND id <> CONNECTION_ID() AND command <> 'Sleep'",
-        rig.place.name()
+        rig.database.place.name()
     );
     let ending = async {
         tokio::time::sleep(Duration::from_millis(500)).await;
@@ -250,9 +228,7 @@ async fn an_ended_session_leaves_nothing_and_the_epoch_lands_once() {
     let (done, ()) = tokio::join!(rig.try_deliver(batch), ending);
     let error = done.unwrap_err();
     assert_eq!(error.reaction(), Reaction::Retry, "{error}");
-    rig.progress = Some(rig.sink.init_transactions(&take(0)).await.unwrap());
-    let record = rig.record(&rig.batch(&[r#"{"id":1,"b":1}"#]));
-    rig.sink.commit_transaction(&record).await.unwrap();
+    rig.commit_again(&[r#"{"id":1,"b":1}"#]).await.unwrap();
     assert_eq!(rig.texts("SELECT b FROM t").await, ["1"]);
     assert_eq!(rig.texts("SELECT epoch FROM hapax_progress").await, ["1"]);
 }
@@ -266,16 +242,7 @@ async fn a_dropped_commit_is_taken_back_and_lands_once() {
         config.claim_timeout = Duration::from_millis(300);
     })
     .await;
-    let batch = rig.batch(&[r#"{"id":1,"b":1}"#]);
-    let record = rig.record(&batch);
-    rig.sink.begin_transaction(record.epoch).unwrap();
-    rig.sink.write(batch.into()).unwrap();
-    let dropped = tokio::time::timeout(Duration::from_millis(500), rig.sink.commit_transaction(&record));
-    assert!(dropped.await.is_err(), "the trigger sleeps for longer");
-    let generation = rig.progress.as_ref().unwrap().generation;
-    let claim = Claim::Reclaim { generation, session: "again".into() };
-    let found = rig.sink.init_transactions(&claim).await.unwrap();
-    assert_eq!(found.epoch.0, 0, "what was dropped was rolled back");
+    let record = rig.drop_commit(&[r#"{"id":1,"b":1}"#], Duration::from_millis(500)).await;
     rig.run("DROP TRIGGER s").await;
     rig.sink.commit_transaction(&record).await.unwrap();
     assert_eq!(rig.texts("SELECT b FROM t").await, ["1"]);

@@ -14,6 +14,7 @@ use super::moment;
 pub use super::value::Stored;
 use crate::table::column::{Why, missing};
 use crate::table::number::{Decimal, double, integer, short_integer, single, spelled_boolean, spelled_number};
+use crate::table::spelled::{has_at_most, uuid, without_end_spaces};
 
 /// How many digits of a `float` the server shows.
 const SHOWN_DIGITS: usize = 6;
@@ -269,40 +270,17 @@ fn binary(kind: Kind, bytes: &[u8]) -> Result<Stored<'_>, Why> {
 fn text(kind: Kind, value: Cow<'_, [u8]>) -> Result<Stored<'_>, Why> {
     let (value, most) = match (kind, value) {
         (Kind::Char { most }, Cow::Borrowed(bytes)) => {
-            (Cow::Borrowed(without_spaces(bytes)), Longest::Characters(most))
+            (Cow::Borrowed(without_end_spaces(bytes)), Longest::Characters(most))
         }
         (Kind::Text { most }, value) => (value, most),
         (_, value) => (value, Longest::ServerJudges),
     };
     let fits = match most {
-        // A character has at least one byte: most values need no counting. Bytes that begin a character are counted.
-        Longest::Characters(most) => {
-            let most = most as usize;
-            value.len() <= most || value.iter().filter(|byte| (**byte & 0xc0) != 0x80).count() <= most
-        }
+        Longest::Characters(most) => has_at_most(&value, most),
         Longest::Bytes(most) => value.len() as u64 <= most,
         Longest::ServerJudges => true,
     };
     if fits { Ok(Stored::Text(value)) } else { Err(Why::TOO_LONG) }
-}
-
-fn without_spaces(bytes: &[u8]) -> &[u8] {
-    let end = bytes.iter().rposition(|byte| *byte != b' ').map_or(0, |last| last + 1);
-    &bytes[..end]
-}
-
-fn uuid(text: &[u8]) -> Option<[u8; 16]> {
-    let mut bytes = [0; 16];
-    let mut digits = 0;
-    for (at, byte) in text.iter().enumerate() {
-        if *byte == b'-' && text.len() == 36 && matches!(at, 8 | 13 | 18 | 23) {
-            continue;
-        }
-        let digit = u8::try_from(char::from(*byte).to_digit(16)?).ok()?;
-        *bytes.get_mut(digits / 2)? |= if digits % 2 == 0 { digit << 4 } else { digit };
-        digits += 1;
-    }
-    (digits == 32).then_some(bytes)
 }
 
 #[cfg(test)]

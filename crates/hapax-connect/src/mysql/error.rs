@@ -4,9 +4,11 @@
 //! Not here: the reaction (`SinkError::reaction`), and which event a row's fault belongs to (the sink).
 
 use hapax_engine::sink::SinkError;
-use hapax_sql::mysql::{CommitEnd, ConnectError, FaultClass, Session, SqlFault};
+use hapax_sql::mysql::{ConnectError, FaultClass, Session, SqlFault};
 
 pub use crate::table::during::During;
+pub use crate::table::server::after_commit;
+use crate::table::server::no_session;
 
 /// The database holds tables of our names that Hapax did not make.
 pub const FOREIGN_TABLES: &str = "HX4451";
@@ -82,30 +84,8 @@ pub fn own_error(session: &Session, during: During, fault: &SqlFault) -> SinkErr
     }
 }
 
-/// A COMMIT that did not succeed; nothing for one that did.
-///
-/// # Errors
-/// What the failed COMMIT means. After [`SinkError::CommitInDoubt`] the session is closed, never used again.
-pub fn after_commit(target: &str, during: During, end: CommitEnd) -> Result<(), SinkError> {
-    match end {
-        CommitEnd::Committed => Ok(()),
-        CommitEnd::RolledBack { fault } => Err(during.rolled_back(target.to_owned(), fault.to_string())),
-        CommitEnd::InDoubt { message } => Err(during.in_doubt(target.to_owned(), message)),
-    }
-}
-
 /// A session that could not be had.
 #[must_use]
 pub fn connect_error(target: &str, error: &ConnectError) -> SinkError {
-    let text = error.to_string();
-    let (target, message) = match text.strip_prefix(target) {
-        Some(rest) => (target.to_owned(), rest.trim_start_matches([':', ' ']).to_owned()),
-        None => (target.to_owned(), text),
-    };
-    match error.class() {
-        FaultClass::Denied => SinkError::Unfit { code: error.code(), target, message },
-        FaultClass::Row | FaultClass::Again | FaultClass::Reconnect | FaultClass::Schema | FaultClass::ReadOnly => {
-            SinkError::ConnectionFailed { target, message }
-        }
-    }
+    no_session(target, error.to_string(), error.class(), error.code())
 }

@@ -18,6 +18,7 @@ use super::statement::{Named, NewRow};
 use super::{proof, tables};
 use crate::table::LiveColumn as _;
 use crate::table::mapping::{Feed, Mapping, NO_DELETES, NO_PLAIN_TABLE, NO_TABLE, Unfit, listed};
+use crate::table::seen::Inspection;
 
 /// The table's engine knows no transactions.
 pub const ENGINE: &str = "HX4400";
@@ -28,7 +29,7 @@ pub const WEAK_COLLATION: &str = "HX4402";
 
 /// The live table as it was last read.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Inspected {
+pub struct Inspected {
     pub(super) mapping: Mapping<MysqlColumn>,
     pub(super) named: Named,
     /// Changes with every change of the table's definition.
@@ -37,6 +38,22 @@ pub(super) struct Inspected {
     pub(super) version_question: String,
     pub(super) identity: TargetIdentity,
     pub(super) renumbered: Renumbered,
+}
+
+impl Inspection for Inspected {
+    type Column = MysqlColumn;
+
+    fn mapping(&self) -> &Mapping<MysqlColumn> {
+        &self.mapping
+    }
+
+    fn mapping_mut(&mut self) -> &mut Mapping<MysqlColumn> {
+        &mut self.mapping
+    }
+
+    fn identity(&self) -> &TargetIdentity {
+        &self.identity
+    }
 }
 
 /// Whether the server gave the table a new number while we delivered into it.

@@ -11,15 +11,16 @@ use hapax_engine::letters::{LetterChoice, StoredLetter};
 use hapax_engine::sink::SinkError;
 use hapax_model::epoch::{Epoch, Generation};
 use hapax_model::letter::{Cause, Letter, LetterBytes};
-use hapax_model::position::{DeliveryId, Incarnation, NoPosition};
-use hapax_sql::mysql::{Row, Session, Value};
+use hapax_model::position::{DeliveryId, Incarnation};
+use hapax_sql::mysql::{Session, Value};
 use sha2::{Digest as _, Sha256};
 
 use super::ask::{self, values};
 use super::error::During;
 use super::layout::{LONGEST_FINGERPRINT, LONGEST_KEY};
 use super::tables::{damaged, has_table};
-use super::{now_ms, stored};
+use crate::table::kept::{now_ms, stored};
+use crate::table::own_row::OwnRow as _;
 
 /// One statement carries so many letters, or so many numbers of letters: a few sizes only, so that the statements that
 /// a session keeps prepared are few. What does not fill one goes into smaller ones.
@@ -193,42 +194,13 @@ pub async fn list(
     );
     chosen.values.push(Value::from(i64::try_from(limit).unwrap_or(i64::MAX)));
     let rows = ask::rows(session, During::Look, &sql, chosen.values).await?;
-    rows.iter().map(|row| read_letter(session, row)).collect()
+    rows.iter().map(|row| ask::ours(session, row).letter()).collect()
 }
 
 /// Pages of dead letters are read where the last one ended, and no row that is dead no longer is touched. Left to itself
 /// the server begins every page at the first letter.
 fn by_index(choice: &LetterChoice) -> &'static str {
     if choice.names_letters() || choice.cause.is_some() { "" } else { "FORCE INDEX (dead_letters_states)" }
-}
-
-fn read_letter(session: &Session, row: &Row) -> Result<StoredLetter, SinkError> {
-    let id: i64 = ask::get(session, row, 3)?;
-    let broken = |what: String| damaged(session, &format!("dead letter {id} is damaged: {what}"));
-    let position: String = ask::get(session, row, 5)?;
-    let (bytes, length): (Vec<u8>, u64) = (ask::get(session, row, 11)?, ask::unsigned(session, row, 12)?);
-    let bytes = match ask::get::<Option<Vec<u8>>>(session, row, 13)? {
-        None => LetterBytes::Whole(bytes),
-        Some(hash) => {
-            let sha256 = hash.try_into().map_err(|_| broken("its hash has no 32 bytes".to_owned()))?;
-            LetterBytes::Cut { head: bytes, length, sha256 }
-        }
-    };
-    Ok(StoredLetter {
-        id,
-        delivery: ask::delivery(session, row)?,
-        epoch: ask::unsigned(session, row, 4)?,
-        position: position.parse().map_err(|error: NoPosition| broken(error.to_string()))?,
-        incarnation: ask::get(session, row, 6)?,
-        stage: ask::get(session, row, 7)?,
-        code: ask::get(session, row, 8)?,
-        message: ask::get(session, row, 9)?,
-        fingerprint: ask::get(session, row, 10)?,
-        bytes,
-        event_key: ask::get(session, row, 14)?,
-        written_at_ms: ask::unsigned(session, row, 15)?,
-        state: ask::get(session, row, 16)?,
-    })
 }
 
 /// The chosen letters with a number above `after`, grouped by cause, the largest group first.
@@ -249,21 +221,7 @@ pub async fn causes(session: &mut Session, choice: &LetterChoice, after: i64) ->
         chosen.tests
     );
     let rows = ask::rows(session, During::Look, &sql, chosen.values).await?;
-    rows.iter()
-        .map(|row| {
-            Ok(LetterGroup {
-                fingerprint: ask::get(session, row, 0)?,
-                code: ask::get(session, row, 1)?,
-                stage: ask::get(session, row, 2)?,
-                count: ask::unsigned(session, row, 3)?,
-                first_id: ask::get(session, row, 4)?,
-                last_id: ask::get(session, row, 5)?,
-                example: ask::get(session, row, 6)?,
-                first_at_ms: ask::unsigned(session, row, 7)?,
-                last_at_ms: ask::unsigned(session, row, 8)?,
-            })
-        })
-        .collect()
+    rows.iter().map(|row| ask::ours(session, row).letter_group()).collect()
 }
 
 /// How many letters of one delivery are in each state.

@@ -14,14 +14,15 @@ use hapax_model::fault::{Bug, planted, point};
 use hapax_model::ledger::Totals;
 use hapax_model::position::{Bookmark, DeliveryId};
 use hapax_model::progress::Progress;
-use hapax_sql::mysql::{Pool, Row, Session};
+use hapax_sql::mysql::{Pool, Session};
 
 use super::ask::{self, values};
 use super::error::{During, target_name};
 use super::holder::{self, Holder};
 use super::layout::{LONGEST_LANE, LONGEST_NAME};
 use super::tables::{damaged, has_table};
-use super::{now_ms, stored};
+use crate::table::kept::{now_ms, stored, stored_totals};
+use crate::table::own_row::OwnRow as _;
 use crate::table::stored::{StoredProgress, fenced_by};
 
 /// How many epochs of a delivery the epoch log keeps.
@@ -31,7 +32,7 @@ const TRIM_EVERY: u64 = 1_000;
 /// A name of the delivery is longer than a key of MySQL can hold.
 pub const NAME_TOO_LONG: &str = "HX4450";
 
-/// The columns that [`read`] reads, in its order. READ and ROWS are words of the language.
+/// The columns that `OwnRow::progress` reads, in its order. READ and ROWS are words of the language.
 macro_rules! columns {
     () => {
         "generation, epoch, position, incarnation, contract, snapshot, session, `read`, delivered, filtered, dead, \
@@ -64,7 +65,7 @@ async fn stored_progress(
 ) -> Result<Option<Progress>, SinkError> {
     let sql = concat!("SELECT ", columns!(), " FROM hapax_progress WHERE ", this_delivery!());
     let found = ask::optional(session, during, sql, values![&id.workflow, &id.sink, &id.lane]).await?;
-    found.map(|row| check(session, id, read(session, &row, 0)?)).transpose()
+    found.map(|row| check(session, id, ask::ours(session, &row).progress(0)?)).transpose()
 }
 
 /// Progress of all other deliveries in this database.
@@ -90,7 +91,7 @@ pub(crate) async fn all(session: &mut Session) -> Result<Vec<(DeliveryId, Progre
     rows.iter()
         .map(|row| {
             let id = ask::delivery(session, row)?;
-            let progress = check(session, &id, read(session, row, 4)?)?;
+            let progress = check(session, &id, ask::ours(session, row).progress(4)?)?;
             Ok((id, progress, ask::unsigned(session, row, 3)?))
         })
         .collect()
@@ -223,7 +224,7 @@ async fn take(
 async fn ours(session: &mut Session, id: &DeliveryId) -> Result<StoredProgress, SinkError> {
     let sql = concat!("SELECT ", columns!(), " FROM hapax_progress WHERE ", this_delivery!(), " FOR UPDATE");
     let row = ask::one(session, During::Claim, sql, values![&id.workflow, &id.sink, &id.lane]).await?;
-    read(session, &row, 0)
+    ask::ours(session, &row).progress(0)
 }
 
 /// A worker of a workflow that was renamed must not begin again from the start under the old name.
@@ -285,7 +286,7 @@ pub async fn swap(
         this_delivery!()
     );
     let totals = was.totals.plus(record.counts);
-    let [read, delivered, filtered, dead, rows] = totals_of(totals);
+    let [read, delivered, filtered, dead, rows] = stored_totals(totals);
     let given = values![
         stored(record.epoch.0),
         record.to.position.to_string(),
@@ -327,7 +328,7 @@ pub async fn correct_totals(
         "UPDATE hapax_progress SET `read` = ?, delivered = ?, filtered = ?, dead = ?, `rows` = ? WHERE ",
         this_delivery!()
     );
-    let [read, delivered, filtered, dead, rows] = totals_of(totals);
+    let [read, delivered, filtered, dead, rows] = stored_totals(totals);
     let given = values![read, delivered, filtered, dead, rows, &id.workflow, &id.sink, &id.lane];
     match ask::execute(session, During::Epoch(epoch), sql, given).await? {
         1 => Ok(()),
@@ -371,7 +372,7 @@ pub async fn log_epoch(
     if record.epoch.0.is_multiple_of(TRIM_EVERY) {
         trim_epochs(session, id, record.epoch).await?;
     }
-    let [read, delivered, filtered, dead, rows] = totals_of(counts);
+    let [read, delivered, filtered, dead, rows] = stored_totals(counts);
     let given = values![
         &id.workflow,
         &id.sink,
@@ -408,24 +409,6 @@ async fn fenced(
     ours: Generation,
 ) -> Result<SinkError, SinkError> {
     Ok(fenced_by(stored_progress(session, during, id).await?.as_ref(), ours))
-}
-
-fn totals_of(totals: Totals) -> [i64; 5] {
-    [totals.read, totals.delivered, totals.filtered, totals.dead, totals.rows].map(stored)
-}
-
-/// A progress row, from column `first` on.
-fn read(session: &Session, row: &Row, first: usize) -> Result<StoredProgress, SinkError> {
-    Ok(StoredProgress {
-        generation: ask::unsigned(session, row, first)?,
-        epoch: ask::unsigned(session, row, first + 1)?,
-        position: ask::get(session, row, first + 2)?,
-        incarnation: ask::get(session, row, first + 3)?,
-        contract: ask::get(session, row, first + 4)?,
-        snapshot: ask::get(session, row, first + 5)?,
-        session: ask::get(session, row, first + 6)?,
-        totals: ask::totals(session, row, first + 7)?,
-    })
 }
 
 fn check(session: &Session, id: &DeliveryId, found: StoredProgress) -> Result<Progress, SinkError> {

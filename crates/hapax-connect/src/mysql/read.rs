@@ -18,7 +18,8 @@ use super::config::MysqlSinkConfig;
 use super::error::{During, connect_error, sink_error};
 use super::inspect::{self, Inspected};
 use super::schema::text;
-use super::{now_ms, statement};
+use super::statement;
+use crate::table::kept::now_ms;
 use crate::table::mapping::NO_TABLE;
 use crate::table::read;
 

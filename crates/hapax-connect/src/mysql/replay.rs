@@ -8,59 +8,42 @@ use std::sync::Arc;
 
 use hapax_engine::batch::Batch;
 use hapax_engine::letters::{LetterChoice, LetterStore, Replay, Replayed, StoredLetter};
-use hapax_engine::sink::{SinkError, Target as _};
+use hapax_engine::sink::SinkError;
 use hapax_model::fault::point;
-use hapax_model::position::DeliveryId;
 use hapax_sql::mysql::{Session, checked_commit};
 
 use super::chunk::Place;
 use super::commit::{begin, check_schema, pause};
-use super::config::MysqlSinkConfig;
 use super::error::{During, after_commit};
 use super::inspect::{Inspected, inspect_again};
 use super::letters;
-use super::sink::MysqlSink;
+use super::sink::{MysqlDatabase, MysqlSink};
 use super::slow::write_slowly;
-use crate::table::replay::Locked;
+use crate::table::replay::{Locked, ReplayJob};
 use crate::table::rows::{Incarnations, Rows};
 use crate::table::tries::{Before, Pass, Tries, Trouble};
 
 impl LetterStore for MysqlSink {
     async fn list(&mut self, choice: &LetterChoice, after: i64, limit: usize) -> Result<Vec<StoredLetter>, SinkError> {
-        let mut session = self.session().await?;
+        let mut session = self.home().session().await?;
         letters::list(&mut session, choice, after, limit).await
     }
 
     async fn discard(&mut self, ids: &[i64]) -> Result<u64, SinkError> {
-        let mut session = self.session().await?;
+        let mut session = self.home().session().await?;
         letters::discard(&mut session, ids).await
     }
 }
 
 impl Replay for MysqlSink {
     async fn replay(&mut self, letters: &[i64], batch: Batch) -> Result<Replayed, SinkError> {
-        self.inspect().await?;
-        let job = Job {
-            config: Arc::clone(self.config()),
-            target: self.config().target_name(),
-            id: self.id().clone(),
-            inspected: self.inspected().await?,
-            letters: letters.to_vec(),
-            batch,
-        };
-        let mut session = self.session().await?;
+        let job = self.replay_job(letters, batch).await?;
+        let mut session = self.home().session().await?;
         Box::pin(replay(&mut session, &job)).await
     }
 }
 
-struct Job {
-    config: Arc<MysqlSinkConfig>,
-    target: String,
-    id: DeliveryId,
-    inspected: Arc<Inspected>,
-    letters: Vec<i64>,
-    batch: Batch,
-}
+type Job = ReplayJob<MysqlDatabase>;
 
 async fn replay(session: &mut Session, job: &Job) -> Result<Replayed, SinkError> {
     let mut inspected = Arc::clone(&job.inspected);

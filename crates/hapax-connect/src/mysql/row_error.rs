@@ -5,6 +5,7 @@ use hapax_sql::mysql::{FaultClass, Row, Session, SqlFault, Value};
 
 use super::error::{During, sink_error};
 use crate::table::tries::Fault;
+use crate::table::words;
 
 /// A row alone is larger than the server takes in one message.
 pub const ROW_TOO_LARGE: &str = "HX2150";
@@ -67,35 +68,12 @@ fn cause(fault: &SqlFault) -> Cause {
 fn fingerprint(fault: &SqlFault) -> String {
     let number = fault.number.map(|number| number.to_string()).unwrap_or_default();
     let place = [("constraint", &fault.constraint), ("column", &fault.column)];
-    let named: Vec<String> =
-        place.iter().filter_map(|(what, name)| Some(format!("{what} \"{}\"", name.as_ref()?))).collect();
-    if named.is_empty() {
-        format!("{number}: {}", without_values(&fault.message))
-    } else {
-        format!("{number}: {}", named.join(", "))
-    }
+    words::fingerprint(&number, &place, || without_values(&fault.message))
 }
 
 /// The message with what may be a row's own value taken out: runs of digits, and text in quotes.
 fn without_values(message: &str) -> String {
-    let mut out = String::with_capacity(message.len());
-    let mut rest = message.chars().peekable();
-    while let Some(next) = rest.next() {
-        if next.is_ascii_digit() {
-            while rest.next_if(char::is_ascii_digit).is_some() {}
-            out.push('#');
-        } else if matches!(next, '\'' | '"') {
-            let ended = rest.by_ref().any(|c| c == next);
-            out.push(next);
-            out.push('…');
-            if ended {
-                out.push(next);
-            }
-        } else {
-            out.push(next);
-        }
-    }
-    out
+    words::without_values(message, &['\'', '"'])
 }
 
 /// Looks at the warnings of the last statement.

@@ -1,12 +1,13 @@
 use std::time::Duration;
 
 use hapax_engine::contract::sink::{Harness, POISON, SeenRow, every_clause};
-use hapax_engine::sink::Reaction;
+use hapax_model::mode::ConflictMode;
 
-use super::super::config::{Deletes, UniqueKeys};
-use super::super::rig::{Rig, block_on, keyed, texts};
-use super::super::sample::{Place, id, run, take};
+use super::super::rig::{Rig, Server, keyed, texts};
+use super::super::sample::{Place, run};
 use super::*;
+use crate::table::contract::clauses;
+use crate::table::rig::{block_on, of_contract, strs};
 
 /// A table of every mode, under a name that wants to be more than a name.
 const TABLE: &str = "`a``; DROP TABLE x; -- :b ?`";
@@ -20,16 +21,7 @@ impl Mysql {
     fn config(&self) -> MysqlSinkConfig {
         let mut config = MysqlSinkConfig::new(self.place.url(), TABLE);
         config.claim_timeout = Duration::from_millis(300);
-        config.table.mode = Some(self.mode);
-        if self.mode != ConflictMode::Append {
-            config.table.key_fields = vec![FieldPath::of_name("id")];
-        }
-        if matches!(self.mode, ConflictMode::Update | ConflictMode::Newer) {
-            config.table.deletes = Deletes::Some;
-        }
-        if self.mode == ConflictMode::Newer {
-            config.table.version_column = Some("seq".into());
-        }
+        of_contract(&mut config.table, self.mode);
         config
     }
 
@@ -106,11 +98,10 @@ async fn mysqls_own_server_is_written_as_mariadb_is() {
     let place = Place::of_mysql().await;
     let ddl =
         "CREATE TABLE t (id varchar(9) COLLATE utf8mb4_0900_bin PRIMARY KEY, a json, b int DEFAULT (1 + 1), v int)";
-    let mut rig = Rig::at(place, ddl, |config| {
+    let mut rig = Rig::over(Server::at(place, ddl).await, |config| {
         keyed(ConflictMode::Newer)(config);
         config.table.version_column = Some("v".into());
-    })
-    .await;
+    });
     rig.claim().await;
     let first = rig.deliver(&[r#"{"id":"A","a":[1],"v":1}"#, r#"{"id":"a","a":"x","v":5}"#]).await.written;
     assert_eq!((first.inserts, first.updates), (2, 0));
@@ -127,124 +118,18 @@ async fn mysqls_own_server_is_written_as_mariadb_is() {
     let error = rig.try_deliver(batch).await.unwrap_err();
     assert!(error.to_string().contains("second unique index, \"e\""), "{error}");
     rig.run("DROP INDEX e ON t").await;
-    let record = rig.record(&rig.batch(&[r#"{"id":"b","v":1}"#]));
-    rig.progress = Some(rig.sink.init_transactions(&take(0)).await.unwrap());
-    let done = rig.sink.commit_transaction(&record).await;
+    let done = rig.commit_again(&[r#"{"id":"b","v":1}"#]).await;
     assert_eq!(done.unwrap().written.inserts, 1);
 }
 
-const PLAIN: &str = "CREATE TABLE t (id bigint PRIMARY KEY, a varchar(99) DEFAULT 'none', b integer)";
-
-/// Goal: a field that an event lacks takes its default in a new row and stays as it is in an old one, also within
-/// one epoch. Method: whole rows, parts and deletes of the same keys, in one epoch and in two.
-#[tokio::test]
-async fn absent_fields_take_their_default_or_stay() {
-    let mut rig = Rig::new(PLAIN, |config| {
-        keyed(ConflictMode::Update)(config);
-        config.table.deletes = Deletes::Some;
-    })
-    .await;
-    let events = [
-        r#"{"id":1,"a":"x","b":1}"#,
-        r#"{"id":2,"b":2}"#,
-        r#"{"id":1,"b":3}"#,
-        r#"{"id":3,"a":"y","b":4}"#,
-        r#"{"id":3,"op":"d"}"#,
-        r#"{"id":3,"b":5}"#,
-        r#"{"id":2,"a":null}"#,
-    ];
-    rig.deliver(&events).await;
-    let all = "SELECT CONCAT_WS(' ', id, coalesce(a, 'null'), b) FROM t ORDER BY id";
-    assert_eq!(rig.texts(all).await, ["1 x 3", "2 null 2", "3 none 5"]);
-    rig.deliver(&[r#"{"id":3,"a":"z"}"#, r#"{"id":1,"op":"d"}"#, r#"{"id":9,"op":"d"}"#]).await;
-    assert_eq!(rig.texts(all).await, ["2 null 2", "3 z 5"]);
-}
-
-/// Goal: sinks count what they did. Method: new keys, known keys, a repeated key, a delete, an abort, a refusal.
-#[tokio::test]
-async fn the_sink_counts_what_it_did() {
-    let mut rig = Rig::new(PLAIN, keyed(ConflictMode::Update)).await;
-    rig.deliver(&[r#"{"id":1,"a":"x","b":1}"#, r#"{"id":2,"a":"x","b":1}"#, r#"{"id":2,"a":"y","b":2}"#]).await;
-    let done = rig.deliver(&[r#"{"id":2,"a":"z","b":3}"#, r#"{"id":3,"a":"x","b":1}"#, r#"{"id":4,"b":"no"}"#]).await;
-    assert_eq!((done.written.inserts, done.written.updates, done.written.failures), (1, 1, 1));
-    rig.sink.begin_transaction(Epoch(3)).unwrap();
-    rig.sink.abort_transaction().await.unwrap();
-    let metrics = rig.sink.metrics();
-    assert_eq!((metrics.upserts, metrics.inserts, metrics.updates, metrics.failures), (4, 3, 1, 1));
-    assert_eq!((metrics.commits, metrics.aborts, metrics.commit_failures, metrics.events_written), (2, 1, 0, 6));
-    let mut rival = MysqlSink::new(rig.config.clone(), rig.config.pool(), id("rig"));
-    rival.init_transactions(&take(0)).await.unwrap();
-    let batch = rig.batch(&[r#"{"id":9}"#]);
-    let error = rig.try_deliver(batch).await.unwrap_err();
-    assert_eq!(error.reaction(), Reaction::Fenced, "{error}");
-    assert_eq!(rig.sink.metrics().commit_failures, 1);
-}
-
-/// Goal: `ignore` tells how many rows stayed as they were. Method: repeat an epoch's events.
-#[tokio::test]
-async fn repeats_are_counted_as_unchanged() {
-    let mut rig = Rig::new(PLAIN, keyed(ConflictMode::Ignore)).await;
-    let events = [r#"{"id":1,"a":"x","b":1}"#, r#"{"id":2,"a":"x","b":1}"#];
-    assert_eq!(rig.deliver(&events).await.written.inserts, 2);
-    let again = rig.deliver(&[events[0], r#"{"id":3,"a":"x","b":1}"#]).await.written;
-    assert_eq!((again.upserts, again.inserts, again.unchanged), (2, 1, 1));
-}
-
-/// Goal: a new column is filled as soon as events are read for it, without a stop. Method: add one between epochs;
-/// the epoch that was read before goes through as well.
-#[tokio::test]
-async fn a_new_column_is_picked_up() {
-    let mut rig = Rig::new(PLAIN, keyed(ConflictMode::Update)).await;
-    rig.deliver(&[r#"{"id":1,"a":"x","b":1,"c":"new"}"#]).await;
-    let read_before = rig.batch(&[r#"{"id":2,"a":"x","b":2,"c":"new"}"#]);
-    rig.run("ALTER TABLE t ADD COLUMN c varchar(9) DEFAULT 'old'").await;
-    rig.try_deliver(read_before).await.unwrap();
-    assert!(rig.sink.fields().contains(&FieldPath::of_name("c")));
-    rig.deliver(&[r#"{"id":3,"a":"x","b":3,"c":"new"}"#]).await;
-    assert_eq!(rig.texts("SELECT c FROM t ORDER BY id").await, ["old", "old", "new"]);
-}
-
-/// Goal: keys that promise to be unique and are not stop the workflow; repeats of one event do not. Method: both.
-#[tokio::test]
-async fn different_events_of_one_promised_key_collide() {
-    let mut rig = Rig::new(PLAIN, |config| {
-        keyed(ConflictMode::Ignore)(config);
-        config.table.unique_keys = UniqueKeys::Promised;
-    })
-    .await;
-    rig.deliver(&[r#"{"id":1,"a":"x"}"#, r#"{"id":2,"a":"x"}"#, r#"{"a":"x","id":1}"#]).await;
-    let batch = rig.batch(&[r#"{"id":3,"a":"x"}"#, r#"{"id":3,"a":"y"}"#]);
-    let error = rig.try_deliver(batch).await.unwrap_err();
-    assert!(matches!(error, SinkError::DedupKeyCollision { .. }), "{error}");
-    assert_eq!(rig.texts("SELECT count(*) FROM t").await, ["2"]);
-}
-
-/// Goal: batches larger and smaller than a statement carries are written whole, in all modes and shapes. Method: around
-/// the bound, with fields that come and go.
-#[tokio::test]
-async fn statements_are_filled_and_the_rest_is_written_too() {
-    for mode in [ConflictMode::Append, ConflictMode::Ignore, ConflictMode::Update] {
-        let mut rig = Rig::new(PLAIN, |config| {
-            keyed(mode)(config);
-            config.rows_per_statement = 4;
-        })
-        .await;
-        let mut next = 0;
-        for rows in [1_usize, 3, 4, 5, 9, 70, 131] {
-            let input = |id: usize| match id % 3 {
-                0 => format!("{{\"id\":{id},\"b\":{id}}}"),
-                _ => format!("{{\"id\":{id},\"a\":\"x\"}}"),
-            };
-            let inputs: Vec<String> = (next..next + rows).map(input).collect();
-            next += rows;
-            let done = rig.deliver(&inputs.iter().map(String::as_str).collect::<Vec<_>>()).await;
-            assert_eq!((done.written.upserts, done.written.inserts), (rows as u64, rows as u64));
-            assert_eq!(rig.texts("SELECT count(*) FROM t").await, [next.to_string()]);
-        }
-        let sums = "SELECT CONCAT(count(b), ' ', sum(a = 'none')) FROM t";
-        assert_eq!(rig.texts(sums).await, ["75 75"], "{mode:?}");
-    }
-}
+clauses!(sink, Server:
+    absent_fields_take_their_default_or_stay,
+    the_sink_counts_what_it_did,
+    repeats_are_counted_as_unchanged,
+    a_new_column_is_picked_up,
+    different_events_of_one_promised_key_collide,
+    statements_are_filled_and_the_rest_is_written_too,
+);
 
 /// Goal: what the server fills in by itself is left to it. Method: a counter, generated columns of both kinds, a default
 /// that is an expression.
@@ -257,7 +142,7 @@ async fn numbered_and_generated_columns_fill_themselves() {
     let all = "SELECT CONCAT_WS(' ', n, id, twice, thrice, u) FROM t ORDER BY n";
     assert_eq!(rig.texts(all).await, ["1 5 10 15 xy", "77 6 12 18 xy", "78 7 14 21 xy"]);
     let many: Vec<String> = (0..500).map(|id| format!("{{\"id\":{id}}}")).collect();
-    let done = rig.deliver(&many.iter().map(String::as_str).collect::<Vec<_>>()).await;
+    let done = rig.deliver(&strs(&many)).await;
     assert_eq!(done.written.inserts, 500);
     assert_eq!(rig.texts("SELECT CONCAT(count(*), ' ', max(twice)) FROM t").await, ["503 998"]);
 }

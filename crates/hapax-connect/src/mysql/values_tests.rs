@@ -1,8 +1,9 @@
-use hapax_engine::sink::Target as _;
 use hapax_model::mode::ConflictMode;
 
-use super::rig::{Rig, keyed};
-use crate::table::cases::{self, ABSENT, ABSENT_KEPT, Exactness, ORDERS, ORDERS_KEPT, moments, numbers, same_number};
+use super::rig::{Rig, Server, keyed};
+use crate::table::cases::{Exactness, moments, numbers, same_number};
+use crate::table::contract::clauses;
+use crate::table::rig::strs;
 
 /// Goal: what is accepted reads back equal, numbers as exact decimals. Method: many random numbers into every type that
 /// holds numbers; every row is compared.
@@ -24,7 +25,7 @@ async fn a_number_that_is_accepted_reads_back_equal() {
         let id = |n: usize| at * 1000 + n;
         let events: Vec<String> =
             numbers.iter().enumerate().map(|(n, text)| format!("{{\"id\":{},\"c_{name}\":{text}}}", id(n))).collect();
-        let done = rig.deliver(&events.iter().map(String::as_str).collect::<Vec<_>>()).await;
+        let done = rig.deliver(&strs(&events)).await;
         let rows = format!("SELECT concat(id, ' ', c_{name}) FROM t WHERE c_{name} IS NOT NULL");
         let rows = rig.texts(&rows).await;
         assert_eq!(rows.len() + done.dead_inputs.len(), numbers.len());
@@ -46,7 +47,7 @@ async fn a_moment_reads_back_as_the_same_instant() {
     let moments = moments(300);
     let event = |(n, (_, text)): (usize, &(i64, String))| format!("{{\"id\":{n},\"a\":\"{text}\"}}");
     let events: Vec<String> = moments.iter().enumerate().map(event).collect();
-    let done = rig.deliver(&events.iter().map(String::as_str).collect::<Vec<_>>()).await;
+    let done = rig.deliver(&strs(&events)).await;
     assert_eq!(done.dead_inputs, [0; 0]);
     let sql = "SELECT timestampdiff(MICROSECOND, '1970-01-01', a) FROM t ORDER BY id";
     for ((instant, text), read) in moments.iter().zip(rig.texts(sql).await) {
@@ -54,57 +55,8 @@ async fn a_moment_reads_back_as_the_same_instant() {
     }
 }
 
-/// Goal: a key of several fields of different types is one row exactly if all of them are one, in every mode. Method:
-/// orders of which some share a key in other spellings, in one epoch and in one epoch each.
-#[tokio::test]
-async fn a_key_of_several_fields_names_one_row_in_every_mode() {
-    let ddl = "CREATE TABLE t (tenant varchar(40) CHARACTER SET utf8mb4 COLLATE utf8mb4_nopad_bin, day date, no int, \
-               part decimal(5,2), amount int, PRIMARY KEY (tenant, day, no, part))";
-    for (mode, kept) in ORDERS_KEPT {
-        for per_epoch in [ORDERS.len(), 1] {
-            let mut rig = Rig::new(ddl, |config| cases::order_table(&mut config.table, mode)).await;
-            let mut dead = Vec::new();
-            for inputs in ORDERS.chunks(per_epoch) {
-                let first = rig.progress.as_ref().unwrap().bookmark.position.offset;
-                let batch = cases::orders(rig.sink.fields(), first, inputs);
-                dead.push(rig.try_deliver(batch).await.unwrap().progress.totals.dead);
-            }
-            assert_eq!(dead.last(), Some(&1), "the order without a line");
-            let amounts = "SELECT group_concat(amount ORDER BY amount SEPARATOR ' ') FROM t";
-            assert_eq!(rig.texts(amounts).await, [kept], "{mode:?}, {per_epoch} per epoch");
-        }
-    }
-}
-
-/// Goal: the hash of a key of several fields names one row. Method: the same orders with a keyColumn of both forms.
-#[tokio::test]
-async fn the_hash_of_several_fields_names_one_row() {
-    for declared in ["binary(16)", "varchar(29) CHARACTER SET utf8mb4 COLLATE utf8mb4_nopad_bin"] {
-        let ddl = format!("CREATE TABLE t (k {declared} PRIMARY KEY, amount int)");
-        let mut rig = Rig::new(&ddl, |config| {
-            config.table.mode = Some(ConflictMode::Update);
-            config.table.key_fields = cases::order_key();
-            config.table.key_column = Some("k".to_owned());
-        })
-        .await;
-        let batch = cases::orders(rig.sink.fields(), 0, &ORDERS);
-        rig.try_deliver(batch).await.unwrap();
-        let amounts = "SELECT group_concat(amount ORDER BY amount SEPARATOR ' ') FROM t";
-        assert_eq!(rig.texts(amounts).await, ["2 2 3 4"], "{declared}");
-    }
-}
-
-/// Goal: an absent field leaves a column to its default, null is NULL, and NULL where none may be is a dead letter that
-/// names the column. Method: a column of each kind, events of each kind.
-#[tokio::test]
-async fn absent_is_the_default_and_null_is_null() {
-    let ddl = "CREATE TABLE t (id int PRIMARY KEY, plain varchar(9), filled varchar(9) DEFAULT 'd', \
-               needed varchar(9) NOT NULL DEFAULT 'd', twice int GENERATED ALWAYS AS (id * 2) STORED)";
-    let mut rig = Rig::new(ddl, keyed(ConflictMode::Update)).await;
-    let done = rig.deliver(&ABSENT).await;
-    assert_eq!(done.dead_inputs, [3]);
-    let rows = "SELECT concat_ws(' ', id, coalesce(plain, '-'), coalesce(filled, '-'), needed) FROM t ORDER BY id";
-    assert_eq!(rig.texts(rows).await, ABSENT_KEPT);
-    let letter = rig.texts("SELECT concat(code, ' ', message) FROM hapax_dead_letters").await;
-    assert_eq!(letter, ["HX2021 column \"needed\" must have a value, and the event says null"]);
-}
+clauses!(values, Server:
+    a_key_of_several_fields_names_one_row_in_every_mode("varchar(40) CHARACTER SET utf8mb4 COLLATE utf8mb4_nopad_bin", "decimal(5,2)"),
+    the_hash_of_several_fields_names_one_row(["binary(16)", "varchar(29) CHARACTER SET utf8mb4 COLLATE utf8mb4_nopad_bin"]),
+    absent_is_the_default_and_null_is_null(&[]),
+);

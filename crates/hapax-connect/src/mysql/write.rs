@@ -12,8 +12,9 @@ use hapax_engine::sink::Written;
 use hapax_model::fault::point;
 use hapax_sql::mysql::Session;
 
-use super::chunk::{Place, Shapes, book};
+use super::chunk::{Place, Shapes};
 use super::plan::Plan;
+use crate::table::booked::book;
 use crate::table::tries::{Outcome, Trouble};
 
 /// Writes all rows of `order`.

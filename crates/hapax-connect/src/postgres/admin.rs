@@ -3,23 +3,22 @@
 //! Reads and writes our tables, in a target or in a state store. Invariant: whatever moves a delivery also fences the
 //! worker that has it. Not here: questions, dry runs and the lease check, which are the command line's.
 
-use hapax_engine::books::{ADOPT_CLASH, Forgotten, LoggedEpoch, NO_DELIVERY, StoredDelivery};
+use hapax_engine::books::{ADOPT_CLASH, Forgotten, LoggedEpoch, StoredDelivery};
 use hapax_engine::sink::SinkError;
 use hapax_model::contract::Contract;
-use hapax_model::epoch::{Epoch, Generation};
 use hapax_model::fault::point;
-use hapax_model::position::{Bookmark, DeliveryId, NoPosition};
+use hapax_model::position::{Bookmark, DeliveryId};
 use hapax_model::progress::Progress;
 use hapax_sql::postgres::Session;
 use hapax_sql::process::session_name;
-use tokio_postgres::Row;
 
 use super::ask;
 use super::error::{During, target_name};
 use super::progress;
-use super::tables::{damaged, has_table};
-use super::{now_ms, stored};
-use crate::table::stored::bookmark;
+use super::tables::has_table;
+use crate::table::admin::{no_delivery, nothing_to_adopt};
+use crate::table::kept::{now_ms, stored};
+use crate::table::own_row::OwnRow as _;
 
 /// All deliveries of the database.
 ///
@@ -43,7 +42,7 @@ pub async fn reset(
     contract: Option<&Contract>,
 ) -> Result<Progress, SinkError> {
     if !has_table(session, "progress").await? {
-        return Err(no_delivery(session, id));
+        return Err(no_delivery(target_name(session), id));
     }
     ask::begin(session, During::Look).await?;
     let moved = move_to(session, id, to, contract).await;
@@ -80,13 +79,13 @@ async fn move_to(
     };
     point("reset.middle");
     if changed == 0 {
-        return Err(no_delivery(session, id));
+        return Err(no_delivery(target_name(session), id));
     }
     // What no longer holds: that it was adopted away, and what was about to be sent.
     for table in ["adopted", "intents"] {
         delete(session, table, id).await?;
     }
-    progress::look(session, id).await?.ok_or_else(|| no_delivery(session, id))
+    progress::look(session, id).await?.ok_or_else(|| no_delivery(target_name(session), id))
 }
 
 /// Removes the row or rows of one delivery from one of our tables, if that table is here.
@@ -105,7 +104,7 @@ pub(super) async fn delete(session: &Session, table: &'static str, id: &Delivery
 /// `HX4191` if the new name already has progress on one of these lanes, `HX4192` if the old one has none.
 pub async fn adopt(session: &Session, old: &str, new: &str, sink: &str) -> Result<u64, SinkError> {
     if !has_table(session, "progress").await? {
-        return Err(nothing_to_adopt(session, old, sink));
+        return Err(nothing_to_adopt(target_name(session), old, sink));
     }
     ask::begin(session, During::Look).await?;
     let moved = move_name(session, old, new, sink).await;
@@ -138,7 +137,7 @@ async fn move_name(session: &Session, old: &str, new: &str, sink: &str) -> Resul
     }
     move_memory(session, old, new, sink).await?;
     match moved {
-        0 => Err(nothing_to_adopt(session, old, sink)),
+        0 => Err(nothing_to_adopt(target_name(session), old, sink)),
         lanes => Ok(lanes),
     }
 }
@@ -223,39 +222,7 @@ pub async fn recent_epochs(session: &Session, id: &DeliveryId, limit: usize) -> 
                ORDER BY epoch DESC, generation DESC LIMIT $4";
     let limit = i64::try_from(limit).unwrap_or(i64::MAX);
     let rows = ask::rows(session, During::Look, sql, &[&id.workflow, &id.sink, &id.lane, &limit]).await?;
-    rows.iter().map(|row| read_epoch(session, id, row)).collect()
-}
-
-fn read_epoch(session: &Session, id: &DeliveryId, row: &Row) -> Result<LoggedEpoch, SinkError> {
-    let broken = |what: String| damaged(session, &format!("the epoch log of {id} is damaged: {what}"));
-    let texts: [String; 3] = [ask::get(session, row, 2)?, ask::get(session, row, 3)?, ask::get(session, row, 4)?];
-    let [from, to, incarnation] = texts;
-    Ok(LoggedEpoch {
-        epoch: Epoch(ask::unsigned(session, row, 0)?),
-        generation: Generation(ask::unsigned(session, row, 1)?),
-        from: from.parse().map_err(|error: NoPosition| broken(error.to_string()))?,
-        to: bookmark(&to, &incarnation).map_err(broken)?,
-        counts: ask::totals(session, row, 5)?,
-        opened_at_ms: ask::unsigned(session, row, 10)?,
-        closed_at_ms: ask::unsigned(session, row, 11)?,
-        committed_at_ms: ask::unsigned(session, row, 12)?,
-    })
-}
-
-fn no_delivery(session: &Session, id: &DeliveryId) -> SinkError {
-    SinkError::Unfit {
-        code: NO_DELIVERY,
-        target: target_name(session),
-        message: format!("there is no progress of {id} here; see hapax status for those that there are"),
-    }
-}
-
-fn nothing_to_adopt(session: &Session, old: &str, sink: &str) -> SinkError {
-    SinkError::Unfit {
-        code: NO_DELIVERY,
-        target: target_name(session),
-        message: format!("workflow \"{old}\" has no progress for sink \"{sink}\" here; see hapax status"),
-    }
+    rows.iter().map(|row| ask::ours(session, row).epoch(id)).collect()
 }
 
 #[cfg(test)]

@@ -6,10 +6,7 @@ use std::pin::pin;
 use bytes::Bytes;
 use futures_util::SinkExt as _;
 use hapax_engine::batch::Operation;
-use hapax_engine::sink::Written;
 use hapax_model::fault::point;
-use hapax_model::letter::Cause;
-use hapax_model::mode::ConflictMode;
 use hapax_sql::postgres::Session;
 use tokio_postgres::Error;
 use tokio_postgres::types::ToSql;
@@ -19,9 +16,10 @@ use super::encode::{ColumnArray, CopyRows};
 use super::error::During;
 use super::row_error;
 use super::statement::{Answer, Named, Statement, copy, statement};
+use crate::table::booked::Done;
 use crate::table::rows::Rows;
 use crate::table::shape::{AbsentSet, RowKind, RowShape};
-use crate::table::tries::{Fault, swallowed};
+use crate::table::tries::Fault;
 
 /// How many bytes of inputs one statement carries at most, unless a single one has more.
 const BYTES_PER_STATEMENT: usize = 8 << 20;
@@ -89,15 +87,6 @@ impl Shapes {
     pub(super) fn all(&self) -> impl Iterator<Item = &Shaped> {
         self.all.iter()
     }
-}
-
-/// What one statement did.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Done {
-    pub(super) kind: RowKind,
-    pub(super) sent: u64,
-    pub(super) changed: u64,
-    pub(super) created: u64,
 }
 
 impl Place<'_> {
@@ -197,23 +186,4 @@ impl Place<'_> {
         let count = row.and_then(|row| row.try_get::<_, Option<i64>>(0)).map_err(|error| self.fault(&error))?;
         Ok(count.and_then(|count| u64::try_from(count).ok()))
     }
-}
-
-/// Books what a statement did. In `append` and `update` every row sent must have changed one.
-pub(super) fn book(written: &mut Written, mode: ConflictMode, table: &str, done: Done) -> Result<(), Cause> {
-    let Done { kind, sent, changed, created } = done;
-    match (kind, mode) {
-        (RowKind::Upsert, ConflictMode::Append | ConflictMode::Update) if changed != sent => {
-            return Err(swallowed(table, sent, changed));
-        }
-        (RowKind::Upsert, ConflictMode::Append | ConflictMode::Ignore) => written.inserts += changed,
-        (RowKind::Upsert, ConflictMode::Update | ConflictMode::Newer) => {
-            written.inserts += created;
-            written.updates += changed - created;
-        }
-        (RowKind::Delete | RowKind::Tombstone, _) => written.deletes += changed,
-    }
-    written.upserts += sent;
-    written.unchanged += sent.saturating_sub(changed);
-    Ok(())
 }

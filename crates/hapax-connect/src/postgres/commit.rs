@@ -6,21 +6,19 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use hapax_engine::batch::Batch;
-use hapax_engine::sink::{Committed, EpochRecord, SinkError, causes_of};
+use hapax_engine::sink::{Committed, SinkError, causes_of};
 use hapax_model::fault::{Bug, planted, point};
 use hapax_model::ledger::Totals;
 use hapax_model::letter::Letter;
-use hapax_model::position::DeliveryId;
 use hapax_model::progress::Progress;
 use hapax_sql::postgres::{Session, checked_commit};
 
 use super::chunk::Place;
-use super::config::PostgresSinkConfig;
 use super::error::{During, after_commit, sink_error};
 use super::flight::Flights;
 use super::inspect::{Inspected, inspect_again};
 use super::schema::VERSION;
+use super::sink::PostgresDatabase;
 use super::slow::write_slowly;
 use super::write::write_fast;
 use super::{letters, progress, row_error};
@@ -29,34 +27,17 @@ use crate::table::epoch;
 use crate::table::rows::{Incarnations, Rows};
 use crate::table::tries::{Before, Fault, Outcome, Pass, Tries, Trouble};
 
-/// All that a commit needs.
-pub(super) struct Job {
-    pub(super) config: Arc<PostgresSinkConfig>,
-    pub(super) target: String,
-    pub(super) id: DeliveryId,
-    pub(super) inspected: Arc<Inspected>,
-    pub(super) was: Progress,
-    pub(super) record: EpochRecord,
-    pub(super) batch: Arc<Batch>,
-}
-
-/// What a commit did.
-pub(super) struct Done {
-    pub(super) committed: Committed,
-    /// The table as it was read last: it may have changed.
-    pub(super) inspected: Arc<Inspected>,
-}
+type Job = crate::table::sink::Job<PostgresDatabase>;
 
 /// Commits the epoch, in as many tries as it takes; only the last one leaves anything behind.
-pub(super) async fn commit(session: &Session, job: &Job) -> Result<Done, SinkError> {
+///
+/// With what it did it tells the table as it was read last: it may have changed.
+pub(super) async fn commit(session: &Session, job: &Job) -> Result<(Committed, Arc<Inspected>), SinkError> {
     let mut inspected = Arc::clone(&job.inspected);
     let mut tries = Tries::new(Pass::Fast);
     loop {
         let trouble = match attempt(session, job, &inspected, &tries.pass).await {
-            Ok(mut done) => {
-                done.inspected = inspected;
-                return Ok(done);
-            }
+            Ok(committed) => return Ok((committed, inspected)),
             Err(trouble) => trouble,
         };
         match tries.after(trouble, &job.target)? {
@@ -74,7 +55,7 @@ pub(super) async fn pause() {
     tokio::time::sleep(Duration::from_millis(fastrand::u64(1..50))).await;
 }
 
-async fn attempt(session: &Session, job: &Job, inspected: &Inspected, pass: &Pass) -> Result<Done, Trouble> {
+async fn attempt(session: &Session, job: &Job, inspected: &Inspected, pass: &Pass) -> Result<Committed, Trouble> {
     let during = During::Epoch(job.record.epoch);
     let incarnation = job.record.from.incarnation.number;
     let rows = Rows::new(&inspected.mapping, &job.batch, Incarnations::One(incarnation));
@@ -94,11 +75,11 @@ async fn attempt(session: &Session, job: &Job, inspected: &Inspected, pass: &Pas
         during,
     };
     let filled = fill(&place, job, inspected, &order, pass).await;
-    let done = end(session, &job.target, during, filled).await?;
+    let committed = end(session, &job.target, during, filled).await?;
     if planted(Bug::ProgressOutsideTransaction) {
-        progress_afterwards(session, job, done.committed.progress.totals).await?;
+        progress_afterwards(session, job, committed.progress.totals).await?;
     }
-    Ok(done)
+    Ok(committed)
 }
 
 pub(super) async fn begin(session: &Session, target: &str, during: During) -> Result<(), Trouble> {
@@ -178,7 +159,7 @@ async fn fill(
     inspected: &Inspected,
     order: &Order,
     pass: &Pass,
-) -> Result<Done, Trouble> {
+) -> Result<Committed, Trouble> {
     let session = place.session;
     let after = swap_first(session, job).await?;
     point("sql.cas_done");
@@ -199,8 +180,7 @@ async fn fill(
     point("sql.before_commit");
     let progress = Progress { totals, ..after };
     let causes = causes_of(&job.batch, &outcome.refused);
-    let committed = Committed { stored: true, progress, written: outcome.written, dead_inputs, causes };
-    Ok(Done { committed, inspected: Arc::clone(&job.inspected) })
+    Ok(Committed { stored: true, progress, written: outcome.written, dead_inputs, causes })
 }
 
 async fn swap_first(session: &Session, job: &Job) -> Result<Progress, SinkError> {

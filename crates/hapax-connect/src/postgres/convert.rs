@@ -18,6 +18,7 @@ use super::moment;
 use super::range;
 use crate::table::column::{StoredValue, VersionBytes, Why, append_counted, append_integer, missing};
 use crate::table::number::{Decimal, double, integer, short_integer, single, spelled_boolean, spelled_number};
+use crate::table::spelled::{has_at_most, uuid, without_end_spaces};
 
 /// How many digits a numeric may have in front of the point.
 const NUMERIC_DIGITS: i64 = 131_072;
@@ -427,44 +428,14 @@ fn text(kind: Kind, value: Cow<'_, [u8]>) -> Result<Stored<'_>, Why> {
         return Err(Why::Because("cannot hold a NUL character"));
     }
     let (value, most) = match (kind, value) {
-        (Kind::Char { most }, Cow::Borrowed(bytes)) => (Cow::Borrowed(bytes.trim_ascii_end_spaces()), most),
+        (Kind::Char { most }, Cow::Borrowed(bytes)) => (Cow::Borrowed(without_end_spaces(bytes)), most),
         (Kind::Text { most }, value) => (value, most),
         (_, value) => (value, None),
     };
-    let fits = |most: u32| {
-        let most = most as usize;
-        // A character has at least one byte: most values need no counting. Bytes that begin a character are counted.
-        value.len() <= most || value.iter().filter(|byte| (**byte & 0xc0) != 0x80).count() <= most
-    };
-    if most.is_none_or(fits) {
+    if most.is_none_or(|most| has_at_most(&value, most)) {
         return Ok(Stored::Text(value));
     }
     Err(Why::TOO_LONG)
-}
-
-trait TrimSpaces {
-    fn trim_ascii_end_spaces(&self) -> &[u8];
-}
-
-impl TrimSpaces for [u8] {
-    fn trim_ascii_end_spaces(&self) -> &[u8] {
-        let end = self.iter().rposition(|byte| *byte != b' ').map_or(0, |last| last + 1);
-        &self[..end]
-    }
-}
-
-fn uuid(text: &[u8]) -> Option<[u8; 16]> {
-    let mut bytes = [0; 16];
-    let mut digits = 0;
-    for (at, byte) in text.iter().enumerate() {
-        if *byte == b'-' && text.len() == 36 && matches!(at, 8 | 13 | 18 | 23) {
-            continue;
-        }
-        let digit = u8::try_from(char::from(*byte).to_digit(16)?).ok()?;
-        *bytes.get_mut(digits / 2)? |= if digits % 2 == 0 { digit << 4 } else { digit };
-        digits += 1;
-    }
-    (digits == 32).then_some(bytes)
 }
 
 /// A value as the server reads it in a text, for the elements of arrays.

@@ -4,9 +4,11 @@
 //! Not here: the reaction (`SinkError::reaction`), and which event a row's fault belongs to (the sink).
 
 use hapax_engine::sink::SinkError;
-use hapax_sql::postgres::{CommitEnd, ConnectError, FaultClass, Session, SqlFault, quote_identifier};
+use hapax_sql::postgres::{ConnectError, FaultClass, Session, SqlFault, quote_identifier};
 
 pub use crate::table::during::During;
+pub use crate::table::server::after_commit;
+use crate::table::server::no_session;
 
 /// The schema `hapax` holds tables that Hapax did not make.
 pub const FOREIGN_TABLES: &str = "HX4301";
@@ -96,32 +98,10 @@ fn denied_cure(session: &Session) -> String {
     )
 }
 
-/// A COMMIT that did not succeed; nothing for one that did.
-///
-/// # Errors
-/// What the failed COMMIT means. After [`SinkError::CommitInDoubt`] the session is closed, never used again.
-pub fn after_commit(target: &str, during: During, end: CommitEnd) -> Result<(), SinkError> {
-    match end {
-        CommitEnd::Committed => Ok(()),
-        CommitEnd::RolledBack { fault } => Err(during.rolled_back(target.to_owned(), fault.to_string())),
-        CommitEnd::InDoubt { message } => Err(during.in_doubt(target.to_owned(), message)),
-    }
-}
-
 /// A session that could not be had.
 #[must_use]
 pub fn connect_error(target: &str, error: &ConnectError) -> SinkError {
-    let text = error.to_string();
-    let (target, message) = match text.strip_prefix(target) {
-        Some(rest) => (target.to_owned(), rest.trim_start_matches([':', ' ']).to_owned()),
-        None => (target.to_owned(), text),
-    };
-    match error.class() {
-        FaultClass::Denied => SinkError::Unfit { code: error.code(), target, message },
-        FaultClass::Row | FaultClass::Again | FaultClass::Reconnect | FaultClass::Schema | FaultClass::ReadOnly => {
-            SinkError::ConnectionFailed { target, message }
-        }
-    }
+    no_session(target, error.to_string(), error.class(), error.code())
 }
 
 #[cfg(test)]

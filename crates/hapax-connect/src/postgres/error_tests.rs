@@ -1,8 +1,8 @@
 use hapax_engine::sink::Reaction;
+use hapax_model::epoch::Epoch;
+use hapax_sql::postgres::CommitEnd;
 
 use super::super::sample::Place;
-use hapax_model::epoch::Epoch;
-
 use super::*;
 
 fn fault(class: FaultClass, sqlstate: &str) -> SqlFault {

@@ -18,6 +18,7 @@ use super::statement::Named;
 use super::tables::{self, Role};
 use crate::table::ddl::suggested_ddl;
 use crate::table::mapping::{Feed, Mapping, NO_DELETES, NO_PLAIN_TABLE, NO_TABLE, Unfit};
+use crate::table::seen::Inspection;
 
 /// The table, or a partition of it, lives on another server.
 pub const FOREIGN: &str = "HX4250";
@@ -34,13 +35,29 @@ pub const HEIRS: &str = "HX4255";
 
 /// The live table as it was last read.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Inspected {
+pub struct Inspected {
     pub(super) mapping: Mapping<PostgresColumn>,
     pub(super) named: Named,
     pub(super) oid: u32,
     /// Changes with every change of the table's columns and indexes.
     pub(super) version: String,
     pub(super) identity: TargetIdentity,
+}
+
+impl Inspection for Inspected {
+    type Column = PostgresColumn;
+
+    fn mapping(&self) -> &Mapping<PostgresColumn> {
+        &self.mapping
+    }
+
+    fn mapping_mut(&mut self) -> &mut Mapping<PostgresColumn> {
+        &mut self.mapping
+    }
+
+    fn identity(&self) -> &TargetIdentity {
+        &self.identity
+    }
 }
 
 /// What `check` may know of a live table.

@@ -174,10 +174,10 @@ async fn a_check_sees_the_identity_of_a_run_and_writes_nothing() {
     let mut rig = Rig::new(ddl, keyed(ConflictMode::Update)).await;
     let made = rig.sink.inspect().await.unwrap();
     let catalogue = "SELECT count(*) || ' ' || max(oid) FROM pg_class";
-    let before = texts(&rig.look, catalogue).await;
+    let before = texts(&rig.database.look, catalogue).await;
     let live = check_live(&rig.config).await.unwrap();
     assert_eq!(live.identity, Some(made));
-    assert_eq!(texts(&rig.look, catalogue).await, before);
+    assert_eq!(texts(&rig.database.look, catalogue).await, before);
     assert!(live.notes.iter().any(|note| note.contains("looks")), "{:?}", live.notes);
     assert!(live.notes.iter().any(|note| note.contains("\"n\" is GENERATED ALWAYS")), "{:?}", live.notes);
 }

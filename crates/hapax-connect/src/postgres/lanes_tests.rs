@@ -1,53 +1,28 @@
-use hapax_engine::sink::{SinkError, Target as _, TransactionalSink as _};
+use hapax_engine::sink::TransactionalSink as _;
 use hapax_model::mode::ConflictMode;
-use hapax_model::position::DeliveryId;
 
 use super::super::rig::{Rig, keyed};
-use super::super::sample::{id, run};
 use super::*;
+use crate::table::contract;
 
 /// Goal: lanes that write the same rows at once lock them in one order, so that none ends the other. Method: two lanes,
 /// one with its events backwards, epochs of several statements, over one pool.
 #[tokio::test(flavor = "multi_thread")]
 async fn lanes_that_share_rows_do_not_deadlock() {
     let ddl = "CREATE TABLE t (id int PRIMARY KEY, b int, CONSTRAINT never CHECK (b >= 0))";
-    let rig = Rig::unclaimed(ddl, |config| {
+    let mut rig = Rig::unclaimed(ddl, |config| {
         keyed(ConflictMode::Update)(config);
         config.rows_per_statement = 20;
     })
     .await;
     let pool = rig.config.pool();
-    let lane = |name: &str| {
-        let id = DeliveryId { lane: name.into(), ..id("rig") };
-        PostgresSink::new(rig.config.clone(), pool.clone(), id)
-    };
-    let forwards: Vec<String> = (0..100).map(|id| format!("{{\"id\":{id},\"b\":1}}")).collect();
-    let backwards: Vec<String> = (0..100).rev().map(|id| format!("{{\"id\":{id},\"b\":2}}")).collect();
-    let (one, two) = tokio::join!(deliver(lane("one"), &rig, &forwards), deliver(lane("two"), &rig, &backwards));
-    for sink in [one, two] {
-        let metrics = sink.unwrap().metrics();
-        assert_eq!((metrics.commits, metrics.commit_failures, metrics.failures), (10, 0, 0));
-    }
+    let lane = |id| PostgresSink::new(rig.config.clone(), pool.clone(), id);
+    contract::sink::lanes_that_share_rows_do_not_deadlock(lane).await;
     let deadlocks = "SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()";
     assert_eq!(rig.texts(deadlocks).await, ["0"]);
     // Which lane was last is open; that an epoch is never seen in half is not.
     let seen = rig.texts("SELECT count(*) || ' ' || count(DISTINCT b) FROM t").await;
     assert_eq!(seen, ["100 1"]);
-}
-
-/// Ten epochs of the same inputs.
-async fn deliver(mut sink: PostgresSink, rig: &Rig, inputs: &[String]) -> Result<PostgresSink, SinkError> {
-    let inputs: Vec<&str> = inputs.iter().map(String::as_str).collect();
-    sink.inspect().await?;
-    let mut progress = sink.init_transactions(&super::super::sample::take(0)).await?;
-    for _ in 0..10 {
-        let batch = crate::table::sample::batch(sink.fields(), progress.bookmark.position.offset, &inputs);
-        let record = rig.record_after(&progress, &batch);
-        sink.begin_transaction(record.epoch)?;
-        sink.write(batch.into())?;
-        progress = sink.commit_transaction(&record).await?.progress;
-    }
-    Ok(sink)
 }
 
 /// Goal: a trigger may raise whatever SQLSTATE it likes, and only its row dies. Method: one of no known class.
@@ -78,17 +53,8 @@ async fn a_dropped_commit_is_taken_back_and_lands_once() {
         config.claim_timeout = std::time::Duration::from_millis(300);
     })
     .await;
-    let batch = rig.batch(&[r#"{"id":1,"b":1}"#]);
-    let record = rig.record(&batch);
-    rig.sink.begin_transaction(record.epoch).unwrap();
-    rig.sink.write(batch.into()).unwrap();
-    let dropped = tokio::time::timeout(std::time::Duration::from_millis(300), rig.sink.commit_transaction(&record));
-    assert!(dropped.await.is_err(), "the trigger sleeps for longer");
-    let generation = rig.progress.as_ref().unwrap().generation;
-    let claim = hapax_engine::sink::Claim::Reclaim { generation, session: "again".into() };
-    let found = rig.sink.init_transactions(&claim).await.unwrap();
-    assert_eq!(found.epoch.0, 0, "what was dropped was rolled back");
-    run(&rig.look, "DROP TRIGGER s ON t").await;
+    let record = rig.drop_commit(&[r#"{"id":1,"b":1}"#], std::time::Duration::from_millis(300)).await;
+    rig.run("DROP TRIGGER s ON t").await;
     rig.sink.commit_transaction(&record).await.unwrap();
     assert_eq!(rig.texts("SELECT b FROM t").await, ["1"]);
     assert_eq!(rig.texts("SELECT epoch || ' ' || rows FROM hapax.progress").await, ["1 1"]);

@@ -15,7 +15,7 @@ use hapax_sql::process::{Life, ProcessId};
 use super::ask;
 use super::error::During;
 use super::tables::has_table;
-use super::{now_ms, stored};
+use crate::table::kept::{now_ms, stored};
 
 /// The database's clock in milliseconds since 1970; read when the statement gets there, not when it began to wait.
 macro_rules! clock {

@@ -10,14 +10,15 @@ use hapax_engine::letters::{LetterChoice, StoredLetter};
 use hapax_engine::sink::SinkError;
 use hapax_model::epoch::{Epoch, Generation};
 use hapax_model::letter::{Cause, Letter, LetterBytes};
-use hapax_model::position::{DeliveryId, Incarnation, NoPosition};
+use hapax_model::position::{DeliveryId, Incarnation};
 use hapax_sql::postgres::Session;
-use tokio_postgres::Row;
 
 use super::ask;
 use super::error::During;
-use super::tables::{damaged, has_table};
-use super::{now_ms, plain, stored};
+use super::plain;
+use super::tables::has_table;
+use crate::table::kept::{now_ms, stored};
+use crate::table::own_row::OwnRow as _;
 
 /// One statement carries at most so many letters, and about so many of their bytes.
 const LETTERS_PER_STATEMENT: usize = 1_000;
@@ -200,36 +201,7 @@ pub async fn list(
     let chosen = Chosen::new(choice, after);
     let values: Vec<ask::Value<'_>> = chosen.values().into_iter().chain([&limit as ask::Value<'_>]).collect();
     let rows = ask::rows(session, During::Look, sql, &values).await?;
-    rows.iter().map(|row| read_letter(session, row)).collect()
-}
-
-fn read_letter(session: &Session, row: &Row) -> Result<StoredLetter, SinkError> {
-    let id: i64 = ask::get(session, row, 3)?;
-    let broken = |what: String| damaged(session, &format!("dead letter {id} is damaged: {what}"));
-    let position: String = ask::get(session, row, 5)?;
-    let (bytes, length): (Vec<u8>, u64) = (ask::get(session, row, 11)?, ask::unsigned(session, row, 12)?);
-    let bytes = match ask::get::<Option<Vec<u8>>>(session, row, 13)? {
-        None => LetterBytes::Whole(bytes),
-        Some(hash) => {
-            let sha256 = hash.try_into().map_err(|_| broken("its hash has no 32 bytes".to_owned()))?;
-            LetterBytes::Cut { head: bytes, length, sha256 }
-        }
-    };
-    Ok(StoredLetter {
-        id,
-        delivery: ask::delivery(session, row)?,
-        epoch: ask::unsigned(session, row, 4)?,
-        position: position.parse().map_err(|error: NoPosition| broken(error.to_string()))?,
-        incarnation: ask::get(session, row, 6)?,
-        stage: ask::get(session, row, 7)?,
-        code: ask::get(session, row, 8)?,
-        message: ask::get(session, row, 9)?,
-        fingerprint: ask::get(session, row, 10)?,
-        bytes,
-        event_key: ask::get(session, row, 14)?,
-        written_at_ms: ask::unsigned(session, row, 15)?,
-        state: ask::get(session, row, 16)?,
-    })
+    rows.iter().map(|row| ask::ours(session, row).letter()).collect()
 }
 
 /// The chosen letters with a number above `after`, grouped by cause, the largest group first.
@@ -250,21 +222,7 @@ pub async fn causes(session: &Session, choice: &LetterChoice, after: i64) -> Res
          FROM grouped AS g JOIN hapax.dead_letters AS d ON d.id = g.first ORDER BY 4 DESC, 5"
     );
     let rows = ask::rows(session, During::Look, sql, &Chosen::new(choice, after).values()).await?;
-    rows.iter()
-        .map(|row| {
-            Ok(LetterGroup {
-                fingerprint: ask::get(session, row, 0)?,
-                code: ask::get(session, row, 1)?,
-                stage: ask::get(session, row, 2)?,
-                count: ask::unsigned(session, row, 3)?,
-                first_id: ask::get(session, row, 4)?,
-                last_id: ask::get(session, row, 5)?,
-                example: ask::get(session, row, 6)?,
-                first_at_ms: ask::unsigned(session, row, 7)?,
-                last_at_ms: ask::unsigned(session, row, 8)?,
-            })
-        })
-        .collect()
+    rows.iter().map(|row| ask::ours(session, row).letter_group()).collect()
 }
 
 /// How many letters of one delivery are in each state.

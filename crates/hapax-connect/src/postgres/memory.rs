@@ -15,8 +15,9 @@ use tokio_postgres::Row;
 
 use super::ask;
 use super::error::During;
+use super::plain;
 use super::tables::{damaged, has_table};
-use super::{now_ms, plain, stored};
+use crate::table::kept::{now_ms, stored};
 use crate::table::stored::bookmark;
 
 pub(super) async fn load_witness(session: &Session, id: &DeliveryId) -> Result<Option<Witness>, SinkError> {

@@ -14,12 +14,13 @@ use hapax_model::ledger::Totals;
 use hapax_model::position::{Bookmark, DeliveryId};
 use hapax_model::progress::Progress;
 use hapax_sql::postgres::{Blocker, Pool, Session, end_blockers};
-use tokio_postgres::Row;
 
 use super::ask;
 use super::error::During;
+use super::plain;
 use super::tables::{damaged, has_table};
-use super::{now_ms, plain, stored};
+use crate::table::kept::{now_ms, stored, stored_totals};
+use crate::table::own_row::OwnRow as _;
 use crate::table::stored::{StoredProgress, fenced_by};
 
 /// How many epochs of a delivery the epoch log keeps.
@@ -27,7 +28,7 @@ pub const EPOCHS_KEPT: u64 = 10_000;
 /// Old epochs are removed every so many epochs, so that most commits pay nothing for it.
 const TRIM_EVERY: u64 = 1_000;
 
-/// The columns that [`read`] reads, in its order.
+/// The columns that `OwnRow::progress` reads, in its order.
 macro_rules! columns {
     () => {
         "generation, epoch, position, incarnation, contract, snapshot, session, read, delivered, filtered, dead, rows"
@@ -48,7 +49,7 @@ pub async fn look(session: &Session, id: &DeliveryId) -> Result<Option<Progress>
 async fn stored_progress(session: &Session, during: During, id: &DeliveryId) -> Result<Option<Progress>, SinkError> {
     let sql = concat!("SELECT ", columns!(), " FROM hapax.progress WHERE workflow = $1 AND sink = $2 AND lane = $3");
     let found = ask::optional(session, during, sql, &[&id.workflow, &id.sink, &id.lane]).await?;
-    found.map(|row| check(session, id, read(session, &row, 0)?)).transpose()
+    found.map(|row| check(session, id, ask::ours(session, &row).progress(0)?)).transpose()
 }
 
 /// Progress of all other deliveries in this database.
@@ -74,7 +75,7 @@ pub(crate) async fn all(session: &Session) -> Result<Vec<(DeliveryId, Progress, 
     rows.iter()
         .map(|row| {
             let id = ask::delivery(session, row)?;
-            let progress = check(session, &id, read(session, row, 4)?)?;
+            let progress = check(session, &id, ask::ours(session, row).progress(4)?)?;
             Ok((id, progress, ask::unsigned(session, row, 3)?))
         })
         .collect()
@@ -230,7 +231,7 @@ async fn take(
         &[&id.workflow, &id.sink, &id.lane, &now, &position, &incarnation, &contract, &name],
     )
     .await?;
-    let found = read(session, &row, 0)?;
+    let found = ask::ours(session, &row).progress(0)?;
     if found.generation == 1 {
         // A statement of its own: only now is a rename visible that committed while the INSERT waited for it.
         refuse_adopted(session, id).await?;
@@ -269,7 +270,7 @@ async fn reclaim(
     let found =
         ask::optional(session, During::Claim, &sql, &[&id.workflow, &id.sink, &id.lane, &name, &now, &mine]).await?;
     match found {
-        Some(row) => check(session, id, read(session, &row, 0)?),
+        Some(row) => check(session, id, ask::ours(session, &row).progress(0)?),
         None => Err(fenced(session, During::Claim, id, generation).await?),
     }
 }
@@ -295,7 +296,7 @@ pub async fn swap(
          WHERE workflow = $1 AND sink = $2 AND lane = $3 AND {fence}"
     );
     let totals = was.totals.plus(record.counts);
-    let numbers = totals_of(totals);
+    let numbers = stored_totals(totals);
     let (now, epoch) = (stored(now_ms()), stored(record.epoch.0));
     let (position, incarnation) = (record.to.position.to_string(), record.to.incarnation.to_string());
     let (generation, was_epoch) = (stored(was.generation.0), stored(was.epoch.0));
@@ -339,7 +340,7 @@ pub async fn swap(
 pub async fn correct_totals(session: &Session, id: &DeliveryId, epoch: Epoch, totals: Totals) -> Result<(), SinkError> {
     let sql = "UPDATE hapax.progress SET read = $4, delivered = $5, filtered = $6, dead = $7, rows = $8 \
                WHERE workflow = $1 AND sink = $2 AND lane = $3";
-    let [read, delivered, filtered, dead, rows] = &totals_of(totals);
+    let [read, delivered, filtered, dead, rows] = &stored_totals(totals);
     let values: ask::Values<'_> = &[&id.workflow, &id.sink, &id.lane, read, delivered, filtered, dead, rows];
     match ask::execute(session, During::Epoch(epoch), sql, values).await? {
         1 => Ok(()),
@@ -368,7 +369,7 @@ pub async fn log_epoch(
     let (from, to) = (record.from.position.to_string(), record.to.position.to_string());
     let incarnation = record.to.incarnation.to_string();
     let (opened, closed, now) = (stored(record.opened_at_ms), stored(record.closed_at_ms), stored(now_ms()));
-    let [read, delivered, filtered, dead, rows] = &totals_of(counts);
+    let [read, delivered, filtered, dead, rows] = &stored_totals(counts);
     ask::execute(
         session,
         During::Epoch(record.epoch),
@@ -405,24 +406,6 @@ async fn trim_epochs(session: &Session, id: &DeliveryId, epoch: Epoch) -> Result
 /// Who has the delivery now, for the message of a fenced worker. The outer error: even that could not be read.
 async fn fenced(session: &Session, during: During, id: &DeliveryId, ours: Generation) -> Result<SinkError, SinkError> {
     Ok(fenced_by(stored_progress(session, during, id).await?.as_ref(), ours))
-}
-
-fn totals_of(totals: Totals) -> [i64; 5] {
-    [totals.read, totals.delivered, totals.filtered, totals.dead, totals.rows].map(stored)
-}
-
-/// A progress row, from column `first` on.
-fn read(session: &Session, row: &Row, first: usize) -> Result<StoredProgress, SinkError> {
-    Ok(StoredProgress {
-        generation: ask::unsigned(session, row, first)?,
-        epoch: ask::unsigned(session, row, first + 1)?,
-        position: ask::get(session, row, first + 2)?,
-        incarnation: ask::get(session, row, first + 3)?,
-        contract: ask::get(session, row, first + 4)?,
-        snapshot: ask::get(session, row, first + 5)?,
-        session: ask::get(session, row, first + 6)?,
-        totals: ask::totals(session, row, first + 7)?,
-    })
 }
 
 fn check(session: &Session, id: &DeliveryId, found: StoredProgress) -> Result<Progress, SinkError> {

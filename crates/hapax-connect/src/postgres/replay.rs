@@ -8,59 +8,42 @@ use std::sync::Arc;
 
 use hapax_engine::batch::Batch;
 use hapax_engine::letters::{LetterChoice, LetterStore, Replay, Replayed, StoredLetter};
-use hapax_engine::sink::{SinkError, Target as _};
+use hapax_engine::sink::SinkError;
 use hapax_model::fault::point;
-use hapax_model::position::DeliveryId;
 use hapax_sql::postgres::{Session, checked_commit};
 
 use super::chunk::Place;
 use super::commit::{begin, check_schema, pause};
-use super::config::PostgresSinkConfig;
 use super::error::{During, after_commit};
 use super::inspect::{Inspected, inspect_again};
-use super::sink::PostgresSink;
+use super::sink::{PostgresDatabase, PostgresSink};
 use super::slow::write_slowly;
 use super::{ask, letters};
-use crate::table::replay::Locked;
+use crate::table::replay::{Locked, ReplayJob};
 use crate::table::rows::{Incarnations, Rows};
 use crate::table::tries::{Before, Pass, Tries, Trouble};
 
 impl LetterStore for PostgresSink {
     async fn list(&mut self, choice: &LetterChoice, after: i64, limit: usize) -> Result<Vec<StoredLetter>, SinkError> {
-        let session = self.session().await?;
+        let session = self.home().session().await?;
         letters::list(&session, choice, after, limit).await
     }
 
     async fn discard(&mut self, ids: &[i64]) -> Result<u64, SinkError> {
-        let session = self.session().await?;
+        let session = self.home().session().await?;
         letters::discard(&session, ids).await
     }
 }
 
 impl Replay for PostgresSink {
     async fn replay(&mut self, letters: &[i64], batch: Batch) -> Result<Replayed, SinkError> {
-        self.inspect().await?;
-        let job = Job {
-            config: Arc::clone(self.config()),
-            target: self.config().target_name(),
-            id: self.id().clone(),
-            inspected: self.inspected().await?,
-            letters: letters.to_vec(),
-            batch,
-        };
-        let session = self.session().await?;
+        let job = self.replay_job(letters, batch).await?;
+        let session = self.home().session().await?;
         Box::pin(replay(&session, &job)).await
     }
 }
 
-struct Job {
-    config: Arc<PostgresSinkConfig>,
-    target: String,
-    id: DeliveryId,
-    inspected: Arc<Inspected>,
-    letters: Vec<i64>,
-    batch: Batch,
-}
+type Job = ReplayJob<PostgresDatabase>;
 
 async fn replay(session: &Session, job: &Job) -> Result<Replayed, SinkError> {
     let mut inspected = Arc::clone(&job.inspected);

@@ -9,6 +9,7 @@ use tokio_postgres::Error;
 use super::encode::Refusal;
 use super::error::{During, sink_error};
 use crate::table::tries::Fault;
+use crate::table::words;
 
 /// A value that the server cannot take: its form, its range, its length, its characters.
 pub const VALUE: &str = "HX2050";
@@ -68,13 +69,7 @@ fn cause(fault: &SqlFault) -> Cause {
 /// What letters of one cause share: the rule by its name where the server gives it, else the words without values.
 fn fingerprint(fault: &SqlFault, state: &str) -> String {
     let place = [("constraint", &fault.constraint), ("column", &fault.column), ("type", &fault.datatype)];
-    let named: Vec<String> =
-        place.iter().filter_map(|(what, name)| Some(format!("{what} \"{}\"", name.as_ref()?))).collect();
-    if named.is_empty() {
-        format!("{state}: {}", without_values(&fault.message))
-    } else {
-        format!("{state}: {}", named.join(", "))
-    }
+    words::fingerprint(state, &place, || without_values(&fault.message))
 }
 
 /// The message with what may be a row's own value taken out: runs of digits, and text in quotes.
@@ -83,24 +78,7 @@ fn without_values(message: &str) -> String {
     if let Some((words, _)) = message.split_once(": \"").filter(|_| message.ends_with('"')) {
         return format!("{}: \"…\"", without_values(words));
     }
-    let mut out = String::with_capacity(message.len());
-    let mut rest = message.chars().peekable();
-    while let Some(next) = rest.next() {
-        if next.is_ascii_digit() {
-            while rest.next_if(char::is_ascii_digit).is_some() {}
-            out.push('#');
-        } else if matches!(next, '\'' | '"') {
-            let ended = rest.by_ref().any(|c| c == next);
-            out.push(next);
-            out.push('…');
-            if ended {
-                out.push(next);
-            }
-        } else {
-            out.push(next);
-        }
-    }
-    out
+    words::without_values(message, &['\'', '"'])
 }
 
 #[cfg(test)]

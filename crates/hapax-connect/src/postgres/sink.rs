@@ -1,41 +1,44 @@
 //! A PostgreSQL table as a target that holds our progress beside the data: `progress: sink`.
 //!
-//! Invariant: what was staged is kept until its outcome is known; a commit whose future was dropped counts as in doubt,
-//! and its session is closed. Not here: the transaction itself (`commit`), progress (`progress`), the table (`inspect`).
+//! Invariant: a session whose commit's future was dropped is closed. Not here: the sink's life (`table::sink`), the
+//! transaction itself (`commit`), progress (`progress`), the table (`inspect`).
 
 use std::sync::Arc;
 use std::time::Instant;
 
-use hapax_engine::batch::Batch;
-use hapax_engine::sink::{Claim, Committed, EpochRecord, SinkError, Target, TargetIdentity, TransactionalSink};
-use hapax_model::epoch::Epoch;
-use hapax_model::field::FieldPath;
-use hapax_model::mode::ConflictMode;
+use hapax_engine::sink::{Claim, SinkError};
 use hapax_model::position::DeliveryId;
 use hapax_model::progress::Progress;
-use hapax_model::transaction::TransactionState;
 use hapax_sql::postgres::{Pool, Taken};
 
-use super::column::PostgresColumn;
-use super::commit::{Job, commit};
+use super::commit::commit;
 use super::config::PostgresSinkConfig;
 use super::error::connect_error;
 use super::inspect::{Inspected, inspect};
 use super::progress;
-use crate::metrics::SinkMetrics;
-use crate::table::life::Life;
-use crate::table::mapping::Mapping;
+use crate::table::sink::{Done, Home, Job, TableSink};
 
 /// Delivers one lane into one table, with progress in the same database.
+pub type PostgresSink = TableSink<PostgresDatabase>;
+
+/// A database as a sink asks it: over a pool that all lanes into this target share.
 #[derive(Debug)]
-pub struct PostgresSink {
-    config: Arc<PostgresSinkConfig>,
+pub struct PostgresDatabase {
+    pub(super) config: Arc<PostgresSinkConfig>,
+    pub(super) target: String,
     pool: Pool,
-    target: String,
-    id: DeliveryId,
-    inspected: Option<Arc<Inspected>>,
-    life: Life,
-    metrics: SinkMetrics,
+}
+
+impl PostgresDatabase {
+    pub(super) fn new(config: PostgresSinkConfig, pool: Pool) -> Self {
+        Self { target: config.target_name(), config: Arc::new(config), pool }
+    }
+
+    /// A session of the pool; it goes back when dropped, or is closed if it is not fit for that.
+    pub(super) async fn session(&self) -> Result<Taken, SinkError> {
+        let taken = self.pool.take(self.config.patience).await;
+        taken.map_err(|error| connect_error(&self.target, &error))
+    }
 }
 
 impl PostgresSink {
@@ -43,162 +46,48 @@ impl PostgresSink {
     /// opened before the first question.
     #[must_use]
     pub fn new(config: PostgresSinkConfig, pool: Pool, id: DeliveryId) -> Self {
-        Self {
-            target: config.target_name(),
-            config: Arc::new(config),
-            pool,
-            id,
-            inspected: None,
-            life: Life::default(),
-            metrics: SinkMetrics::default(),
-        }
+        Self::over(PostgresDatabase::new(config, pool), id)
     }
+}
 
-    /// What the sink counted so far.
-    #[must_use]
-    pub fn metrics(&self) -> SinkMetrics {
-        self.metrics.clone()
-    }
+impl Home for PostgresDatabase {
+    type Config = PostgresSinkConfig;
+    type Inspected = Inspected;
 
-    /// How the table is written, once it was inspected: the resolved mode, why it is this one, the columns.
-    #[must_use]
-    pub fn mapping(&self) -> Option<&Mapping<PostgresColumn>> {
-        self.inspected.as_deref().map(|inspected| &inspected.mapping)
-    }
-
-    /// What happens to a key that is already there, and why; once the table was inspected.
-    #[must_use]
-    pub fn resolved_mode(&self) -> Option<(ConflictMode, &str)> {
-        self.mapping().map(|mapping| (mapping.mode, mapping.why.as_str()))
-    }
-
-    /// The fields that columns take: whatever else an event has is unknown to the table.
-    #[must_use]
-    pub fn known_fields(&self) -> &[FieldPath] {
-        self.mapping().map_or(&[], |mapping| &mapping.fields)
-    }
-
-    pub(super) const fn config(&self) -> &Arc<PostgresSinkConfig> {
+    fn config(&self) -> &Arc<PostgresSinkConfig> {
         &self.config
     }
 
-    pub(super) const fn id(&self) -> &DeliveryId {
-        &self.id
+    fn target(&self) -> &str {
+        &self.target
     }
 
-    /// A session of the pool; it goes back when dropped, or is closed if it is not fit for that.
-    pub(super) async fn session(&self) -> Result<Taken, SinkError> {
-        take(&self.pool, &self.config).await
-    }
-
-    pub(super) async fn inspected(&mut self) -> Result<Arc<Inspected>, SinkError> {
-        if let Some(inspected) = &self.inspected {
-            return Ok(Arc::clone(inspected));
-        }
+    async fn inspect(&mut self) -> Result<Inspected, SinkError> {
         let session = self.session().await?;
-        let inspected = Arc::new(inspect(&session, &self.config).await?);
-        self.inspected = Some(Arc::clone(&inspected));
-        Ok(inspected)
+        inspect(&session, &self.config).await
     }
 
-    async fn commit(&mut self, record: &EpochRecord) -> Result<Committed, SinkError> {
-        let inspected = self.inspected().await?;
-        let (was, batch) = self.life.work(|| self.target.clone())?;
-        let events = batch.len() as u64;
-        let job = Job {
-            config: Arc::clone(&self.config),
-            target: self.target.clone(),
-            id: self.id.clone(),
-            inspected,
-            was,
-            record: record.clone(),
-            batch,
-        };
+    async fn look(&mut self, id: &DeliveryId) -> Result<Option<Progress>, SinkError> {
+        let session = self.session().await?;
+        progress::look(&session, id).await
+    }
+
+    async fn others(&mut self, id: &DeliveryId) -> Result<Vec<(DeliveryId, Progress)>, SinkError> {
+        let session = self.session().await?;
+        progress::others(&session, id).await
+    }
+
+    async fn claim(&mut self, id: &DeliveryId, claim: &Claim) -> Result<Progress, SinkError> {
+        let session = self.session().await?;
+        let claiming = progress::claim_past_blockers(&self.pool, &session, id, claim, self.config.claim_timeout);
+        Box::pin(claiming).await
+    }
+
+    async fn commit(&mut self, job: Job<Self>) -> Result<Done<Inspected>, SinkError> {
         let session = self.session().await?;
         let begun = Instant::now();
-        let done = Box::pin(commit(&session, &job)).await?;
-        self.metrics.committed(events, &done.committed.written, begun.elapsed());
-        self.inspected = Some(done.inspected);
-        Ok(done.committed)
-    }
-}
-
-pub(super) async fn take(pool: &Pool, config: &PostgresSinkConfig) -> Result<Taken, SinkError> {
-    pool.take(config.patience).await.map_err(|error| connect_error(&config.target_name(), &error))
-}
-
-impl Target for PostgresSink {
-    fn fields(&self) -> &[FieldPath] {
-        self.known_fields()
-    }
-
-    async fn inspect(&mut self) -> Result<TargetIdentity, SinkError> {
-        let was = self.inspected.take();
-        let mut inspected = match self.inspected().await {
-            Ok(inspected) => inspected,
-            Err(error) => {
-                self.inspected = was;
-                return Err(error);
-            }
-        };
-        // A worker that looks again, after an outage, still knows which columns it has filled.
-        if let Some(was) = was.filter(|was| was.identity == inspected.identity) {
-            Arc::make_mut(&mut inspected).mapping.remember(&was.mapping);
-            self.inspected = Some(Arc::clone(&inspected));
-        }
-        Ok(inspected.identity.clone())
-    }
-
-    async fn look(&mut self) -> Result<Option<Progress>, SinkError> {
-        let session = self.session().await?;
-        progress::look(&session, &self.id).await
-    }
-
-    async fn others(&mut self) -> Result<Vec<(DeliveryId, Progress)>, SinkError> {
-        let session = self.session().await?;
-        progress::others(&session, &self.id).await
-    }
-}
-
-impl TransactionalSink for PostgresSink {
-    async fn init_transactions(&mut self, claim: &Claim) -> Result<Progress, SinkError> {
-        self.life.may_claim()?;
-        self.inspected().await?;
-        let session = self.session().await?;
-        let claiming = progress::claim_past_blockers(&self.pool, &session, &self.id, claim, self.config.claim_timeout);
-        let progress = Box::pin(claiming).await?;
-        self.life.claimed(progress.clone())?;
-        Ok(progress)
-    }
-
-    fn begin_transaction(&mut self, epoch: Epoch) -> Result<(), SinkError> {
-        self.life.begin(epoch, || self.target.clone())
-    }
-
-    fn write(&mut self, batch: Arc<Batch>) -> Result<(), SinkError> {
-        self.life.write(batch)
-    }
-
-    async fn commit_transaction(&mut self, record: &EpochRecord) -> Result<Committed, SinkError> {
-        let committing = self.life.committing()?;
-        let committed = self.commit(record).await.inspect_err(|_| self.metrics.commit_failures += 1)?;
-        self.life.committed(committing, committed.progress.clone())?;
-        Ok(committed)
-    }
-
-    async fn abort_transaction(&mut self) -> Result<(), SinkError> {
-        self.life.abort()?;
-        self.metrics.aborts += 1;
-        Ok(())
-    }
-
-    fn transaction_state(&self) -> TransactionState {
-        self.life.state()
-    }
-
-    async fn finish(&mut self) -> Result<(), SinkError> {
-        // Progress commits with every epoch.
-        Ok(())
+        let (committed, inspected) = Box::pin(commit(&session, &job)).await?;
+        Ok(Done { committed, inspected, took: begun.elapsed() })
     }
 }
 

@@ -2,12 +2,17 @@ use std::time::Duration;
 
 use hapax_engine::contract::sink::{Harness, POISON, SeenRow, every_clause};
 use hapax_engine::sink::Reaction;
+use hapax_engine::sink::{Target as _, TransactionalSink as _};
+use hapax_model::epoch::Epoch;
 use hapax_model::ledger::Totals;
+use hapax_model::mode::ConflictMode;
 
-use super::super::config::{Deletes, UniqueKeys};
-use super::super::rig::{Rig, block_on, keyed, texts};
-use super::super::sample::{Place, id, run, take};
+use super::super::config::Deletes;
+use super::super::rig::{Rig, Server, keyed, texts};
+use super::super::sample::{Place, id, run};
 use super::*;
+use crate::table::contract::{self, clauses};
+use crate::table::rig::{Database as _, block_on, of_contract, strs};
 
 /// A table of every mode, under a name that wants to be more than a name.
 const TABLE: &str = "\"a\"\"; DROP TABLE x; --\"";
@@ -21,16 +26,7 @@ impl Postgres {
     fn config(&self) -> PostgresSinkConfig {
         let mut config = PostgresSinkConfig::new(self.place.url(), TABLE);
         config.claim_timeout = Duration::from_millis(300);
-        config.table.mode = Some(self.mode);
-        if self.mode != ConflictMode::Append {
-            config.table.key_fields = vec![FieldPath::of_name("id")];
-        }
-        if matches!(self.mode, ConflictMode::Update | ConflictMode::Newer) {
-            config.table.deletes = Deletes::Some;
-        }
-        if self.mode == ConflictMode::Newer {
-            config.table.version_column = Some("seq".into());
-        }
+        of_contract(&mut config.table, self.mode);
         config
     }
 
@@ -89,62 +85,43 @@ async fn postgres_keeps_the_contract_of_a_transactional_sink() {
     every_clause(&mut Postgres { place, mode: ConflictMode::Append }).await;
 }
 
-const PLAIN: &str = "CREATE TABLE t (id bigint PRIMARY KEY, a text DEFAULT 'none', b integer)";
+const PLAIN: &str = Server::PLAIN;
 
-/// Goal: a field that an event lacks takes its default in a new row and stays as it is in an old one, also within
-/// one epoch. Method: whole rows, parts and deletes of the same keys, in one epoch and in two.
-#[tokio::test]
-async fn absent_fields_take_their_default_or_stay() {
-    let mut rig = Rig::new(PLAIN, |config| {
-        keyed(ConflictMode::Update)(config);
-        config.table.deletes = Deletes::Some;
-    })
-    .await;
-    let events = [
-        r#"{"id":1,"a":"x","b":1}"#,
-        r#"{"id":2,"b":2}"#,
-        r#"{"id":1,"b":3}"#,
-        r#"{"id":3,"a":"y","b":4}"#,
-        r#"{"id":3,"op":"d"}"#,
-        r#"{"id":3,"b":5}"#,
-        r#"{"id":2,"a":null}"#,
-    ];
-    rig.deliver(&events).await;
-    let all = "SELECT id || ' ' || coalesce(a, 'null') || ' ' || b FROM t ORDER BY id";
-    assert_eq!(rig.texts(all).await, ["1 x 3", "2 null 2", "3 none 5"]);
-    rig.deliver(&[r#"{"id":3,"a":"z"}"#, r#"{"id":1,"op":"d"}"#, r#"{"id":9,"op":"d"}"#]).await;
-    assert_eq!(rig.texts(all).await, ["2 null 2", "3 z 5"]);
-}
-
-/// Goal: sinks count what they did. Method: new keys, known keys, a repeated key, a delete, an abort, a refusal.
-#[tokio::test]
-async fn the_sink_counts_what_it_did() {
-    let mut rig = Rig::new(PLAIN, keyed(ConflictMode::Update)).await;
-    rig.deliver(&[r#"{"id":1,"a":"x","b":1}"#, r#"{"id":2,"a":"x","b":1}"#, r#"{"id":2,"a":"y","b":2}"#]).await;
-    let done = rig.deliver(&[r#"{"id":2,"a":"z","b":3}"#, r#"{"id":3,"a":"x","b":1}"#, r#"{"id":4,"b":"no"}"#]).await;
-    assert_eq!((done.written.inserts, done.written.updates, done.written.failures), (1, 1, 1));
-    rig.sink.begin_transaction(Epoch(3)).unwrap();
-    rig.sink.abort_transaction().await.unwrap();
-    let metrics = rig.sink.metrics();
-    assert_eq!((metrics.upserts, metrics.inserts, metrics.updates, metrics.failures), (4, 3, 1, 1));
-    assert_eq!((metrics.commits, metrics.aborts, metrics.commit_failures, metrics.events_written), (2, 1, 0, 6));
-    let mut rival = PostgresSink::new(rig.config.clone(), rig.config.pool(), id("rig"));
-    rival.init_transactions(&take(0)).await.unwrap();
-    let batch = rig.batch(&[r#"{"id":9}"#]);
-    let error = rig.try_deliver(batch).await.unwrap_err();
-    assert_eq!(error.reaction(), Reaction::Fenced, "{error}");
-    assert_eq!(rig.sink.metrics().commit_failures, 1);
-}
-
-/// Goal: `ignore` tells how many rows stayed as they were. Method: repeat an epoch's events.
-#[tokio::test]
-async fn repeats_are_counted_as_unchanged() {
-    let mut rig = Rig::new(PLAIN, keyed(ConflictMode::Ignore)).await;
-    let events = [r#"{"id":1,"a":"x","b":1}"#, r#"{"id":2,"a":"x","b":1}"#];
-    assert_eq!(rig.deliver(&events).await.written.inserts, 2);
-    let again = rig.deliver(&[events[0], r#"{"id":3,"a":"x","b":1}"#]).await.written;
-    assert_eq!((again.upserts, again.inserts, again.unchanged), (2, 1, 1));
-}
+clauses!(sink, Server:
+    absent_fields_take_their_default_or_stay,
+    the_sink_counts_what_it_did,
+    repeats_are_counted_as_unchanged,
+    a_new_column_is_picked_up,
+    a_table_that_no_longer_fits_is_schema_evolution(
+        "CREATE TABLE t (id int NOT NULL, a text); CREATE UNIQUE INDEX k ON t (id)",
+        "DROP INDEX k"
+    ),
+    a_key_column_takes_the_keys_hash(
+        "bytea",
+        &[
+            (ConflictMode::Update, "bytea", 16),
+            (ConflictMode::Update, "text", 29),
+            (ConflictMode::Ignore, "bytea", 16),
+            (ConflictMode::Newer, "char(29)", 29),
+        ]
+    ),
+    // Times, numbers and padded text.
+    a_key_is_what_the_table_takes_for_one(&[
+        ("timestamptz", "\"2026-11-16T03:00:00Z\"", "\"2026-11-16 04:00:00+01:00\""),
+        ("numeric", "1.50", "15e-1"),
+        ("float8", "0", "-0.0"),
+        ("char(5)", "\"a\"", "\"a  \""),
+        ("uuid", "\"F0000000-0000-0000-0000-000000000001\"", "\"f0000000000000000000000000000001\""),
+        ("date", "\"2026-11-16\"", "\"2026-11-16\""),
+    ]),
+    the_strictly_newer_row_stays(&[
+        ("bigint", "9", "10"),
+        ("text", "\"B\"", "\"a\""),
+        ("timestamptz", "\"2026-01-01\"", "\"2026-01-02\""),
+    ]),
+    different_events_of_one_promised_key_collide,
+    statements_are_filled_and_the_rest_is_written_too,
+);
 
 /// Goal: rows of a partitioned table are told apart as elsewhere. Method: new and known keys in two partitions, in a
 /// schema of its own.
@@ -177,7 +154,7 @@ async fn identity_and_generated_columns_fill_themselves() {
     rig.deliver(&[r#"{"id":5,"n":77}"#, r#"{"id":6,"m":77}"#]).await;
     assert_eq!(rig.texts("SELECT concat_ws(' ', n, m, id, twice) FROM t ORDER BY id").await, ["1 1 5 10", "2 77 6 12"]);
     let many: Vec<String> = (0..500).map(|id| format!("{{\"id\":{id}}}")).collect();
-    let done = rig.deliver(&many.iter().map(String::as_str).collect::<Vec<_>>()).await;
+    let done = rig.deliver(&strs(&many)).await;
     assert_eq!(done.written.inserts, 500);
     assert_eq!(rig.texts("SELECT count(*) || ' ' || max(twice) FROM t").await, ["502 998"]);
 }
@@ -188,20 +165,6 @@ async fn a_row_of_defaults_is_a_row() {
     let mut rig = Rig::new("CREATE TABLE t (n serial, a text DEFAULT 'none')", |_| ()).await;
     rig.deliver(&[r#"{"id":5}"#, r#"{"id":6}"#]).await;
     assert_eq!(rig.texts("SELECT n || a FROM t ORDER BY n").await, ["1none", "2none"]);
-}
-
-/// Goal: a new column is filled as soon as events are read for it, without a stop. Method: add one between epochs;
-/// the epoch that was read before goes through as well.
-#[tokio::test]
-async fn a_new_column_is_picked_up() {
-    let mut rig = Rig::new(PLAIN, keyed(ConflictMode::Update)).await;
-    rig.deliver(&[r#"{"id":1,"a":"x","b":1,"c":"new"}"#]).await;
-    let read_before = rig.batch(&[r#"{"id":2,"a":"x","b":2,"c":"new"}"#]);
-    rig.run("ALTER TABLE t ADD COLUMN c TEXT DEFAULT 'old'").await;
-    rig.try_deliver(read_before).await.unwrap();
-    assert!(rig.sink.fields().contains(&FieldPath::of_name("c")));
-    rig.deliver(&[r#"{"id":3,"a":"x","b":3,"c":"new"}"#]).await;
-    assert_eq!(rig.texts("SELECT c FROM t ORDER BY id").await, ["old", "old", "new"]);
 }
 
 /// Goal: a column that becomes narrower or goes away is noticed before a value is rounded into it. Method: alter its
@@ -221,25 +184,6 @@ async fn a_changed_column_is_noticed() {
     rig.sink.abort_transaction().await.unwrap();
     rig.deliver(&[r#"{"id":5}"#, r#"{"id":6,"a":null}"#]).await;
     assert_eq!(rig.texts("SELECT id FROM t ORDER BY id").await, ["1", "3", "5", "6"]);
-}
-
-/// Goal: a table that no longer fits stops the workflow with the reason, and nothing of the epoch is there.
-/// Method: drop the unique index, then make it again.
-#[tokio::test]
-async fn a_table_that_no_longer_fits_is_schema_evolution() {
-    let ddl = "CREATE TABLE t (id int NOT NULL, a text); CREATE UNIQUE INDEX k ON t (id)";
-    let mut rig = Rig::new(ddl, keyed(ConflictMode::Update)).await;
-    rig.run("DROP INDEX k").await;
-    let batch = rig.batch(&[r#"{"id":1,"a":"x"}"#]);
-    let error = rig.try_deliver(batch).await.unwrap_err();
-    assert!(matches!(error, SinkError::SchemaEvolution { .. }), "{error}");
-    assert!(error.to_string().contains("CREATE UNIQUE INDEX"), "{error}");
-    assert_eq!(rig.texts("SELECT epoch FROM hapax.progress").await, ["0"]);
-    rig.run("CREATE UNIQUE INDEX k ON t (id)").await;
-    rig.claim().await;
-    rig.sink.abort_transaction().await.unwrap();
-    rig.deliver(&[r#"{"id":1,"a":"x"}"#]).await;
-    assert_eq!(rig.texts("SELECT a FROM t").await, ["x"]);
 }
 
 /// Goal: a table that was dropped and made again is another table, between runs and in the middle of one; one that was
@@ -281,7 +225,7 @@ async fn a_row_that_a_trigger_swallows_or_refuses_is_a_dead_letter() {
     for count in [30, 100] {
         let mut rig = Rig::new(ddl, |config| config.table.mode = Some(ConflictMode::Append)).await;
         let inputs: Vec<String> = (0..count).map(|b| format!("{{\"id\":{b},\"b\":{b}}}")).collect();
-        let done = rig.deliver(&inputs.iter().map(String::as_str).collect::<Vec<_>>()).await;
+        let done = rig.deliver(&strs(&inputs)).await;
         assert_eq!(done.dead_inputs, [13, 17]);
         assert_eq!(rig.texts("SELECT code FROM hapax.dead_letters ORDER BY id").await, ["HX2023", "HX2036"]);
         assert_eq!(rig.texts("SELECT count(*) FROM t").await, [(count - 2).to_string()]);
@@ -336,7 +280,7 @@ async fn after_a_rejection_rows_go_in_lane_order() {
         r#"{"id":5,"seat":"bad","b":13}"#.into(),
     ];
     inputs.extend((100..140).map(|id| format!("{{\"id\":{id},\"seat\":\"{id}\",\"b\":1}}")));
-    let done = rig.deliver(&inputs.iter().map(String::as_str).collect::<Vec<_>>()).await;
+    let done = rig.deliver(&strs(&inputs)).await;
     assert_eq!(done.dead_inputs, [2]);
     assert_eq!(rig.texts("SELECT id || seat FROM t WHERE id < 100 ORDER BY id").await, ["1window", "9aisle"]);
     assert_eq!(done.written.failures, 1);
@@ -351,86 +295,6 @@ async fn a_deferred_constraint_blames_its_row() {
     let done = rig.deliver(&[r#"{"id":1,"p":1}"#, r#"{"id":2,"p":2}"#]).await;
     assert_eq!(done.dead_inputs, [1]);
     assert_eq!(rig.texts("SELECT id FROM t").await, ["1"]);
-}
-
-/// Goal: a key column takes the hash, as bytes or as text, entity key or event key by the mode. Method: each.
-#[tokio::test]
-async fn a_key_column_takes_the_keys_hash() {
-    for (mode, declared, length) in [
-        (ConflictMode::Update, "bytea", "16"),
-        (ConflictMode::Update, "text", "29"),
-        (ConflictMode::Ignore, "bytea", "16"),
-        (ConflictMode::Newer, "char(29)", "29"),
-    ] {
-        let ddl = format!("CREATE TABLE t (k {declared} NOT NULL PRIMARY KEY, id int, a text, hapax_version bytea)");
-        let mut rig = Rig::new(&ddl, |config| {
-            keyed(mode)(config);
-            config.table.key_column = Some("k".into());
-        })
-        .await;
-        let events = [r#"{"id":1,"a":"x"}"#, r#"{"id":2,"a":"y"}"#, r#"{"id":1,"a":"z"}"#];
-        let batch = rig.batch(&events);
-        let key = batch.event(0).entity_key().unwrap().text().to_string();
-        rig.try_deliver(batch).await.unwrap();
-        let found = rig.texts("SELECT length(k) || ' ' || id || a FROM t ORDER BY id").await;
-        let last = if mode == ConflictMode::Ignore { "x" } else { "z" };
-        assert_eq!(found, [format!("{length} 1{last}"), format!("{length} 2y")], "{mode:?} {declared}");
-        if declared != "bytea" {
-            assert_eq!(rig.texts("SELECT k FROM t WHERE id = 1").await, [key]);
-        }
-    }
-}
-
-/// Goal: rows of one key are one row however the key is spelled. Method: times, numbers and padded text.
-#[tokio::test]
-async fn a_key_is_what_the_table_takes_for_one() {
-    for (declared, first, second) in [
-        ("timestamptz", "\"2026-11-16T03:00:00Z\"", "\"2026-11-16 04:00:00+01:00\""),
-        ("numeric", "1.50", "15e-1"),
-        ("float8", "0", "-0.0"),
-        ("char(5)", "\"a\"", "\"a  \""),
-        ("uuid", "\"F0000000-0000-0000-0000-000000000001\"", "\"f0000000000000000000000000000001\""),
-        ("date", "\"2026-11-16\"", "\"2026-11-16\""),
-    ] {
-        let ddl = format!("CREATE TABLE t (id {declared} NOT NULL PRIMARY KEY, a text)");
-        let mut rig = Rig::new(&ddl, keyed(ConflictMode::Update)).await;
-        for _ in 0..2 {
-            let (one, two) =
-                (format!("{{\"id\":{first},\"a\":\"first\"}}"), format!("{{\"id\":{second},\"a\":\"last\"}}"));
-            let done = rig.deliver(&[&one, &two]).await;
-            assert_eq!((done.written.upserts, done.written.failures), (1, 0), "{declared}");
-            assert_eq!(rig.texts("SELECT a FROM t").await, ["last"], "{declared}");
-        }
-    }
-}
-
-/// Goal: NULL and equal versions behave as PROTOCOL says; text versions go by their bytes. Method: numbers, and text
-/// that a language would sort otherwise.
-#[tokio::test]
-async fn the_strictly_newer_row_stays() {
-    for (declared, one, two) in
-        [("bigint", "9", "10"), ("text", "\"B\"", "\"a\""), ("timestamptz", "\"2026-01-01\"", "\"2026-01-02\"")]
-    {
-        let ddl = format!("CREATE TABLE t (id int PRIMARY KEY, a text, v {declared})");
-        let mut rig = Rig::new(&ddl, |config| {
-            keyed(ConflictMode::Newer)(config);
-            config.table.version_column = Some("v".into());
-        })
-        .await;
-        let event = |a: &str, v: &str| format!("{{\"id\":1,\"a\":\"{a}\",\"v\":{v}}}");
-        for (input, stays) in [
-            (event("none", "null"), "none"),
-            (event("one", one), "one"),
-            (event("again", one), "one"),
-            (event("null", "null"), "one"),
-            (event("two", two), "two"),
-        ] {
-            rig.deliver(&[&input]).await;
-            assert_eq!(rig.texts("SELECT a FROM t").await, [stays], "{declared}");
-        }
-        let done = rig.deliver(&[&event("p", two), &event("q", one)]).await.written;
-        assert_eq!((done.upserts, done.unchanged, done.updates), (1, 1, 0));
-    }
 }
 
 /// Goal: a delete in `newer` is a tombstone that older events do not undo. Method: delete, then an older event.
@@ -450,48 +314,6 @@ async fn a_tombstone_keeps_older_events_out() {
     assert_eq!(rig.texts("SELECT hapax_deleted || a FROM t").await, ["true"]);
 }
 
-/// Goal: keys that promise to be unique and are not stop the workflow; repeats of one event do not. Method: both.
-#[tokio::test]
-async fn different_events_of_one_promised_key_collide() {
-    let mut rig = Rig::new(PLAIN, |config| {
-        keyed(ConflictMode::Ignore)(config);
-        config.table.unique_keys = UniqueKeys::Promised;
-    })
-    .await;
-    rig.deliver(&[r#"{"id":1,"a":"x"}"#, r#"{"id":2,"a":"x"}"#, r#"{"a":"x","id":1}"#]).await;
-    let batch = rig.batch(&[r#"{"id":3,"a":"x"}"#, r#"{"id":3,"a":"y"}"#]);
-    let error = rig.try_deliver(batch).await.unwrap_err();
-    assert!(matches!(error, SinkError::DedupKeyCollision { .. }), "{error}");
-    assert_eq!(rig.texts("SELECT count(*) FROM t").await, ["2"]);
-}
-
-/// Goal: batches larger and smaller than a statement carries are written whole, in all modes and shapes. Method: around
-/// the bound, with fields that come and go.
-#[tokio::test]
-async fn statements_are_filled_and_the_rest_is_written_too() {
-    for mode in [ConflictMode::Append, ConflictMode::Ignore, ConflictMode::Update] {
-        let mut rig = Rig::new(PLAIN, |config| {
-            keyed(mode)(config);
-            config.rows_per_statement = 4;
-        })
-        .await;
-        let mut next = 0;
-        for rows in [1_usize, 3, 4, 5, 9, 70, 131] {
-            let input = |id: usize| match id % 3 {
-                0 => format!("{{\"id\":{id},\"b\":{id}}}"),
-                _ => format!("{{\"id\":{id},\"a\":\"x\"}}"),
-            };
-            let inputs: Vec<String> = (next..next + rows).map(input).collect();
-            next += rows;
-            let done = rig.deliver(&inputs.iter().map(String::as_str).collect::<Vec<_>>()).await;
-            assert_eq!((done.written.upserts, done.written.inserts), (rows as u64, rows as u64));
-            assert_eq!(rig.texts("SELECT count(*) FROM t").await, [next.to_string()]);
-        }
-        let sums = "SELECT count(b) || ' ' || count(*) FILTER (WHERE a = 'none') FROM t";
-        assert_eq!(rig.texts(sums).await, ["75 75"], "{mode:?}");
-    }
-}
-
 /// Goal: lanes that lock each other's rows the wrong way round both get there. Method: a deadlock with another session,
 /// which loses nothing.
 #[tokio::test(flavor = "multi_thread")]
@@ -502,7 +324,7 @@ async fn a_deadlock_is_tried_again() {
     rig.config.rows_per_statement = 1;
     rig.sink = PostgresSink::new(rig.config.clone(), rig.config.pool(), id("rig"));
     rig.claim().await;
-    let other = rig.place.bare().await;
+    let other = rig.database.place.bare().await;
     // The other session waits for longer before it looks for a deadlock: ours is the one that is ended.
     run(&other, "SET deadlock_timeout = '10s'; BEGIN; UPDATE t SET b = 7 WHERE id = 2").await;
     let theirs = async {
@@ -526,7 +348,7 @@ async fn a_claim_ends_a_worker_that_stands_still() {
         config.claim_timeout = Duration::from_millis(300);
     })
     .await;
-    let zombie = rig.place.bare().await;
+    let zombie = rig.database.place.bare().await;
     run(&zombie, "BEGIN; UPDATE hapax.progress SET epoch = 9; INSERT INTO t VALUES (66, 'zombie', 0)").await;
     rig.claim().await;
     assert_eq!(rig.progress.as_ref().map(|progress| progress.epoch), Some(Epoch(0)));
@@ -538,21 +360,17 @@ async fn a_claim_ends_a_worker_that_stands_still() {
 /// Goal: a table that somebody holds is waited for, then named, and nothing is lost. Method: another session locks it.
 #[tokio::test]
 async fn a_locked_table_is_waited_for_and_named() {
-    let mut rig = Rig::new(PLAIN, |config| {
+    let rig = Rig::new(PLAIN, |config| {
         keyed(ConflictMode::Update)(config);
         config.limits.lock = Duration::from_millis(200);
     })
     .await;
-    rig.run("BEGIN; LOCK TABLE t IN ACCESS EXCLUSIVE MODE").await;
-    let batch = rig.batch(&[r#"{"id":1,"b":1}"#]);
-    let error = rig.try_deliver(batch).await.unwrap_err();
-    assert!(matches!(error, SinkError::Locked { .. }), "{error}");
-    assert_eq!(error.reaction(), Reaction::Retry);
-    rig.run("ROLLBACK").await;
-    rig.progress = Some(rig.sink.init_transactions(&take(0)).await.unwrap());
-    let record = rig.record(&rig.batch(&[r#"{"id":1,"b":1}"#]));
-    rig.sink.commit_transaction(&record).await.unwrap();
-    assert_eq!(rig.texts("SELECT b FROM t").await, ["1"]);
+    contract::sink::a_locked_table_is_waited_for_and_named(
+        rig,
+        "BEGIN; LOCK TABLE t IN ACCESS EXCLUSIVE MODE",
+        "ROLLBACK",
+    )
+    .await;
 }
 
 /// Goal: a session that is ended in mid-epoch leaves nothing behind, and the same epoch lands once. Method: end it while
@@ -564,7 +382,7 @@ async fn an_ended_session_leaves_nothing_and_the_epoch_lands_once() {
           IF EXISTS (SELECT FROM slow) THEN PERFORM pg_sleep(5); END IF; RETURN new; END $$;
         CREATE TRIGGER s BEFORE INSERT ON t FOR EACH ROW EXECUTE FUNCTION f()";
     let mut rig = Rig::new(ddl, keyed(ConflictMode::Update)).await;
-    let other = rig.place.bare().await;
+    let other = rig.database.place.bare().await;
     let ending = async {
         tokio::time::sleep(Duration::from_millis(300)).await;
         run(
@@ -577,9 +395,7 @@ async fn an_ended_session_leaves_nothing_and_the_epoch_lands_once() {
     let (done, ()) = tokio::join!(rig.try_deliver(batch), ending);
     let error = done.unwrap_err();
     assert_eq!(error.reaction(), Reaction::Retry, "{error}");
-    rig.progress = Some(rig.sink.init_transactions(&take(0)).await.unwrap());
-    let record = rig.record(&rig.batch(&[r#"{"id":1,"b":1}"#]));
-    rig.sink.commit_transaction(&record).await.unwrap();
+    rig.commit_again(&[r#"{"id":1,"b":1}"#]).await.unwrap();
     assert_eq!(rig.texts("SELECT b FROM t").await, ["1"]);
     assert_eq!(rig.texts("SELECT epoch FROM hapax.progress").await, ["1"]);
 }

@@ -12,7 +12,9 @@ use hapax_model::fault::point;
 use hapax_model::letter::Cause;
 
 use super::blame;
-use super::chunk::{Place, Shapes, book};
+use super::chunk::{Place, Shapes};
+use crate::table::booked::book;
+use crate::table::halving::{Halving, Refused, fitting_inputs, outcome};
 use crate::table::tries::{Fault, Outcome, Trouble};
 
 /// Writes the rows of `order`, which is lane order. Events that are `known` to be refused are not tried.
@@ -21,23 +23,12 @@ pub(super) async fn write_slowly(
     order: &[usize],
     known: &BTreeMap<usize, Cause>,
 ) -> Result<Outcome, Trouble> {
-    let same_input = |a: &usize, b: &usize| place.rows.batch.event(*a).input() == place.rows.batch.event(*b).input();
-    let mut refused = Vec::new();
-    let mut inputs: Vec<&[usize]> = Vec::new();
     let mut shapes = Shapes::default();
-    for events in order.chunk_by(same_input) {
-        // What we can tell ourselves costs no round trip.
-        match events.iter().find_map(|event| Some((*event, misfit(place, &mut shapes, *event, known)?))) {
-            Some(guilty) => refused.push(guilty),
-            None => inputs.push(events),
-        }
-    }
+    let misfit = |event| misfit(place, &mut shapes, event, known);
+    let (inputs, mut refused) = fitting_inputs(place.rows.batch, order, misfit);
     let mut slow = Slow { place, shapes, inputs, written: Written::default() };
     slow.write(&mut refused).await?;
-    let mut written = slow.written;
-    written.failures = refused.len() as u64;
-    refused.sort_by_key(|(event, _)| *event);
-    Ok(Outcome { written, refused })
+    Ok(outcome(slow.written, refused))
 }
 
 /// Why an event is refused before it is sent, if it is.
@@ -63,34 +54,22 @@ struct Slow<'a> {
 }
 
 impl Slow<'_> {
-    async fn write(&mut self, refused: &mut Vec<(usize, Cause)>) -> Result<(), Trouble> {
+    async fn write(&mut self, refused: &mut Refused) -> Result<(), Trouble> {
         if self.inputs.is_empty() {
             point("sql.bisect_middle");
             return Ok(());
         }
         self.command("SAVEPOINT hapax_chunk").await?;
-        let middle = self.inputs.len() / 2;
-        let mut passed = false;
-        // The nearest range is last.
-        let mut waiting: Vec<Range<usize>> = self.ranges();
-        waiting.reverse();
-        while let Some(range) = waiting.pop() {
-            if !passed && range.end > middle {
-                passed = true;
-                point("sql.bisect_middle");
-            }
+        let mut halving = Halving::new(&self.inputs, self.place.per_statement);
+        while let Some(range) = halving.next() {
             let before = self.written;
             match self.apply(range.clone()).await {
                 Ok(()) => self.command("RELEASE hapax_chunk; SAVEPOINT hapax_chunk").await?,
                 Err((event, Fault::Row(cause))) => {
                     self.command("ROLLBACK TO hapax_chunk").await?;
                     self.written = before;
-                    if range.len() == 1 {
+                    if !halving.halve(range) {
                         refused.push((event, self.named(event, cause)));
-                    } else {
-                        let half = range.start + range.len() / 2;
-                        waiting.push(half..range.end);
-                        waiting.push(range.start..half);
                     }
                 }
                 Err((_, fault)) => return Err(fault.into()),
@@ -105,21 +84,6 @@ impl Slow<'_> {
             Ok(shape) => blame::named(self.place, &self.shapes.get(shape).shape, event, cause),
             Err(_) => cause,
         }
-    }
-
-    /// Runs of inputs of about as many events as one statement carries.
-    fn ranges(&self) -> Vec<Range<usize>> {
-        let mut ranges = Vec::new();
-        let (mut start, mut events) = (0, 0);
-        for (at, input) in self.inputs.iter().enumerate() {
-            if events > 0 && events + input.len() > self.place.per_statement {
-                ranges.push(start..at);
-                (start, events) = (at, 0);
-            }
-            events += input.len();
-        }
-        ranges.push(start..self.inputs.len());
-        ranges
     }
 
     async fn command(&self, sql: &str) -> Result<(), Trouble> {

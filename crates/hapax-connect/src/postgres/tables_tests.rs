@@ -188,7 +188,7 @@ async fn older_tables_are_migrated_with_their_data() {
 }
 
 fn stored_of(count: u64) -> i64 {
-    super::super::stored(count)
+    crate::table::kept::stored(count)
 }
 
 /// Goal: a migration that fails leaves the old version whole. Method: a later step that cannot be taken.

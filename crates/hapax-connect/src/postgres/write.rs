@@ -13,9 +13,10 @@ use hapax_model::letter::Cause;
 use hapax_model::mode::ConflictMode;
 use tokio_postgres::Statement;
 
-use super::chunk::{Done, Place, Shapes, book};
+use super::chunk::{Place, Shapes};
 use super::flight::Flights;
 use super::statement::{Answer, SplitBy};
+use crate::table::booked::{Done, book};
 use crate::table::shape::RowKind;
 use crate::table::tries::{Fault, Outcome, Trouble};
 

@@ -3,9 +3,7 @@
 //! Reads and writes our tables, in a target or in a state store. Invariant: whatever moves a delivery also fences the
 //! worker that has it. Not here: questions, dry runs and the lease check, which are the command line's.
 
-use hapax_engine::books::{
-    ADOPT_CLASH, Forgotten, LoggedEpoch, NO_DELIVERY, NotedDelivery, Pause, StoredDelivery, StoredLease,
-};
+use hapax_engine::books::{ADOPT_CLASH, Forgotten, LoggedEpoch, NotedDelivery, Pause, StoredDelivery, StoredLease};
 use hapax_engine::sink::SinkError;
 use hapax_engine::state::DeliveryNote;
 use hapax_model::contract::Contract;
@@ -21,7 +19,8 @@ use rusqlite::{Connection, Row, Transaction, TransactionBehavior, named_params, 
 use super::error::{During, after_commit, path_of, target_name};
 use super::progress::{self, delivery, key, unsigned};
 use super::tables::{Role, damaged, ensure, has_table, look_error};
-use super::{now_ms, stored};
+use crate::table::admin::{no_delivery, nothing_to_adopt};
+use crate::table::kept::{now_ms, stored};
 use crate::table::stored::bookmark;
 
 /// All deliveries of the database.
@@ -58,12 +57,12 @@ pub fn reset(
         let changed = transaction.execute(sql, values).map_err(|error| look_error(transaction, &error))?;
         point("reset.middle");
         match (changed, contract) {
-            (0, None) => return Err(no_delivery(transaction, id)),
+            (0, None) => return Err(no_delivery(target_name(&path_of(transaction)), id)),
             (0, Some(contract)) => insert(transaction, id, to, &contract)?,
             (_, _) => {}
         }
         forget_side_notes(transaction, id)?;
-        progress::look(transaction, id)?.ok_or_else(|| no_delivery(transaction, id))
+        progress::look(transaction, id)?.ok_or_else(|| no_delivery(target_name(&path_of(transaction)), id))
     })
 }
 
@@ -124,11 +123,7 @@ pub fn adopt(connection: &Connection, old: &str, new: &str, sink: &str) -> Resul
         }
         move_memory(transaction, old, new, sink)?;
         match moved {
-            0 => Err(SinkError::Unfit {
-                code: NO_DELIVERY,
-                target: target_name(&path_of(transaction)),
-                message: format!("workflow \"{old}\" has no progress for sink \"{sink}\" here; see hapax status"),
-            }),
+            0 => Err(nothing_to_adopt(target_name(&path_of(transaction)), old, sink)),
             lanes => Ok(u64::try_from(lanes).unwrap_or(u64::MAX)),
         }
     })
@@ -359,14 +354,6 @@ fn rows_of<T>(
     }
     let all = || -> rusqlite::Result<Vec<T>> { connection.prepare_cached(sql)?.query_map([], read)?.collect() };
     all().map_err(|error| look_error(connection, &error))
-}
-
-fn no_delivery(connection: &Connection, id: &DeliveryId) -> SinkError {
-    SinkError::Unfit {
-        code: NO_DELIVERY,
-        target: target_name(&path_of(connection)),
-        message: format!("there is no progress of {id} here; see hapax status for those that there are"),
-    }
 }
 
 fn in_transaction<T>(

@@ -1,3 +1,4 @@
+use hapax_engine::books::NO_DELIVERY;
 use hapax_model::position::Position;
 
 use super::super::letters;

@@ -5,71 +5,50 @@
 
 use std::sync::Arc;
 
-use hapax_engine::batch::Batch;
-use hapax_engine::sink::{EpochRecord, SinkError, Written, causes_of};
+use hapax_engine::sink::{Committed, SinkError, causes_of};
 use hapax_model::fault::{Bug, planted, point};
 use hapax_model::ledger::Totals;
-use hapax_model::letter::{CauseCount, Letter};
-use hapax_model::position::DeliveryId;
+use hapax_model::letter::Letter;
 use hapax_model::progress::Progress;
 use hapax_sql::sqlite::checked_commit;
 use rusqlite::{Connection, Transaction, TransactionBehavior};
 
-use super::config::SqliteSinkConfig;
 use super::error::{During, after_commit, path_of, sink_error};
 use super::inspect::{Inspected, inspect_again};
 use super::progress;
 use super::schema::{self, SqliteColumn};
+use super::sink::SqliteDatabase;
 use super::write::{InsertCounter, write_fast, write_slowly};
 use crate::table::epoch::{counts, dead_inputs, expected, judge, letters, order};
 use crate::table::rows::{Incarnations, Rows};
 use crate::table::tries::{Before, Pass, Tries, Trouble};
 
-/// All that a commit needs, to be moved to the session's thread.
-pub(super) struct Job {
-    pub(super) config: Arc<SqliteSinkConfig>,
-    pub(super) id: DeliveryId,
-    pub(super) inspected: Arc<Inspected>,
-    pub(super) was: Progress,
-    pub(super) record: EpochRecord,
-    pub(super) batch: Arc<Batch>,
-}
-
-/// What a commit did.
-pub(super) struct Done {
-    pub(super) progress: Progress,
-    pub(super) written: Written,
-    pub(super) dead_inputs: Vec<usize>,
-    pub(super) causes: Vec<CauseCount>,
-    /// The table as it was read last: the schema may have moved.
-    pub(super) inspected: Arc<Inspected>,
-}
+type Job = crate::table::sink::Job<SqliteDatabase>;
 
 /// Commits the epoch, in as many tries as it takes; only the last one leaves anything behind.
-pub(super) fn commit(connection: &mut Connection, job: &Job) -> Result<Done, SinkError> {
+///
+/// With what it did it tells the table as it was read last: it may have changed.
+pub(super) fn commit(connection: &mut Connection, job: &Job) -> Result<(Committed, Arc<Inspected>), SinkError> {
     let mut inspected = Arc::clone(&job.inspected);
     let mut tries = Tries::new(Pass::Fast);
     loop {
         let trouble = match attempt(connection, job, &inspected, &tries.pass) {
-            Ok(mut done) => {
-                done.inspected = inspected;
-                return Ok(done);
-            }
+            Ok(committed) => return Ok((committed, inspected)),
             Err(trouble) => trouble,
         };
-        if tries.after(trouble, &job.config.target_name())? == Before::ReadSchema {
+        if tries.after(trouble, &job.target)? == Before::ReadSchema {
             inspected = Arc::new(inspect_again(connection, &job.config, &job.id, &inspected)?);
         }
     }
 }
 
-fn attempt(connection: &mut Connection, job: &Job, inspected: &Inspected, pass: &Pass) -> Result<Done, Trouble> {
+fn attempt(connection: &mut Connection, job: &Job, inspected: &Inspected, pass: &Pass) -> Result<Committed, Trouble> {
     let during = During::Epoch(job.record.epoch);
     let path = path_of(connection);
     let fail = |error: rusqlite::Error| Trouble::Stop(sink_error(&path, during, &error));
     let incarnation = job.record.from.incarnation.number;
     let rows = Rows::new(&inspected.mapping, &job.batch, Incarnations::One(incarnation));
-    rows.refuse_gone(&job.config.target_name())?;
+    rows.refuse_gone(&job.target)?;
     let order = order(&rows, job.config.table.unique_keys, pass)?;
     let counter = InsertCounter::install(connection, inspected).map_err(fail)?;
     if planted(Bug::LettersOutsideTransaction) {
@@ -107,7 +86,7 @@ fn fill(
     order: &[usize],
     pass: &Pass,
     counter: &InsertCounter,
-) -> Result<Done, Trouble> {
+) -> Result<Committed, Trouble> {
     let during = During::Epoch(job.record.epoch);
     let after = swap_first(connection, job)?;
     point("sql.cas_done");
@@ -131,7 +110,7 @@ fn fill(
     point("sql.before_commit");
     let progress = Progress { totals, ..after };
     let causes = causes_of(&job.batch, &outcome.refused);
-    Ok(Done { progress, written: outcome.written, dead_inputs, causes, inspected: Arc::clone(&job.inspected) })
+    Ok(Committed { stored: true, progress, written: outcome.written, dead_inputs, causes })
 }
 
 fn swap_first(connection: &Connection, job: &Job) -> Result<Progress, SinkError> {

@@ -11,6 +11,7 @@ use rusqlite::ffi;
 use rusqlite::{Connection, Error, ErrorCode};
 
 pub use crate::table::during::During;
+use crate::table::words::without_values;
 
 /// The database as messages name it.
 #[must_use]
@@ -172,20 +173,7 @@ fn constraint_code(extended: Option<i32>) -> &'static str {
 ///
 /// SQLite itself names columns and rules, never values; but a trigger's RAISE may build its message from the row.
 fn fingerprint(message: &str) -> String {
-    let mut out = String::with_capacity(message.len());
-    let mut rest = message.chars().peekable();
-    while let Some(next) = rest.next() {
-        if next.is_ascii_digit() {
-            while rest.next_if(char::is_ascii_digit).is_some() {}
-            out.push('#');
-        } else if next == '\'' {
-            let value_ends = rest.by_ref().any(|c| c == '\'');
-            out.push_str(if value_ends { "'…'" } else { "'…" });
-        } else {
-            out.push(next);
-        }
-    }
-    out
+    without_values(message, &['\''])
 }
 
 #[cfg(test)]

@@ -1,5 +1,4 @@
 use hapax_engine::sink::Reaction;
-
 use hapax_model::epoch::Epoch;
 
 use super::*;

@@ -1,109 +1,27 @@
-use hapax_model::mode::ConflictMode;
+use hapax_engine::sink::IdempotentSink as _;
 
-use super::super::rig::{batch, texts};
+use super::super::rig::File;
 use super::super::sample::{Place, bare};
 use super::*;
+use crate::table::contract::clauses;
 
-struct Rig {
-    place: Place,
-    sink: SqliteIdempotentSink,
-}
+clauses!(idempotent, File:
+    writing_twice_leaves_what_writing_once_leaves,
+    a_replayed_batch_leaves_the_same_rows,
+    refused_rows_are_returned,
+    the_target_gets_nothing_of_ours(
+        "SELECT name FROM sqlite_schema WHERE name NOT LIKE 'sqlite_%'"
+    ),
+    the_key_follows_from_the_mode,
+    a_changed_schema_is_healed_or_named,
+);
 
-async fn rig(mode: ConflictMode) -> Rig {
+/// Goal: a file without our marker is known by where it is. Method: the identity of a table in it.
+#[tokio::test]
+async fn a_foreign_file_is_known_by_its_path() {
     let place = Place::new();
-    let ddl = "CREATE TABLE t (id INTEGER PRIMARY KEY, a TEXT, b INTEGER CHECK (b <> 13), n REAL, j)";
-    bare(&place.path()).execute_batch(ddl).unwrap();
-    let mut config = SqliteSinkConfig::new(place.path(), "t");
-    config.table.mode = Some(mode);
-    config.table.key_fields = vec![FieldPath::of_name("id")];
-    let mut sink = SqliteIdempotentSink::new(config, DedupStrategy::SourceOffset);
-    sink.inspect().await.unwrap();
-    Rig { place, sink }
-}
-
-impl Rig {
-    async fn upsert(&mut self, inputs: &[&str]) -> Upserted {
-        let batch = batch(self.sink.fields(), 0, inputs);
-        self.sink.upsert_batch(Arc::new(batch)).await.unwrap()
-    }
-
-    fn rows(&self) -> Vec<String> {
-        texts(&bare(&self.place.path()), "SELECT concat_ws(' ', id, a, b, n, j) FROM t ORDER BY id")
-    }
-}
-
-/// Goal: an upsert creates a row, and writing it again changes nothing. Method: once, twice.
-#[tokio::test]
-async fn writing_twice_leaves_what_writing_once_leaves() {
-    let mut rig = rig(ConflictMode::Update).await;
-    let batch = batch(rig.sink.fields(), 0, &[r#"{"id":1,"a":"x\ny","b":2,"n":1.5,"j":[1]}"#]);
-    let once = rig.sink.upsert(&batch.event(0)).await.unwrap();
-    let rows = rig.rows();
-    assert_eq!((once.inserts, rows.as_slice()), (1, ["1 x\ny 2 1.5 [1]".to_owned()].as_slice()));
-    let twice = rig.sink.upsert(&batch.event(0)).await.unwrap();
-    assert_eq!((twice.inserts, twice.updates), (0, 1));
-    assert_eq!(rig.rows(), rows);
-}
-
-/// Goal: a thousand upserts in a batch, and the same again after a failure, leave a thousand rows.
-#[tokio::test]
-async fn a_replayed_batch_leaves_the_same_rows() {
-    let mut rig = rig(ConflictMode::Update).await;
-    let inputs: Vec<String> =
-        (0..1000).map(|id| format!("{{\"id\":{id},\"a\":\"x\",\"b\":1,\"n\":0,\"j\":0}}")).collect();
-    let inputs: Vec<&str> = inputs.iter().map(String::as_str).collect();
-    assert_eq!(rig.upsert(&inputs).await.written.inserts, 1000);
-    let rows = rig.rows();
-    assert_eq!(rig.upsert(&inputs).await.written.updates, 1000);
-    assert_eq!((rows.len(), rig.rows()), (1000, rows));
-}
-
-/// Goal: refused rows are returned, and the rest is there. Method: one that does not fit, one that the table refuses.
-#[tokio::test]
-async fn refused_rows_are_returned() {
-    let mut rig = rig(ConflictMode::Update).await;
-    let done =
-        rig.upsert(&[r#"{"id":1,"b":1}"#, r#"{"id":2,"b":"no"}"#, r#"{"id":3,"b":13}"#, r#"{"id":4,"b":4}"#]).await;
-    let refused: Vec<(usize, &str)> = done.rejected.iter().map(|(event, cause)| (*event, cause.code)).collect();
-    assert_eq!(refused, [(1, "HX2020"), (2, "HX2032")]);
-    assert_eq!(rig.rows(), ["1 1", "4 4"]);
-    let metrics = rig.sink.metrics();
-    assert_eq!((metrics.upserts, metrics.inserts, metrics.failures), (2, 2, 2));
-    let alone = batch(rig.sink.fields(), 0, &[r#"{"id":5,"b":13}"#]);
-    assert!(matches!(rig.sink.upsert(&alone.event(0)).await, Err(SinkError::Rejected { .. })));
-}
-
-/// Goal: nothing of ours is in the target: no table, no trigger. Method: its schema after some writing.
-#[tokio::test]
-async fn the_target_gets_nothing_of_ours() {
-    let mut rig = rig(ConflictMode::Update).await;
-    rig.upsert(&[r#"{"id":1}"#]).await;
-    assert_eq!(texts(&bare(&rig.place.path()), "SELECT name FROM sqlite_schema"), ["t"]);
-    let identity = rig.sink.inspect().await.unwrap();
+    bare(&place.path()).execute_batch("CREATE TABLE t (id INTEGER PRIMARY KEY)").unwrap();
+    let mut sink = SqliteIdempotentSink::new(SqliteSinkConfig::new(place.path(), "t"), DedupStrategy::SourceOffset);
+    let identity = sink.inspect().await.unwrap();
     assert!(identity.0.ends_with("a.db:t"), "{identity:?}");
-}
-
-/// Goal: the key is the entity's in `update` and the event's in `ignore`. Method: both.
-#[tokio::test]
-async fn the_key_follows_from_the_mode() {
-    let (update, ignore) = (rig(ConflictMode::Update).await, rig(ConflictMode::Ignore).await);
-    let batch = batch(update.sink.fields(), 0, &[r#"{"id":1}"#]);
-    let event = batch.event(0);
-    assert_eq!(update.sink.derive_dedup_key(&event), event.entity_key());
-    assert_eq!(ignore.sink.derive_dedup_key(&event), event.event_key());
-    assert_eq!(update.sink.dedup_strategy(), &DedupStrategy::SourceOffset);
-}
-
-/// Goal: a changed table is noticed here too. Method: add a column, then drop the table.
-#[tokio::test]
-async fn a_changed_schema_is_healed_or_named() {
-    let mut rig = rig(ConflictMode::Update).await;
-    rig.upsert(&[r#"{"id":1}"#]).await;
-    bare(&rig.place.path()).execute_batch("ALTER TABLE t ADD COLUMN c DEFAULT 'c'").unwrap();
-    rig.upsert(&[r#"{"id":2}"#]).await;
-    assert!(rig.sink.fields().contains(&FieldPath::of_name("c")));
-    bare(&rig.place.path()).execute_batch("DROP TABLE t").unwrap();
-    let batch = batch(rig.sink.fields(), 0, &[r#"{"id":3}"#]);
-    let error = rig.sink.upsert_batch(Arc::new(batch)).await.unwrap_err();
-    assert!(matches!(error, SinkError::SchemaEvolution { .. }), "{error}");
 }

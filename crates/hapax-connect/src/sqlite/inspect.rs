@@ -17,15 +17,32 @@ use super::schema::{self, Found, RowNumbers, SqliteColumn};
 use super::tables::{Role, database_id, ensure};
 use crate::table::ddl::suggested_ddl;
 use crate::table::mapping::{Mapping, NO_PLAIN_TABLE, NO_TABLE, Unfit};
+use crate::table::seen::Inspection;
 
 /// The live table as it was last read.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Inspected {
+pub struct Inspected {
     pub(super) mapping: Mapping<SqliteColumn>,
     pub(super) row_numbers: RowNumbers,
     /// The schema's version at that moment.
     pub(super) version: i64,
     pub(super) identity: TargetIdentity,
+}
+
+impl Inspection for Inspected {
+    type Column = SqliteColumn;
+
+    fn mapping(&self) -> &Mapping<SqliteColumn> {
+        &self.mapping
+    }
+
+    fn mapping_mut(&mut self) -> &mut Mapping<SqliteColumn> {
+        &mut self.mapping
+    }
+
+    fn identity(&self) -> &TargetIdentity {
+        &self.identity
+    }
 }
 
 /// What `check` may know of a live table without touching it.

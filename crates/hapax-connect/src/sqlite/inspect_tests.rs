@@ -31,7 +31,7 @@ async fn a_check_sees_the_identity_that_a_run_made() {
 /// Method: type what the message says, then try again.
 #[tokio::test]
 async fn a_missing_table_is_named_with_its_cure() {
-    let mut rig = Rig::unclaimed("CREATE TABLE other (a)", |_| ());
+    let mut rig = Rig::unclaimed("CREATE TABLE other (a)", |_| ()).await;
     let error = hapax_engine::sink::Target::inspect(&mut rig.sink).await.unwrap_err();
     assert_eq!(error.code(), NO_TABLE);
     let message = error.to_string();
@@ -39,7 +39,7 @@ async fn a_missing_table_is_named_with_its_cure() {
     assert_eq!(texts(&rig.look(), "SELECT name FROM sqlite_schema"), ["other"]);
     rig.look().execute_batch(cure).unwrap();
     rig.claim().await;
-    let error = check_live(&SqliteSinkConfig::new(rig.place.path(), "")).await.unwrap_err();
+    let error = check_live(&SqliteSinkConfig::new(rig.database.place.path(), "")).await.unwrap_err();
     assert_eq!(error.code(), NO_TABLE);
     let error = check_live(&SqliteSinkConfig::new("/nowhere/a.db", "t")).await.unwrap_err();
     assert_eq!(error.code(), "HX4001");
@@ -50,7 +50,7 @@ async fn a_missing_table_is_named_with_its_cure() {
 async fn a_view_is_refused() {
     let ddl = "CREATE TABLE x (a); CREATE VIEW t AS SELECT a FROM x; \
                CREATE TRIGGER i INSTEAD OF INSERT ON t BEGIN SELECT 1; END";
-    let rig = Rig::unclaimed(ddl, |_| ());
+    let rig = Rig::unclaimed(ddl, |_| ()).await;
     assert_eq!(check_live(&rig.config).await.unwrap_err().code(), NO_PLAIN_TABLE);
 }
 
@@ -58,7 +58,7 @@ async fn a_view_is_refused() {
 #[tokio::test]
 async fn the_marker_is_one_and_harmless() {
     let rig = Rig::new(PLAIN, |_| ()).await;
-    let connection = bare(&rig.place.path());
+    let connection = bare(&rig.database.place.path());
     inspect(&connection, &rig.config).unwrap();
     let triggers = texts(&connection, "SELECT sql FROM sqlite_schema WHERE type = 'trigger'");
     assert!(matches!(&triggers[..], [one] if one.contains("WHEN 0")), "{triggers:?}");

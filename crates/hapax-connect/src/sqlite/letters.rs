@@ -14,7 +14,7 @@ use rusqlite::{Connection, Row, ToSql, Transaction, TransactionBehavior, params}
 use super::error::{During, after_commit, path_of};
 use super::progress::{delivery, unsigned};
 use super::tables::{damaged, has_table, look_error};
-use super::{now_ms, stored};
+use crate::table::kept::{now_ms, stored};
 
 /// What a [`LetterChoice`] means, above the number `:after`: a condition, and the values that it names. Only what narrows
 /// the choice is written, so that the index over the dead letters of a sink serves where it can.

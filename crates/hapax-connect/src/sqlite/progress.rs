@@ -16,7 +16,7 @@ use rusqlite::{Connection, OptionalExtension, Row, Transaction, TransactionBehav
 
 use super::error::{During, after_commit, path_of, sink_error};
 use super::tables::{damaged, has_table, look_error};
-use super::{now_ms, stored};
+use crate::table::kept::{now_ms, stored};
 use crate::table::stored::{StoredProgress, fenced_by};
 
 /// How many epochs of a delivery the epoch log keeps.

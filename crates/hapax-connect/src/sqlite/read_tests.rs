@@ -84,6 +84,6 @@ async fn a_table_without_a_key_is_only_counted() {
     assert_eq!(rows.count().await.unwrap(), 1);
     let written = rows.run(|connection, _| Ok(connection.execute("DELETE FROM t", [])?)).await;
     assert!(matches!(written, Err(SinkError::Denied { .. })), "{written:?}");
-    let nowhere = SqliteSinkConfig::new(rig.place.path().with_extension("none"), "t");
+    let nowhere = SqliteSinkConfig::new(rig.database.place.path().with_extension("none"), "t");
     assert!(SqliteRows::open(&nowhere).await.is_err());
 }

@@ -8,57 +8,43 @@ use std::sync::Arc;
 
 use hapax_engine::batch::Batch;
 use hapax_engine::letters::{LetterChoice, LetterStore, Replay, Replayed, StoredLetter};
-use hapax_engine::sink::{SinkError, Target as _};
+use hapax_engine::sink::SinkError;
 use hapax_model::fault::point;
 use hapax_model::letter::Cause;
-use hapax_model::position::{DeliveryId, Incarnation};
+use hapax_model::position::Incarnation;
 use hapax_sql::sqlite::checked_commit;
 use rusqlite::{Connection, Transaction, TransactionBehavior, params};
 
 use super::commit::check_schema;
-use super::config::SqliteSinkConfig;
 use super::error::{During, after_commit, path_of, sink_error};
 use super::inspect::{Inspected, inspect_again};
 use super::letters;
-use super::sink::SqliteSink;
+use super::sink::{SqliteDatabase, SqliteSink};
 use super::write::{InsertCounter, write_slowly};
-use crate::table::replay::Locked;
+use crate::table::replay::{Locked, ReplayJob};
 use crate::table::rows::{Incarnations, Rows};
 use crate::table::tries::{Before, Pass, Tries, Trouble};
 
 impl LetterStore for SqliteSink {
     async fn list(&mut self, choice: &LetterChoice, after: i64, limit: usize) -> Result<Vec<StoredLetter>, SinkError> {
         let choice = choice.clone();
-        self.run(During::Look, move |connection| letters::list(connection, &choice, after, limit)).await
+        self.home().run(During::Look, move |connection| letters::list(connection, &choice, after, limit)).await
     }
 
     async fn discard(&mut self, ids: &[i64]) -> Result<u64, SinkError> {
         let ids = ids.to_vec();
-        self.run(During::Look, move |connection| letters::discard(connection, &ids)).await
+        self.home().run(During::Look, move |connection| letters::discard(connection, &ids)).await
     }
 }
 
 impl Replay for SqliteSink {
     async fn replay(&mut self, letters: &[i64], batch: Batch) -> Result<Replayed, SinkError> {
-        self.inspect().await?;
-        let job = Job {
-            config: Arc::clone(self.config()),
-            id: self.id().clone(),
-            inspected: self.inspected().await?,
-            letters: letters.to_vec(),
-            batch,
-        };
-        self.run(During::Look, move |connection| replay(connection, &job)).await
+        let job = self.replay_job(letters, batch).await?;
+        self.home().run(During::Look, move |connection| replay(connection, &job)).await
     }
 }
 
-struct Job {
-    config: Arc<SqliteSinkConfig>,
-    id: DeliveryId,
-    inspected: Arc<Inspected>,
-    letters: Vec<i64>,
-    batch: Batch,
-}
+type Job = ReplayJob<SqliteDatabase>;
 
 fn replay(connection: &mut Connection, job: &Job) -> Result<Replayed, SinkError> {
     let mut inspected = Arc::clone(&job.inspected);
@@ -69,7 +55,7 @@ fn replay(connection: &mut Connection, job: &Job) -> Result<Replayed, SinkError>
             Ok(replayed) => return Ok(replayed),
             Err(trouble) => trouble,
         };
-        if tries.after(trouble, &job.config.target_name())? == Before::ReadSchema {
+        if tries.after(trouble, &job.target)? == Before::ReadSchema {
             inspected = Arc::new(inspect_again(connection, &job.config, &job.id, &inspected)?);
         }
     }

@@ -1,104 +1,13 @@
-use hapax_model::field::FieldPath;
-use hapax_model::mode::ConflictMode;
+use super::super::rig::File;
+use crate::table::contract::clauses;
 
-use super::super::rig::{Rig, batch};
-use super::super::sample::id;
-use super::*;
-
-const POISONED: [&str; 4] =
-    [r#"{"id":1,"b":1}"#, r#"{"id":2,"b":"two"}"#, r#"{"id":3,"b":"three"}"#, r#"{"id":4,"b":4}"#];
-
-/// Two letters, of inputs 1 and 2, and a table that takes them now.
-async fn rig_with_letters(mode: ConflictMode) -> Rig {
-    let ddl = "CREATE TABLE t (id INTEGER NOT NULL UNIQUE, b INTEGER, hapax_version BLOB)";
-    let mut rig = Rig::new(ddl, |config| {
-        config.table.mode = Some(mode);
-        config.table.key_fields = vec![FieldPath::of_name("id")];
-    })
-    .await;
-    rig.deliver(&POISONED).await;
-    assert_eq!(rig.texts("SELECT CAST(id AS TEXT) FROM t"), ["1", "4"]);
-    rig.look().execute_batch("ALTER TABLE t DROP COLUMN b; ALTER TABLE t ADD COLUMN b TEXT").unwrap();
-    rig
-}
-
-async fn letters(sink: &mut SqliteSink) -> Vec<StoredLetter> {
-    sink.list(&LetterChoice::default(), 0, 100).await.unwrap()
-}
-
-/// Goal: a replayed letter's row is there, the letter is marked, and neither position nor epoch has moved.
-/// Method: replay both, then both again.
-#[tokio::test]
-async fn a_replay_writes_and_marks_in_one() {
-    let mut rig = rig_with_letters(ConflictMode::Append).await;
-    let dead = letters(&mut rig.sink).await;
-    let ids: Vec<i64> = dead.iter().map(|letter| letter.id).collect();
-    rig.claim().await;
-    let before = rig.progress.clone();
-    let outputs = || batch(&[FieldPath::of_name("id"), FieldPath::of_name("b")], 0, &POISONED[1..3]);
-    let done = rig.sink.replay(&ids, outputs()).await.unwrap();
-    assert_eq!((done.replayed, done.taken, done.refused.len(), done.written.inserts), (2, 0, 0, 2));
-    assert_eq!(rig.texts("SELECT b FROM t WHERE b IS NOT NULL ORDER BY id"), ["two", "three"]);
-    let again = rig.sink.replay(&ids, outputs()).await.unwrap();
-    assert_eq!((again.replayed, again.taken), (0, 2));
-    assert_eq!(rig.texts("SELECT CAST(count(*) AS TEXT) FROM t"), ["4"]);
-    let after = hapax_engine::sink::Target::look(&mut rig.sink).await.unwrap();
-    assert_eq!(after, before);
-    assert_eq!(letters(&mut rig.sink).await, []);
-}
-
-/// Goal: a letter that is refused again stays dead with the newer reason; the other is replayed. Method: a new rule.
-#[tokio::test]
-async fn a_letter_refused_again_stays_dead_with_the_new_reason() {
-    let mut rig = rig_with_letters(ConflictMode::Append).await;
-    let rule = "CREATE TRIGGER r BEFORE INSERT ON t WHEN new.id = 2 BEGIN SELECT RAISE(ROLLBACK, 'not two'); END";
-    rig.look().execute_batch(rule).unwrap();
-    let ids: Vec<i64> = letters(&mut rig.sink).await.iter().map(|letter| letter.id).collect();
-    let outputs = batch(&[FieldPath::of_name("id"), FieldPath::of_name("b")], 0, &POISONED[1..3]);
-    let done = rig.sink.replay(&ids, outputs).await.unwrap();
-    assert_eq!((done.replayed, done.refused), (1, vec![(ids[0], "HX2036: not two".to_owned())]));
-    let left = letters(&mut rig.sink).await;
-    assert_eq!(left.iter().map(|l| (l.id, l.message.as_str())).collect::<Vec<_>>(), [(ids[0], "not two")]);
-    let undecodable = batch(&[FieldPath::of_name("id")], 0, &["no event"]);
-    let done = rig.sink.replay(&ids[..1], undecodable).await.unwrap();
-    assert_eq!((done.replayed, done.refused.len()), (0, 1));
-}
-
-/// Goal: of two replays at once one wins. Method: both start together, on connections of their own.
-#[tokio::test]
-async fn two_replays_at_once_write_once() {
-    let mut rig = rig_with_letters(ConflictMode::Append).await;
-    let ids: Vec<i64> = letters(&mut rig.sink).await.iter().map(|letter| letter.id).collect();
-    let mut other = SqliteSink::new(rig.config.clone(), id("rig"));
-    let outputs = || batch(&[FieldPath::of_name("id"), FieldPath::of_name("b")], 0, &POISONED[1..3]);
-    let (one, two) = tokio::join!(rig.sink.replay(&ids, outputs()), other.replay(&ids, outputs()));
-    let (one, two) = (one.unwrap(), two.unwrap());
-    assert_eq!((one.replayed + two.replayed, one.taken + two.taken), (2, 2));
-    assert_eq!(rig.texts("SELECT CAST(count(*) AS TEXT) FROM t"), ["4"]);
-}
-
-/// Goal: in `newer` a letter keeps the version of its own position: it does not overwrite what came after it.
-/// Method: a later event of the same key is delivered before the replay.
-#[tokio::test]
-async fn a_replayed_letter_keeps_its_place_in_the_lane() {
-    let mut rig = rig_with_letters(ConflictMode::Newer).await;
-    rig.claim().await;
-    rig.deliver(&[r#"{"id":2,"b":"later"}"#]).await;
-    let ids: Vec<i64> = letters(&mut rig.sink).await.iter().map(|letter| letter.id).collect();
-    let outputs = batch(&[FieldPath::of_name("id"), FieldPath::of_name("b")], 1, &POISONED[1..3]);
-    let done = rig.sink.replay(&ids, outputs).await.unwrap();
-    assert_eq!((done.replayed, done.written.unchanged), (2, 1));
-    assert_eq!(rig.texts("SELECT b FROM t WHERE b IS NOT NULL ORDER BY id"), ["later", "three"]);
-}
-
-/// Goal: a discarded letter is not replayed. Method: discard, then replay.
-#[tokio::test]
-async fn a_discarded_letter_is_gone() {
-    let mut rig = rig_with_letters(ConflictMode::Append).await;
-    let ids: Vec<i64> = letters(&mut rig.sink).await.iter().map(|letter| letter.id).collect();
-    assert_eq!(rig.sink.discard(&ids[..1]).await.unwrap(), 1);
-    let outputs = batch(&[FieldPath::of_name("id"), FieldPath::of_name("b")], 0, &POISONED[1..3]);
-    let done = rig.sink.replay(&ids, outputs).await.unwrap();
-    assert_eq!((done.replayed, done.taken), (1, 1));
-    assert_eq!(rig.texts("SELECT b FROM t WHERE b IS NOT NULL"), ["three"]);
-}
+clauses!(replay, File:
+    a_replay_writes_and_marks_in_one,
+    a_letter_refused_again_stays_dead_with_the_new_reason(
+        "CREATE TRIGGER r BEFORE INSERT ON t WHEN new.id = 2 BEGIN SELECT RAISE(ROLLBACK, 'not_two'); END",
+        "HX2036"
+    ),
+    two_replays_at_once_write_once,
+    a_replayed_letter_keeps_its_place_in_the_lane,
+    a_discarded_letter_is_gone,
+);

@@ -23,7 +23,7 @@ use super::error::{During, after_commit, open_error, path_of, session_lost, sink
 use super::progress::{self, key, unsigned};
 use super::tables::{self, Role, damaged, look_error};
 use super::together::Together;
-use super::{now_ms, stored};
+use crate::table::kept::{now_ms, stored};
 use crate::table::stored::bookmark;
 
 /// A state store in a SQLite file. Cheap to clone.

@@ -18,6 +18,24 @@ pub const NULL: &str = "HX2021";
 /// How much of a value a message shows.
 const SHOWN_CHARACTERS: usize = 60;
 
+/// Why a column cannot be part of a key whose values only the server compares.
+#[cfg(any(feature = "mysql", feature = "postgres"))]
+pub(crate) fn uncomparable_key(name: &str, declared: &str) -> String {
+    format!(
+        "column \"{name}\" is part of the key and is declared {declared}, of which only the server knows when two values \
+         are one; name a keyColumn for the key's hash instead"
+    )
+}
+
+/// Why a column cannot say which of two rows is newer if only the server knows its order.
+#[cfg(any(feature = "mysql", feature = "postgres"))]
+pub(crate) fn unordered_version(name: &str, declared: &str) -> String {
+    format!(
+        "versionColumn \"{name}\" is declared {declared}, of which only the server knows which of two values is greater; \
+         name a column of numbers, times, text or bytes"
+    )
+}
+
 /// `hapax_version`: incarnation, offset, index and emit index, most significant first, so that bytes compare as they do.
 pub type VersionBytes = [u8; 18];
 

@@ -3,12 +3,26 @@
 //! Event `i` of the batch comes from `letters[batch input of i]`.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use hapax_engine::batch::Batch;
 use hapax_engine::letters::Replayed;
 use hapax_model::letter::Cause;
+use hapax_model::position::DeliveryId;
 
+use super::sink::Home;
 use super::tries::Outcome;
+
+/// All that a replay needs.
+#[derive(Debug)]
+pub struct ReplayJob<H: Home> {
+    pub(crate) config: Arc<H::Config>,
+    pub(crate) target: String,
+    pub(crate) id: DeliveryId,
+    pub(crate) inspected: Arc<H::Inspected>,
+    pub(crate) letters: Vec<i64>,
+    pub(crate) batch: Batch,
+}
 
 /// A replay whose letters are locked.
 #[derive(Debug)]

@@ -7,30 +7,13 @@
 
 use hapax_model::fault::{Bug, planted};
 
+use super::CommitEnd;
 use super::fault::SqlFault;
 use super::session::Session;
 use super::state::Transaction;
 
 /// What is sent, alone in its packet: who watches the wire must look at the whole packet, as `READ COMMITTED` passes too.
 pub const COMMIT_MESSAGE: &str = "COMMIT";
-
-/// How a COMMIT ended.
-#[derive(Debug, Clone, PartialEq, Eq)]
-#[must_use]
-pub enum CommitEnd {
-    /// All of it is durable and visible.
-    Committed,
-    /// Nothing of it is visible, and nothing ever will be. The session may be used again, unless it is closed.
-    RolledBack {
-        /// Why; for a transaction that had failed before, what failed.
-        fault: Box<SqlFault>,
-    },
-    /// It may or may not be there. The session is spoiled: the pool closes it.
-    InDoubt {
-        /// What is known.
-        message: String,
-    },
-}
 
 /// Commits the open transaction of `session` and looks at what came of it. One round trip.
 ///

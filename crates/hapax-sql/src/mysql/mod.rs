@@ -25,7 +25,7 @@ mod test_wire;
 mod tls_tests;
 
 pub use blockers::{Blocker, BlockerEnd, end_blockers};
-pub use commit::{COMMIT_MESSAGE, CommitEnd, checked_commit};
+pub use commit::{COMMIT_MESSAGE, checked_commit};
 pub use connect_error::ConnectError;
 pub use fault::{FaultClass, SqlFault, class_of};
 pub use mysql_async;
@@ -35,12 +35,15 @@ pub use quote::{TableName, quote_identifier, quote_table};
 pub use rows::Rows;
 pub use server::{Flavour, Server};
 pub use session::{Prepared, Session};
-pub use settings::{Limits, OUR_NAME};
+pub use settings::OUR_NAME;
 pub use url::{Host, MysqlUrl, UrlError};
 
+pub use crate::limits::Limits;
 pub use crate::pool::DEFAULT_CONNECTIONS;
 pub use crate::tls::{ClientFiles, TlsError, TlsMode, TlsRoots, TlsSettings};
 
+/// How a COMMIT ended.
+pub type CommitEnd = crate::commit_end::CommitEnd<SqlFault>;
 /// The sessions with one MySQL or MariaDB database.
 pub type Pool = crate::pool::Pool<Session>;
 /// A session taken from a [`Pool`].

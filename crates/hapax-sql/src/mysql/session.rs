@@ -19,10 +19,11 @@ use super::fault::SqlFault;
 use super::outcome::Outcome;
 use super::rows::Rows;
 use super::server::{Flavour, Server};
-use super::settings::{self, Limits};
+use super::settings;
 use super::state::{State, Transaction};
 use super::tls::{self, CertificateName};
 use super::url::{Host, MysqlUrl};
+use crate::limits::Limits;
 use crate::pool::Pooled;
 use crate::tls::TlsMode;
 
@@ -349,7 +350,7 @@ impl Pooled for Session {
             return true;
         }
         // The server may have ended it, and the driver looks at the connection only when it uses it.
-        if self.state.idle() >= self.limits.idle(self.server) || self.state.enter().is_err() {
+        if self.state.idle() >= settings::idle(&self.limits, self.server) || self.state.enter().is_err() {
             return false;
         }
         let done = timeout(self.limits.connect, self.connection.ping()).await;

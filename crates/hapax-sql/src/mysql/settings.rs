@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use super::server::{Flavour, Server};
+use crate::limits::Limits;
 use crate::process;
 
 /// With this the name of every session of ours begins.
@@ -13,35 +14,9 @@ pub(super) const OUR_LOCK: &str = "hapax.session.";
 /// How long an idle session stays open where idle transactions have a limit of their own.
 const IDLE: Duration = Duration::from_secs(600);
 
-/// The limits that a session sets for itself.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Limits {
-    /// How long an open transaction may wait for its client: what ends a stopped process's lock. Whole seconds.
-    pub idle_in_transaction: Duration,
-    /// How long one statement may run; asked of the server where it can, and kept by the session itself.
-    pub statement: Duration,
-    /// How long one statement may wait for a lock. Whole seconds.
-    pub lock: Duration,
-    /// How long the server may take to answer at connect, unless the address says it.
-    pub connect: Duration,
-}
-
-impl Default for Limits {
-    fn default() -> Self {
-        Self {
-            idle_in_transaction: Duration::from_secs(10),
-            statement: Duration::from_secs(60),
-            lock: Duration::from_secs(5),
-            connect: Duration::from_secs(10),
-        }
-    }
-}
-
-impl Limits {
-    /// How long the server keeps a session that says nothing. MySQL has no limit for an idle transaction alone.
-    pub(super) fn idle(&self, server: Server) -> Duration {
-        if server.limits_idle_transactions() { IDLE } else { self.idle_in_transaction }
-    }
+/// How long the server keeps a session that says nothing. MySQL has no limit for an idle transaction alone.
+pub(super) fn idle(limits: &Limits, server: Server) -> Duration {
+    if server.limits_idle_transactions() { IDLE } else { limits.idle_in_transaction }
 }
 
 /// The statements, in one message.
@@ -49,7 +24,7 @@ impl Limits {
 /// `ANSI_QUOTES` and the like are off: names are in backticks, texts in single quotes. STRICT_ALL_TABLES: a value that
 /// does not fit is refused, never cut.
 pub(super) fn settings(limits: &Limits, server: Server) -> String {
-    let idle = seconds(limits.idle(server));
+    let idle = seconds(idle(limits, server));
     let mut text = format!(
         "SET NAMES utf8mb4; SET SESSION lc_messages = 'en_US', sql_mode = 'STRICT_ALL_TABLES,NO_ZERO_DATE,NO_ZERO_IN_DATE,\
          ERROR_FOR_DIVISION_BY_ZERO,NO_AUTO_VALUE_ON_ZERO,NO_ENGINE_SUBSTITUTION', autocommit = 1, time_zone = '+00:00', \

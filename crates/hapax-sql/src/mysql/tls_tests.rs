@@ -1,44 +1,18 @@
 //! TLS with a real server, and the files that it reads.
 
 use std::fs;
-use std::path::Path;
 
 use hapax_services::Mariadb;
-use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair};
 
 use super::test_database::quick;
 use super::tls::{CertificateName, driver_options};
 use super::{ConnectError, MysqlUrl, Session};
-
-type Authority = CertifiedIssuer<'static, KeyPair>;
-
-fn authority(name: &str) -> Authority {
-    let mut params = CertificateParams::new(Vec::new()).unwrap();
-    params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-    params.distinguished_name.push(DnType::CommonName, name);
-    CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap()
-}
-
-/// Writes NAME.crt and NAME.key, signed by `by`, for `host` and the common name `common`.
-fn signed(folder: &Path, name: &str, by: &Authority, host: &str, common: &str) {
-    let key = KeyPair::generate().unwrap();
-    let mut params = CertificateParams::new(vec![host.to_owned()]).unwrap();
-    params.distinguished_name.push(DnType::CommonName, common);
-    let certificate = params.signed_by(&key, by).unwrap();
-    fs::write(folder.join(format!("{name}.crt")), certificate.pem()).unwrap();
-    fs::write(folder.join(format!("{name}.key")), key.serialize_pem()).unwrap();
-}
+use crate::test_certificates;
 
 /// A server with TLS for the host `localhost`, and the folder with all certificates.
 fn server() -> (Mariadb, tempfile::TempDir) {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = test_certificates::folder();
     let at = |name: &str| folder.path().join(name);
-    let ours = authority("ours");
-    fs::write(at("ca.pem"), ours.pem()).unwrap();
-    fs::write(at("other.pem"), authority("other").pem()).unwrap();
-    signed(folder.path(), "server", &ours, "localhost", "server");
-    signed(folder.path(), "client", &ours, "client", "worker");
-    signed(folder.path(), "stranger", &authority("stranger"), "client", "worker");
     let server =
         Mariadb::builder().tls(&at("server.crt"), &at("server.key")).tls_authority(&at("ca.pem")).start().unwrap();
     server.query("CREATE USER worker REQUIRE X509; CREATE USER tls REQUIRE SSL").unwrap();
@@ -109,9 +83,9 @@ async fn a_client_certificate_is_shown() {
 async fn each_unfit_file_is_named() {
     let folder = tempfile::tempdir().unwrap();
     let at = |name: &str| folder.path().join(name).display().to_string();
-    let ours = authority("ours");
-    signed(folder.path(), "one", &ours, "a", "a");
-    signed(folder.path(), "two", &ours, "b", "b");
+    let ours = test_certificates::authority("ours");
+    test_certificates::signed(folder.path(), "one", &ours, "a", "a");
+    test_certificates::signed(folder.path(), "two", &ours, "b", "b");
     fs::write(at("text"), "no certificate").unwrap();
     for (parameters, says) in [
         (format!("ssl-mode=verify-ca&ssl-ca={}", at("gone")), ["ssl-ca", "gone", "correct the path"]),

@@ -8,8 +8,8 @@ use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
 
-use crate::tls::{ClientFiles, FileNames, TlsMode, TlsRoots, TlsSettings};
-use crate::url_parts::{self, host_and_port, nearest};
+use crate::tls::{FileNames, TlsMode, TlsRoots, TlsSettings};
+use crate::url_parts::{self, Cut, host_and_port, nearest, user_and_password};
 
 /// What an address calls the files of TLS.
 pub(super) const FILE_NAMES: FileNames = FileNames { roots: "ssl-ca", certificate: "ssl-cert", key: "ssl-key" };
@@ -122,18 +122,13 @@ impl MysqlUrl {
     pub fn parse(text: &str) -> Result<Self, UrlError> {
         let rest = text.strip_prefix("mysql://").or_else(|| text.strip_prefix("mariadb://"));
         let rest = rest.ok_or(UrlError::Scheme)?;
-        let (before_query, query) = rest.split_once('?').map_or((rest, ""), |(left, right)| (left, right));
-        let (authority, path) = before_query.split_once('/').map_or((before_query, ""), |(left, right)| (left, right));
-        if (path.contains('@') || query.contains('@')) && !authority.contains('@') && authority.contains(':') {
-            return Err(UrlError::Unencoded);
-        }
+        let cut = Cut::of(rest).ok_or(UrlError::Unencoded)?;
         let mut parameters = Parameters::default();
-        for pair in query.split('&').filter(|pair| !pair.is_empty()) {
-            let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
+        for (name, value) in cut.parameters() {
             parameters.set(&decode(name, "parameters")?, &decode(value, "parameters")?)?;
         }
-        let (login, place) = authority.rsplit_once('@').ok_or(UrlError::NoUser)?;
-        let (user, password) = login.split_once(':').map_or((login, None), |(left, right)| (left, Some(right)));
+        let (login, place) = cut.authority.rsplit_once('@').ok_or(UrlError::NoUser)?;
+        let (user, password) = user_and_password(login);
         let user = decode(user, "user")?;
         if user.is_empty() {
             return Err(UrlError::NoUser);
@@ -147,7 +142,7 @@ impl MysqlUrl {
             password: password.map(|password| decode(password, "password")).transpose()?,
             tls: parameters.tls(&host)?,
             host,
-            database: Some(decode(path, "database")?).filter(|database| !database.is_empty()),
+            database: Some(decode(cut.path, "database")?).filter(|database| !database.is_empty()),
             connect_timeout: parameters.connect_timeout,
             application_name: parameters.application_name,
         };
@@ -244,13 +239,7 @@ impl fmt::Display for MysqlUrl {
 
 impl fmt::Debug for MysqlUrl {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let password = self.password.as_ref().map(|_| "***");
-        formatter
-            .debug_struct("MysqlUrl")
-            .field("target", &self.target())
-            .field("password", &password)
-            .field("tls", &self.tls)
-            .finish_non_exhaustive()
+        url_parts::debug(formatter, "MysqlUrl", &self.target(), self.password.as_ref(), &self.tls)
     }
 }
 
@@ -272,12 +261,8 @@ impl Parameters {
     }
 
     fn tls(&mut self, host: &Host) -> Result<TlsSettings, UrlError> {
-        let client = match (self.certificate.take(), self.key.take()) {
-            (Some(certificate), Some(key)) => Some(ClientFiles { certificate, key }),
-            (None, None) => None,
-            (Some(_), None) => return Err(UrlError::HalfCertificate { given: "ssl-cert" }),
-            (None, Some(_)) => return Err(UrlError::HalfCertificate { given: "ssl-key" }),
-        };
+        let client = url_parts::client_files(self.certificate.take(), self.key.take(), &FILE_NAMES);
+        let client = client.map_err(|given| UrlError::HalfCertificate { given })?;
         let roots = self.roots.take().unwrap_or(TlsRoots::Unsaid);
         // As MySQL's own client has it: who names an authority wants it checked. The system's authorities are many, so
         // with them only the full check means something.
@@ -331,10 +316,7 @@ fn mode(value: &str) -> Result<TlsMode, UrlError> {
 }
 
 fn seconds(value: &str) -> Result<Option<Duration>, UrlError> {
-    let seconds: i64 = value
-        .parse()
-        .map_err(|_| UrlError::Value { name: "connect-timeout", takes: "a number of seconds, 0 for our default" })?;
-    Ok(u64::try_from(seconds).ok().filter(|seconds| *seconds > 0).map(Duration::from_secs))
+    url_parts::seconds(value).ok_or(UrlError::Value { name: "connect-timeout", takes: url_parts::TAKES_SECONDS })
 }
 
 #[cfg(test)]

@@ -8,29 +8,12 @@ use hapax_model::fault::{Bug, planted};
 use tokio_postgres::error::Severity;
 use tokio_postgres::{Error, SimpleQueryMessage};
 
+use super::CommitEnd;
 use super::fault::SqlFault;
 use super::session::{Session, first_row};
 
 /// What is sent, in one message: who watches the wire finds COMMIT at its end.
 pub const COMMIT_MESSAGE: &str = "SELECT txid_current_if_assigned(); COMMIT";
-
-/// How a COMMIT ended.
-#[derive(Debug, Clone, PartialEq, Eq)]
-#[must_use]
-pub enum CommitEnd {
-    /// All of it is durable and visible.
-    Committed,
-    /// Nothing of it is visible, and nothing ever will be. The session may be used again, unless it is closed.
-    RolledBack {
-        /// Why; for a transaction that had failed before, ask the statement that failed.
-        fault: Box<SqlFault>,
-    },
-    /// It may or may not be there. The session is spoiled: the pool closes it.
-    InDoubt {
-        /// What is known.
-        message: String,
-    },
-}
 
 /// Commits the open transaction of `session` and looks at what came of it. One round trip.
 ///

@@ -20,17 +20,20 @@ mod test_wire;
 mod tls_tests;
 
 pub use blockers::{Blocker, BlockerEnd, end_blockers};
-pub use commit::{COMMIT_MESSAGE, CommitEnd, checked_commit};
+pub use commit::{COMMIT_MESSAGE, checked_commit};
 pub use connect_error::ConnectError;
 pub use fault::{FaultClass, SqlFault, class_of, describe};
 pub use quote::{TableName, quote_identifier, quote_table};
-pub use session::{Limits, OUR_NAME, Session};
+pub use session::{OUR_NAME, Session};
 pub use tokio_postgres;
 pub use url::{Host, PostgresUrl, UrlError};
 
+pub use crate::limits::Limits;
 pub use crate::pool::DEFAULT_CONNECTIONS;
 pub use crate::tls::{ClientFiles, TlsError, TlsMode, TlsRoots, TlsSettings};
 
+/// How a COMMIT ended.
+pub type CommitEnd = crate::commit_end::CommitEnd<SqlFault>;
 /// The sessions with one PostgreSQL database.
 pub type Pool = crate::pool::Pool<Session>;
 /// A session taken from a [`Pool`].

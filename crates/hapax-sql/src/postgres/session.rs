@@ -17,6 +17,7 @@ use super::connect_error::ConnectError;
 use super::fault::SqlFault;
 use super::tls_stream::{Encrypted, Handshakes};
 use super::url::{FILE_NAMES, PostgresUrl};
+use crate::limits::Limits;
 use crate::pool::Pooled;
 use crate::process;
 use crate::tls::{self, TlsMode};
@@ -27,30 +28,6 @@ pub const OUR_NAME: &str = "hapax ";
 const STATEMENTS_KEPT: usize = 256;
 /// How many bytes of `application_name` a server keeps.
 const LONGEST_NAME: usize = 63;
-
-/// The limits that a session sets for itself.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Limits {
-    /// How long an open transaction may wait for its client: what ends a stopped process's lock.
-    pub idle_in_transaction: Duration,
-    /// How long one statement may run.
-    pub statement: Duration,
-    /// How long one statement may wait for a lock.
-    pub lock: Duration,
-    /// How long one host may take to answer, unless the address says it.
-    pub connect: Duration,
-}
-
-impl Default for Limits {
-    fn default() -> Self {
-        Self {
-            idle_in_transaction: Duration::from_secs(10),
-            statement: Duration::from_secs(60),
-            lock: Duration::from_secs(5),
-            connect: Duration::from_secs(10),
-        }
-    }
-}
 
 /// A session: the driver's client, its prepared statements, and the task that moves its bytes.
 pub struct Session {

@@ -1,47 +1,21 @@
 //! TLS with a real server, and the files that it reads.
 
 use std::fs;
-use std::path::Path;
 
 use hapax_services::Postgres;
-use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair};
 
 use tokio_rustls::rustls::ClientConfig;
 
 use super::test_database::quick;
 use super::url::FILE_NAMES;
 use super::{ConnectError, PostgresUrl, Session, TlsError};
+use crate::test_certificates;
 use crate::tls::read_config;
-
-type Authority = CertifiedIssuer<'static, KeyPair>;
-
-fn authority(name: &str) -> Authority {
-    let mut params = CertificateParams::new(Vec::new()).unwrap();
-    params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-    params.distinguished_name.push(DnType::CommonName, name);
-    CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap()
-}
-
-/// Writes NAME.crt and NAME.key, signed by `by`, for `host` and the common name `common`.
-fn signed(folder: &Path, name: &str, by: &Authority, host: &str, common: &str) {
-    let key = KeyPair::generate().unwrap();
-    let mut params = CertificateParams::new(vec![host.to_owned()]).unwrap();
-    params.distinguished_name.push(DnType::CommonName, common);
-    let certificate = params.signed_by(&key, by).unwrap();
-    fs::write(folder.join(format!("{name}.crt")), certificate.pem()).unwrap();
-    fs::write(folder.join(format!("{name}.key")), key.serialize_pem()).unwrap();
-}
 
 /// A server with TLS for the host `localhost`, and the folder with all certificates.
 fn server() -> (Postgres, tempfile::TempDir) {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = test_certificates::folder();
     let at = |name: &str| folder.path().join(name);
-    let ours = authority("ours");
-    fs::write(at("ca.pem"), ours.pem()).unwrap();
-    fs::write(at("other.pem"), authority("other").pem()).unwrap();
-    signed(folder.path(), "server", &ours, "localhost", "server");
-    signed(folder.path(), "client", &ours, "client", "worker");
-    signed(folder.path(), "stranger", &authority("stranger"), "client", "worker");
     let server = Postgres::builder()
         .tls(&at("server.crt"), &at("server.key"))
         .tls_authority(&at("ca.pem"))
@@ -131,9 +105,9 @@ fn settings(text: &str) -> Result<ClientConfig, TlsError> {
 fn each_unfit_file_is_named() {
     let folder = tempfile::tempdir().unwrap();
     let at = |name: &str| folder.path().join(name).display().to_string();
-    let ours = authority("ours");
-    signed(folder.path(), "one", &ours, "a", "a");
-    signed(folder.path(), "two", &ours, "b", "b");
+    let ours = test_certificates::authority("ours");
+    test_certificates::signed(folder.path(), "one", &ours, "a", "a");
+    test_certificates::signed(folder.path(), "two", &ours, "b", "b");
     fs::write(at("text"), "no certificate").unwrap();
     fs::write(at("broken"), "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n").unwrap();
     for (parameters, says) in [

@@ -11,8 +11,8 @@ use std::time::Duration;
 use tokio_postgres::Config;
 use tokio_postgres::config::{ChannelBinding, SslMode as DriverMode, TargetSessionAttrs};
 
-use crate::tls::{ClientFiles, FileNames, TlsMode, TlsRoots, TlsSettings};
-use crate::url_parts::{self, host_and_port, nearest};
+use crate::tls::{FileNames, TlsMode, TlsRoots, TlsSettings};
+use crate::url_parts::{self, Cut, host_and_port, nearest, user_and_password};
 
 /// What an address calls the files of TLS.
 pub(super) const FILE_NAMES: FileNames = FileNames { roots: "sslrootcert", certificate: "sslcert", key: "sslkey" };
@@ -151,20 +151,13 @@ impl PostgresUrl {
     pub fn parse(text: &str) -> Result<Self, UrlError> {
         let rest = text.strip_prefix("postgres://").or_else(|| text.strip_prefix("postgresql://"));
         let rest = rest.ok_or(UrlError::Scheme)?;
-        let (before_query, query) = rest.split_once('?').map_or((rest, None), |(left, right)| (left, Some(right)));
-        let (authority, path) =
-            before_query.split_once('/').map_or((before_query, None), |(left, right)| (left, Some(right)));
-        let behind = path.unwrap_or_default().contains('@') || query.is_some_and(|query| query.contains('@'));
-        if behind && !authority.contains('@') && authority.contains(':') {
-            return Err(UrlError::Unencoded);
-        }
+        let cut = Cut::of(rest).ok_or(UrlError::Unencoded)?;
         let mut raw = Raw::default();
-        raw.authority(authority)?;
-        if let Some(path) = path.filter(|path| !path.is_empty()) {
-            raw.database = Some(decode(path, "database")?);
+        raw.authority(cut.authority)?;
+        if !cut.path.is_empty() {
+            raw.database = Some(decode(cut.path, "database")?);
         }
-        for pair in query.unwrap_or_default().split('&').filter(|pair| !pair.is_empty()) {
-            let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
+        for (name, value) in cut.parameters() {
             raw.parameter(&decode(name, "parameters")?, &decode(value, "parameters")?)?;
         }
         raw.finish()
@@ -273,13 +266,7 @@ impl fmt::Display for PostgresUrl {
 
 impl fmt::Debug for PostgresUrl {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let password = self.password.as_ref().map(|_| "***");
-        formatter
-            .debug_struct("PostgresUrl")
-            .field("target", &self.target())
-            .field("password", &password)
-            .field("tls", &self.tls)
-            .finish_non_exhaustive()
+        url_parts::debug(formatter, "PostgresUrl", &self.target(), self.password.as_ref(), &self.tls)
     }
 }
 
@@ -297,7 +284,7 @@ impl Raw {
     fn authority(&mut self, authority: &str) -> Result<(), UrlError> {
         let (login, hosts) = authority.rsplit_once('@').map_or((None, authority), |(left, right)| (Some(left), right));
         if let Some(login) = login {
-            let (user, password) = login.split_once(':').map_or((login, None), |(left, right)| (left, Some(right)));
+            let (user, password) = user_and_password(login);
             self.user = Some(decode(user, "user")?).filter(|user| !user.is_empty());
             self.password = password.map(|password| decode(password, "password")).transpose()?;
         }
@@ -347,12 +334,8 @@ impl Raw {
                 return Err(UrlError::Nul { part });
             }
         }
-        let client = match (self.certificate, self.key) {
-            (Some(certificate), Some(key)) => Some(ClientFiles { certificate, key }),
-            (None, None) => None,
-            (Some(_), None) => return Err(UrlError::HalfCertificate { given: "sslcert" }),
-            (None, Some(_)) => return Err(UrlError::HalfCertificate { given: "sslkey" }),
-        };
+        let client = url_parts::client_files(self.certificate, self.key, &FILE_NAMES);
+        let client = client.map_err(|given| UrlError::HalfCertificate { given })?;
         let hosts = hosts(self.hosts, &self.ports)?;
         let roots = self.roots.unwrap_or(TlsRoots::Unsaid);
         // As libpq has it: the system's authorities are many, so with them only the full check means something.
@@ -418,10 +401,7 @@ fn mode(value: &str) -> Result<TlsMode, UrlError> {
 }
 
 fn seconds(value: &str) -> Result<Option<Duration>, UrlError> {
-    let seconds: i64 = value
-        .parse()
-        .map_err(|_| UrlError::Value { name: "connect_timeout", takes: "a number of seconds, 0 for our default" })?;
-    Ok(u64::try_from(seconds).ok().filter(|seconds| *seconds > 0).map(Duration::from_secs))
+    url_parts::seconds(value).ok_or(UrlError::Value { name: "connect_timeout", takes: url_parts::TAKES_SECONDS })
 }
 
 fn session(value: &str) -> Result<TargetSessionAttrs, UrlError> {

@@ -1,4 +1,5 @@
 use super::*;
+use crate::tls::ClientFiles;
 
 fn url(text: &str) -> PostgresUrl {
     PostgresUrl::parse(text).unwrap_or_else(|error| panic!("{text}: {error}"))

@@ -1,0 +1,116 @@
+//! The clauses of a sink whose progress is elsewhere.
+
+use std::sync::Arc;
+
+use hapax_engine::sink::{IdempotentSink as _, SinkError, Upserted, Written};
+use hapax_model::field::FieldPath;
+use hapax_model::key::DedupStrategy;
+use hapax_model::mode::ConflictMode;
+
+use crate::table::idempotent::KeyedSink;
+use crate::table::rig::{Database, by_id, strs};
+use crate::table::sample::batch;
+
+struct Rig<D: Database> {
+    sink: KeyedSink<D::Home>,
+    // Last: a database is dropped after everybody has left it.
+    database: D,
+}
+
+/// The table `t` with a number `n` and a value `j` of any JSON, of these types.
+async fn rig<D: Database>(mode: ConflictMode) -> Rig<D> {
+    let (number, json) = D::NUMBER_AND_JSON;
+    let ddl =
+        format!("CREATE TABLE t (id bigint NOT NULL PRIMARY KEY, a text, b int CHECK (b <> 13), n {number}, j {json})");
+    let database = D::foreign(&ddl).await;
+    let mut config = database.config();
+    by_id(D::table(&mut config), mode);
+    let mut sink = D::keyed_sink(config);
+    sink.inspect().await.unwrap();
+    Rig { sink, database }
+}
+
+impl<D: Database> Rig<D> {
+    async fn upsert(&mut self, inputs: &[&str]) -> Upserted {
+        let batch = batch(self.sink.fields(), 0, inputs);
+        self.sink.upsert_batch(Arc::new(batch)).await.unwrap()
+    }
+
+    async fn rows(&mut self) -> Vec<String> {
+        self.database.texts("SELECT concat_ws(' ', id, a, b, n, j) FROM t ORDER BY id").await
+    }
+}
+
+/// Goal: an upsert creates a row, and writing it again changes nothing. Method: once, twice.
+pub(crate) async fn writing_twice_leaves_what_writing_once_leaves<D: Database>() {
+    let mut rig = rig::<D>(ConflictMode::Update).await;
+    let batch = batch(rig.sink.fields(), 0, &[r#"{"id":1,"a":"x\ny","b":2,"n":1.5,"j":[1]}"#]);
+    let once = rig.sink.upsert(&batch.event(0)).await.unwrap();
+    let rows = rig.rows().await;
+    assert_eq!((once.inserts, rows.as_slice()), (1, ["1 x\ny 2 1.5 [1]".to_owned()].as_slice()));
+    let twice = rig.sink.upsert(&batch.event(0)).await.unwrap();
+    assert_eq!((twice.inserts, twice.updates), (0, 1));
+    assert_eq!(rig.rows().await, rows);
+}
+
+/// Goal: a thousand upserts in a batch, and the same again after a failure, leave a thousand rows; in `ignore` the
+/// second time writes nothing at all and is no failure either. Method: both modes, and an empty batch.
+pub(crate) async fn a_replayed_batch_leaves_the_same_rows<D: Database>() {
+    for mode in [ConflictMode::Update, ConflictMode::Ignore] {
+        let mut rig = rig::<D>(mode).await;
+        let inputs: Vec<String> =
+            (0..1000).map(|id| format!("{{\"id\":{id},\"a\":\"x\",\"b\":1,\"n\":0,\"j\":0}}")).collect();
+        let inputs = strs(&inputs);
+        assert_eq!(rig.upsert(&inputs).await.written.inserts, 1000);
+        let rows = rig.rows().await;
+        let again = rig.upsert(&inputs).await.written;
+        let (updates, unchanged) = if mode == ConflictMode::Update { (1000, 0) } else { (0, 1000) };
+        assert_eq!((again.updates, again.unchanged, again.inserts), (updates, unchanged, 0));
+        assert_eq!((rows.len(), rig.rows().await), (1000, rows));
+        assert_eq!(rig.upsert(&[]).await.written, Written::default());
+    }
+}
+
+/// Goal: refused rows are returned, and the rest is there. Method: one that does not fit, one that the table refuses.
+pub(crate) async fn refused_rows_are_returned<D: Database>() {
+    let mut rig = rig::<D>(ConflictMode::Update).await;
+    let done =
+        rig.upsert(&[r#"{"id":1,"b":1}"#, r#"{"id":2,"b":"no"}"#, r#"{"id":3,"b":13}"#, r#"{"id":4,"b":4}"#]).await;
+    let refused: Vec<(usize, &str)> = done.rejected.iter().map(|(event, cause)| (*event, cause.code)).collect();
+    assert_eq!(refused, [(1, "HX2020"), (2, "HX2032")]);
+    assert_eq!(rig.rows().await, ["1 1", "4 4"]);
+    let metrics = rig.sink.metrics();
+    assert_eq!((metrics.upserts, metrics.inserts, metrics.failures), (2, 2, 2));
+    let alone = batch(rig.sink.fields(), 0, &[r#"{"id":5,"b":13}"#]);
+    assert!(matches!(rig.sink.upsert(&alone.event(0)).await, Err(SinkError::Rejected { .. })));
+}
+
+/// Goal: nothing of ours is in the target. Method: all that the catalogue has after some writing, by `all`.
+pub(crate) async fn the_target_gets_nothing_of_ours<D: Database>(all: &str) {
+    let mut rig = rig::<D>(ConflictMode::Update).await;
+    rig.upsert(&[r#"{"id":1}"#]).await;
+    assert_eq!(rig.database.texts(all).await, ["t"]);
+}
+
+/// Goal: the key is the entity's in `update` and the event's in `ignore`. Method: both.
+pub(crate) async fn the_key_follows_from_the_mode<D: Database>() {
+    let (update, ignore) = (rig::<D>(ConflictMode::Update).await, rig::<D>(ConflictMode::Ignore).await);
+    let batch = batch(update.sink.fields(), 0, &[r#"{"id":1}"#]);
+    let event = batch.event(0);
+    assert_eq!(update.sink.derive_dedup_key(&event), event.entity_key());
+    assert_eq!(ignore.sink.derive_dedup_key(&event), event.event_key());
+    assert_eq!(update.sink.dedup_strategy(), &DedupStrategy::SourceOffset);
+}
+
+/// Goal: a changed table is noticed here too. Method: add a column, then drop the table.
+pub(crate) async fn a_changed_schema_is_healed_or_named<D: Database>() {
+    let mut rig = rig::<D>(ConflictMode::Update).await;
+    rig.upsert(&[r#"{"id":1}"#]).await;
+    rig.database.run("ALTER TABLE t ADD COLUMN c text DEFAULT 'c'").await;
+    rig.upsert(&[r#"{"id":2}"#]).await;
+    assert!(rig.sink.fields().contains(&FieldPath::of_name("c")));
+    rig.database.run("DROP TABLE t").await;
+    let batch = batch(rig.sink.fields(), 0, &[r#"{"id":3}"#]);
+    let error = rig.sink.upsert_batch(Arc::new(batch)).await.unwrap_err();
+    assert!(matches!(error, SinkError::SchemaEvolution { .. }), "{error}");
+}

@@ -1,0 +1,248 @@
+//! The clauses of a sink with progress beside the data.
+
+use hapax_engine::sink::{Reaction, SinkError, Target as _, TransactionalSink as _};
+use hapax_model::epoch::Epoch;
+use hapax_model::field::FieldPath;
+use hapax_model::mode::ConflictMode;
+use hapax_model::position::DeliveryId;
+
+use crate::table::config::{Deletes, UniqueKeys};
+use crate::table::rig::{Database, Rig, by_id, record_after, strs};
+use crate::table::sample::{batch, take};
+use crate::table::sink::{Home, TableSink};
+
+/// Goal: a field that an event lacks takes its default in a new row and stays as it is in an old one, also within
+/// one epoch. Method: whole rows, parts and deletes of the same keys, in one epoch and in two.
+pub(crate) async fn absent_fields_take_their_default_or_stay<D: Database>() {
+    let mut rig: Rig<D> = Rig::new(D::PLAIN, |config| {
+        by_id(D::table(config), ConflictMode::Update);
+        D::table(config).deletes = Deletes::Some;
+    })
+    .await;
+    let events = [
+        r#"{"id":1,"a":"x","b":1}"#,
+        r#"{"id":2,"b":2}"#,
+        r#"{"id":1,"b":3}"#,
+        r#"{"id":3,"a":"y","b":4}"#,
+        r#"{"id":3,"op":"d"}"#,
+        r#"{"id":3,"b":5}"#,
+        r#"{"id":2,"a":null}"#,
+    ];
+    rig.deliver(&events).await;
+    let all = "SELECT concat_ws(' ', id, coalesce(a, 'null'), b) FROM t ORDER BY id";
+    assert_eq!(rig.texts(all).await, ["1 x 3", "2 null 2", "3 none 5"]);
+    rig.deliver(&[r#"{"id":3,"a":"z"}"#, r#"{"id":1,"op":"d"}"#, r#"{"id":9,"op":"d"}"#]).await;
+    assert_eq!(rig.texts(all).await, ["2 null 2", "3 z 5"]);
+}
+
+/// Goal: sinks count what they did. Method: new keys, known keys, a repeated key, a delete, an abort, a refusal.
+pub(crate) async fn the_sink_counts_what_it_did<D: Database>() {
+    let mut rig: Rig<D> = Rig::keyed(D::PLAIN, ConflictMode::Update).await;
+    rig.deliver(&[r#"{"id":1,"a":"x","b":1}"#, r#"{"id":2,"a":"x","b":1}"#, r#"{"id":2,"a":"y","b":2}"#]).await;
+    let done = rig.deliver(&[r#"{"id":2,"a":"z","b":3}"#, r#"{"id":3,"a":"x","b":1}"#, r#"{"id":4,"b":"no"}"#]).await;
+    assert_eq!((done.written.inserts, done.written.updates, done.written.failures), (1, 1, 1));
+    rig.sink.begin_transaction(Epoch(3)).unwrap();
+    rig.sink.abort_transaction().await.unwrap();
+    let metrics = rig.sink.metrics();
+    assert_eq!((metrics.upserts, metrics.inserts, metrics.updates, metrics.failures), (4, 3, 1, 1));
+    assert_eq!((metrics.commits, metrics.aborts, metrics.commit_failures, metrics.events_written), (2, 1, 0, 6));
+    assert!(metrics.latency.count == 2 && metrics.latency.max_us >= metrics.latency.mean_us());
+    let mut rival = D::sink(&rig.config);
+    rival.init_transactions(&take(0)).await.unwrap();
+    let batch = rig.batch(&[r#"{"id":9}"#]);
+    let error = rig.try_deliver(batch).await.unwrap_err();
+    assert_eq!(error.reaction(), Reaction::Fenced, "{error}");
+    assert_eq!(rig.sink.metrics().commit_failures, 1);
+}
+
+/// Goal: `ignore` tells how many rows stayed as they were. Method: repeat an epoch's events.
+pub(crate) async fn repeats_are_counted_as_unchanged<D: Database>() {
+    let mut rig: Rig<D> = Rig::keyed(D::PLAIN, ConflictMode::Ignore).await;
+    let events = [r#"{"id":1,"a":"x","b":1}"#, r#"{"id":2,"a":"x","b":1}"#];
+    assert_eq!(rig.deliver(&events).await.written.inserts, 2);
+    let again = rig.deliver(&[events[0], r#"{"id":3,"a":"x","b":1}"#]).await.written;
+    assert_eq!((again.upserts, again.inserts, again.unchanged), (2, 1, 1));
+}
+
+/// Goal: a new column is filled as soon as events are read for it, without a stop. Method: add one between epochs;
+/// the epoch that was read before goes through as well.
+pub(crate) async fn a_new_column_is_picked_up<D: Database>() {
+    let mut rig: Rig<D> = Rig::keyed(D::PLAIN, ConflictMode::Update).await;
+    rig.deliver(&[r#"{"id":1,"a":"x","b":1,"c":"new"}"#]).await;
+    let read_before = rig.batch(&[r#"{"id":2,"a":"x","b":2,"c":"new"}"#]);
+    rig.run("ALTER TABLE t ADD COLUMN c varchar(9) DEFAULT 'old'").await;
+    rig.try_deliver(read_before).await.unwrap();
+    assert!(rig.sink.fields().contains(&FieldPath::of_name("c")));
+    rig.deliver(&[r#"{"id":3,"a":"x","b":3,"c":"new"}"#]).await;
+    assert_eq!(rig.texts("SELECT c FROM t ORDER BY id").await, ["old", "old", "new"]);
+}
+
+/// Goal: a table that no longer fits stops the workflow with the reason, and nothing of the epoch is there.
+/// Method: drop the unique index `k` of the column `id`, then make it again; the same epoch commits then.
+pub(crate) async fn a_table_that_no_longer_fits_is_schema_evolution<D: Database>(ddl: &str, drop_index: &str) {
+    let mut rig: Rig<D> = Rig::keyed(ddl, ConflictMode::Update).await;
+    rig.run(drop_index).await;
+    let batch = rig.batch(&[r#"{"id":1,"a":"x"}"#]);
+    let error = rig.try_deliver(batch).await.unwrap_err();
+    assert!(matches!(error, SinkError::SchemaEvolution { .. }), "{error}");
+    assert!(error.to_string().contains("CREATE UNIQUE INDEX"), "{error}");
+    assert_eq!(rig.texts("SELECT a FROM t").await, [""; 0]);
+    assert_eq!(rig.ours("epoch", "progress").await, ["0"]);
+    rig.run("CREATE UNIQUE INDEX k ON t (id)").await;
+    rig.claim().await;
+    rig.sink.abort_transaction().await.unwrap();
+    rig.deliver(&[r#"{"id":1,"a":"x"}"#]).await;
+    assert_eq!(rig.texts("SELECT a FROM t").await, ["x"]);
+}
+
+/// Goal: a key column takes the hash, as bytes or as text, entity key or event key by the mode. Method: each of these
+/// modes, with the column as declared and the length that the hash has there.
+pub(crate) async fn a_key_column_takes_the_keys_hash<D: Database>(
+    version: &str,
+    cases: &[(ConflictMode, &str, usize)],
+) {
+    for (mode, declared, length) in cases {
+        let ddl = format!(
+            "CREATE TABLE t (k {declared} NOT NULL PRIMARY KEY, id int, a varchar(9), hapax_version {version})"
+        );
+        let mut rig: Rig<D> = Rig::new(&ddl, |config| {
+            by_id(D::table(config), *mode);
+            D::table(config).key_column = Some("k".into());
+        })
+        .await;
+        let events = [r#"{"id":1,"a":"x"}"#, r#"{"id":2,"a":"y"}"#, r#"{"id":1,"a":"z"}"#];
+        let batch = rig.batch(&events);
+        let key = batch.event(0).entity_key().unwrap().text().to_string();
+        rig.try_deliver(batch).await.unwrap();
+        let found = rig.texts("SELECT concat(length(k), ' ', id, a) FROM t ORDER BY id").await;
+        let last = if *mode == ConflictMode::Ignore { "x" } else { "z" };
+        assert_eq!(found, [format!("{length} 1{last}"), format!("{length} 2y")], "{mode:?} {declared}");
+        if *length == key.len() {
+            assert_eq!(rig.texts("SELECT k FROM t WHERE id = 1").await, [key]);
+        }
+    }
+}
+
+/// Goal: rows of one key are one row however the key is spelled. Method: two spellings in columns of each type, twice.
+pub(crate) async fn a_key_is_what_the_table_takes_for_one<D: Database>(cases: &[(&str, &str, &str)]) {
+    for (declared, first, second) in cases {
+        let ddl = format!("CREATE TABLE t (id {declared} NOT NULL PRIMARY KEY, a varchar(9))");
+        let mut rig: Rig<D> = Rig::keyed(&ddl, ConflictMode::Update).await;
+        for _ in 0..2 {
+            let (one, two) =
+                (format!("{{\"id\":{first},\"a\":\"first\"}}"), format!("{{\"id\":{second},\"a\":\"last\"}}"));
+            let done = rig.deliver(&[&one, &two]).await;
+            assert_eq!((done.written.upserts, done.written.failures), (1, 0), "{declared}");
+            assert_eq!(rig.texts("SELECT a FROM t").await, ["last"], "{declared}");
+        }
+    }
+}
+
+/// Goal: NULL and equal versions behave as PROTOCOL says; text versions go by their bytes. Method: an older and a newer
+/// version of each type, such as text that a language would sort otherwise; one row alone, and among others.
+pub(crate) async fn the_strictly_newer_row_stays<D: Database>(cases: &[(&str, &str, &str)]) {
+    for (declared, one, two) in cases {
+        let ddl = format!("CREATE TABLE t (id int NOT NULL PRIMARY KEY, a varchar(9), v {declared})");
+        let mut rig: Rig<D> = Rig::new(&ddl, |config| {
+            by_id(D::table(config), ConflictMode::Newer);
+            D::table(config).version_column = Some("v".into());
+        })
+        .await;
+        let event = |id: u32, a: &str, v: &str| format!("{{\"id\":{id},\"a\":\"{a}\",\"v\":{v}}}");
+        for (a, v, stays) in [
+            ("none", "null", "none"),
+            ("one", *one, "one"),
+            ("again", *one, "one"),
+            ("null", "null", "one"),
+            ("two", *two, "two"),
+        ] {
+            rig.deliver(&[&event(1, a, v)]).await;
+            rig.deliver(&[&event(2, a, v), &event(3, a, v)]).await;
+            assert_eq!(rig.texts("SELECT a FROM t ORDER BY id").await, [stays; 3], "{declared}");
+        }
+        let done = rig.deliver(&[&event(1, "p", two), &event(1, "q", one)]).await.written;
+        assert_eq!((done.upserts, done.unchanged, done.updates), (1, 1, 0));
+        let done = rig.deliver(&[&event(1, "p", two), &event(2, "q", one), &event(4, "r", one)]).await.written;
+        assert_eq!((done.upserts, done.unchanged, done.updates, done.inserts), (3, 2, 0, 1));
+    }
+}
+
+/// Goal: keys that promise to be unique and are not stop the workflow; repeats of one event do not. Method: both.
+pub(crate) async fn different_events_of_one_promised_key_collide<D: Database>() {
+    let mut rig: Rig<D> = Rig::new(D::PLAIN, |config| {
+        by_id(D::table(config), ConflictMode::Ignore);
+        D::table(config).unique_keys = UniqueKeys::Promised;
+    })
+    .await;
+    rig.deliver(&[r#"{"id":1,"a":"x"}"#, r#"{"id":2,"a":"x"}"#, r#"{"a":"x","id":1}"#]).await;
+    let batch = rig.batch(&[r#"{"id":3,"a":"x"}"#, r#"{"id":3,"a":"y"}"#]);
+    let error = rig.try_deliver(batch).await.unwrap_err();
+    assert!(matches!(error, SinkError::DedupKeyCollision { .. }), "{error}");
+    assert_eq!(rig.texts("SELECT count(*) FROM t").await, ["2"]);
+}
+
+/// Goal: batches larger and smaller than a statement carries are written whole, in all modes and shapes. Method: around
+/// the bound, with fields that come and go.
+pub(crate) async fn statements_are_filled_and_the_rest_is_written_too<D: Database>() {
+    for mode in [ConflictMode::Append, ConflictMode::Ignore, ConflictMode::Update] {
+        let mut rig: Rig<D> = Rig::new(D::PLAIN, |config| {
+            by_id(D::table(config), mode);
+            *D::rows_per_statement(config) = 4;
+        })
+        .await;
+        let mut next = 0;
+        for rows in [1_usize, 3, 4, 5, 9, 70, 131] {
+            let input = |id: usize| match id % 3 {
+                0 => format!("{{\"id\":{id},\"b\":{id}}}"),
+                _ => format!("{{\"id\":{id},\"a\":\"x\"}}"),
+            };
+            let inputs: Vec<String> = (next..next + rows).map(input).collect();
+            next += rows;
+            let done = rig.deliver(&strs(&inputs)).await;
+            assert_eq!((done.written.upserts, done.written.inserts), (rows as u64, rows as u64));
+            assert_eq!(rig.texts("SELECT count(*) FROM t").await, [next.to_string()]);
+        }
+        let sums = "SELECT concat_ws(' ', count(b), count(CASE WHEN a = 'none' THEN 1 END)) FROM t";
+        assert_eq!(rig.texts(sums).await, ["75 75"], "{mode:?}");
+    }
+}
+
+/// Goal: a table that somebody holds is waited for, then named, and nothing is lost. Method: another session locks it,
+/// by a statement of the dialect's own.
+pub(crate) async fn a_locked_table_is_waited_for_and_named<D: Database>(mut rig: Rig<D>, lock: &str, unlock: &str) {
+    rig.run(lock).await;
+    let batch = rig.batch(&[r#"{"id":1,"b":1}"#]);
+    let error = rig.try_deliver(batch).await.unwrap_err();
+    assert!(matches!(error, SinkError::Locked { .. }), "{error}");
+    assert_eq!(error.reaction(), Reaction::Retry);
+    rig.run(unlock).await;
+    rig.commit_again(&[r#"{"id":1,"b":1}"#]).await.unwrap();
+    assert_eq!(rig.texts("SELECT b FROM t").await, ["1"]);
+}
+
+/// Goal: lanes that write the same rows at once lock them in one order, so that none ends the other. Method: two lanes,
+/// one with its events backwards, epochs of several statements; `lane` makes a sink of each, over one pool.
+pub(crate) async fn lanes_that_share_rows_do_not_deadlock<H: Home>(lane: impl Fn(DeliveryId) -> TableSink<H>) {
+    let lane = |name: &str| lane(DeliveryId { workflow: "rig".into(), sink: "table".into(), lane: name.into() });
+    let forwards: Vec<String> = (0..100).map(|id| format!("{{\"id\":{id},\"b\":1}}")).collect();
+    let backwards: Vec<String> = (0..100).rev().map(|id| format!("{{\"id\":{id},\"b\":2}}")).collect();
+    let (one, two) = tokio::join!(ten_epochs(lane("one"), &forwards), ten_epochs(lane("two"), &backwards));
+    for sink in [one, two] {
+        let metrics = sink.unwrap().metrics();
+        assert_eq!((metrics.commits, metrics.commit_failures, metrics.failures), (10, 0, 0));
+    }
+}
+
+/// Ten epochs of the same inputs.
+async fn ten_epochs<H: Home>(mut sink: TableSink<H>, inputs: &[String]) -> Result<TableSink<H>, SinkError> {
+    sink.inspect().await?;
+    let mut progress = sink.init_transactions(&take(0)).await?;
+    for _ in 0..10 {
+        let batch = batch(sink.fields(), progress.bookmark.position.offset, &strs(inputs));
+        let record = record_after(&progress, &batch);
+        sink.begin_transaction(record.epoch)?;
+        sink.write(batch.into())?;
+        progress = sink.commit_transaction(&record).await?.progress;
+    }
+    Ok(sink)
+}

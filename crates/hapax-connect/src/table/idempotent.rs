@@ -1,0 +1,123 @@
+//! A table as a target that holds none of our tables: `progress: state`.
+//!
+//! One sink for all dialects, over what each database does in its own way ([`Foreign`]). Invariant: the database gets
+//! rows of the user's table and nothing else. Not here: SQL; progress and letters (the state store's).
+
+use std::fmt::Debug;
+use std::sync::Arc;
+
+use hapax_engine::batch::{Batch, OutputEvent};
+use hapax_engine::sink::{IdempotentSink, SinkError, TargetIdentity, Upserted, Written};
+use hapax_model::field::FieldPath;
+use hapax_model::key::{DedupStrategy, KeyHash};
+
+use super::alone::{alone, refused};
+use super::config::TableConfig;
+use super::mapping::Mapping;
+use super::rows::dedup_key;
+use super::seen::{Inspection, Seen};
+use super::tries::Outcome;
+use crate::metrics::SinkMetrics;
+
+/// A database that holds a table and nothing of ours. It is asked by one [`KeyedSink`], one question at a time.
+pub trait Foreign: Debug + Send + 'static {
+    /// The live table as it is read there.
+    type Inspected: Inspection;
+
+    /// What the workflow says about the table.
+    fn table(&self) -> &TableConfig;
+
+    /// Reads the live table.
+    fn inspect_foreign(&mut self) -> impl Future<Output = Result<Self::Inspected, SinkError>> + Send;
+
+    /// One transaction with all rows of the batch, in as many tries as it takes; says what became of the rows, and what
+    /// the table was in the last one.
+    fn upsert(
+        &mut self,
+        table: Arc<Self::Inspected>,
+        batch: Arc<Batch>,
+        metrics: &mut SinkMetrics,
+    ) -> impl Future<Output = Result<(Outcome, Arc<Self::Inspected>), SinkError>> + Send;
+}
+
+/// Writes rows by key, with progress elsewhere.
+#[derive(Debug)]
+pub struct KeyedSink<D: Foreign> {
+    database: D,
+    strategy: DedupStrategy,
+    seen: Seen<D::Inspected>,
+    metrics: SinkMetrics,
+}
+
+impl<D: Foreign> KeyedSink<D> {
+    pub(crate) fn over(database: D, strategy: DedupStrategy) -> Self {
+        Self { database, strategy, seen: Seen::default(), metrics: SinkMetrics::default() }
+    }
+
+    /// What the sink counted so far.
+    #[must_use]
+    pub fn metrics(&self) -> SinkMetrics {
+        self.metrics.clone()
+    }
+
+    /// How the table is written, once it was inspected.
+    #[must_use]
+    pub fn mapping(&self) -> Option<&Mapping<<D::Inspected as Inspection>::Column>> {
+        self.seen.mapping()
+    }
+
+    async fn inspected(&mut self) -> Result<Arc<D::Inspected>, SinkError> {
+        if let Some(inspected) = self.seen.table() {
+            return Ok(inspected);
+        }
+        let inspected = Arc::new(self.database.inspect_foreign().await?);
+        self.seen.keep(Arc::clone(&inspected));
+        Ok(inspected)
+    }
+
+    async fn write(&mut self, batch: Arc<Batch>) -> Result<Upserted, SinkError> {
+        let inspected = self.inspected().await?;
+        let (outcome, inspected) = self.database.upsert(inspected, batch, &mut self.metrics).await?;
+        self.seen.keep(inspected);
+        Ok(Upserted { written: outcome.written, rejected: outcome.refused })
+    }
+}
+
+impl<D: Foreign> IdempotentSink for KeyedSink<D> {
+    fn fields(&self) -> &[FieldPath] {
+        self.seen.fields()
+    }
+
+    async fn inspect(&mut self) -> Result<TargetIdentity, SinkError> {
+        let was = std::mem::take(&mut self.seen);
+        match self.database.inspect_foreign().await {
+            Ok(inspected) => Ok(self.seen.keep_after(&was, inspected)),
+            Err(error) => {
+                self.seen = was;
+                Err(error)
+            }
+        }
+    }
+
+    fn derive_dedup_key(&self, event: &OutputEvent<'_>) -> Option<KeyHash> {
+        let mode = self.mapping().map(|mapping| mapping.mode).or(self.database.table().mode)?;
+        dedup_key(mode, event)
+    }
+
+    async fn upsert(&mut self, event: &OutputEvent<'_>) -> Result<Written, SinkError> {
+        let batch = alone(event);
+        let (position, done) = (event.position(), self.write(Arc::new(batch)).await?);
+        match done.rejected.into_iter().next() {
+            None => Ok(done.written),
+            Some((_, cause)) => Err(refused(position, cause)),
+        }
+    }
+
+    async fn upsert_batch(&mut self, batch: Arc<Batch>) -> Result<Upserted, SinkError> {
+        self.write(batch).await
+    }
+
+    fn dedup_strategy(&self) -> &DedupStrategy {
+        &self.strategy
+    }
+}
