@@ -12,7 +12,7 @@ use hapax_sql::mysql::{Blocker, Pool, Session, end_blockers};
 
 use super::ask::{self, values};
 use super::error::{During, connect_error};
-use super::stored;
+use crate::table::kept::stored;
 
 /// Who kept a claim waiting.
 #[derive(Debug, Clone, PartialEq, Eq)]
