@@ -196,16 +196,19 @@ pub(super) fn functions(code: &str) -> Vec<Function> {
 /// Rust files that are production code: not under `tests` or `benches`, and not declared under `#[cfg(test)]`.
 pub(super) fn production_files(tree: &Tree) -> impl Iterator<Item = (&str, &str)> {
     let for_tests: BTreeSet<String> = tree.rust().flat_map(|(path, text)| test_modules(path, text)).collect();
+    let is_for_tests = move |path: &str| {
+        let module = path.trim_end_matches(".rs");
+        // The module itself, or one above it.
+        let mut above = module.match_indices('/').map(|(at, _)| &module[..at]);
+        for_tests.contains(module) || above.any(|folder| for_tests.contains(folder))
+    };
     let in_folder = |path: &str, name: &str| path.split('/').any(|part| part == name);
     tree.rust().filter(move |(path, _)| {
-        !(path.ends_with("_tests.rs")
-            || in_folder(path, "tests")
-            || in_folder(path, "benches")
-            || for_tests.contains(*path))
+        !(path.ends_with("_tests.rs") || in_folder(path, "tests") || in_folder(path, "benches") || is_for_tests(path))
     })
 }
 
-/// Files of the modules that `path` declares with `#[cfg(test)] mod x;`.
+/// The modules that `path` declares with `#[cfg(test)] mod x;`: a file without its ending, or a folder.
 fn test_modules(path: &str, text: &str) -> Vec<String> {
     let (parent, file) = path.rsplit_once('/').unwrap_or(("", path));
     let stem = file.trim_end_matches(".rs");
@@ -216,7 +219,7 @@ fn test_modules(path: &str, text: &str) -> Vec<String> {
         let item = &code[at + TEST_MARK.len()..item_end(&code, at + TEST_MARK.len())];
         let declared = item.trim_end().strip_suffix(';').and_then(|item| item.rsplit_once("mod "));
         if let Some((_, name)) = declared {
-            found.extend([format!("{folder}/{name}.rs"), format!("{folder}/{name}/mod.rs")]);
+            found.push(format!("{folder}/{name}"));
         }
     }
     found
@@ -262,7 +265,8 @@ let g = 'é';"##;
             ("crates/a/src/lib.rs", "#[cfg(test)]\nmod sample;\nmod real;\n"),
             ("crates/a/src/sample.rs", ""),
             ("crates/a/src/real.rs", "#[cfg(test)]\n#[allow(x)]\nmod made;\n#[cfg(test)]\nmod tests { mod b; }\n"),
-            ("crates/a/src/real/made/mod.rs", ""),
+            ("crates/a/src/real/made/mod.rs", "mod deep;\n"),
+            ("crates/a/src/real/made/deep.rs", ""),
             ("crates/a/src/real_tests.rs", ""),
             ("crates/a/benches/x.rs", ""),
         ]);
