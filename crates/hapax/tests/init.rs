@@ -12,8 +12,9 @@ const ORDERS: &str = "orderId;customer;amount;paid;at;note\n1;ann;12.50;true;202
 /// Types `keys` into `hapax init` on a terminal of its own; what it showed.
 fn on_a_terminal(world: &World, arguments: &str, keys: &str) -> String {
     let program = format!("{} init {arguments}", env!("CARGO_BIN_EXE_hapax"));
-    let mut child = Command::new("script")
-        .args(["-qec", &program, "/dev/null"])
+    // A shell that starts the tests in the background lets them ignore Ctrl-C, and whoever they start.
+    let mut child = Command::new("env")
+        .args(["--default-signal=INT,QUIT", "script", "-qec", &program, "/dev/null"])
         .current_dir(world.path("."))
         .env_remove("HAPAX_LOG")
         .stdin(Stdio::piped())
