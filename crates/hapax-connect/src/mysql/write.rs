@@ -9,12 +9,12 @@ use std::pin::pin;
 use std::task::Poll;
 
 use hapax_engine::sink::Written;
-use hapax_model::fault::point;
 use hapax_sql::mysql::Session;
 
 use super::chunk::{Place, Shapes};
 use super::plan::Plan;
 use crate::table::booked::book;
+use crate::table::middle::Middle;
 use crate::table::tries::{Outcome, Trouble};
 
 /// Writes all rows of `order`.
@@ -23,21 +23,19 @@ pub(super) async fn write_fast(session: &mut Session, place: &Place<'_>, order: 
     let mut shapes = Shapes::default();
     let mut plan = Plan::new(place, &mut shapes, order);
     let mut written = Written::default();
-    let (mut sent, middle) = (0, order.len() / 2);
+    let mut middle = Middle::of(order.len());
     let mut next = plan.next();
     while let Some(ready) = next? {
-        if (sent..sent + ready.rows).contains(&middle) {
-            point("sql.data_middle");
-        }
-        sent += ready.rows;
+        middle.before(ready.rows);
         let mut running = pin!(place.run(session, ready));
         // The first poll sends it.
         let answer = poll_fn(|context| Poll::Ready(running.as_mut().poll(context))).await;
         next = plan.next();
         let done = match answer {
-            Poll::Ready(done) => done?,
-            Poll::Pending => running.await?,
+            Poll::Ready(done) => done,
+            Poll::Pending => running.await,
         };
+        let done = done.inspect_err(|_| middle.stopped())?;
         book(&mut written, mapping.mode, &mapping.table, done).map_err(|_| Trouble::Refused)?;
     }
     Ok(Outcome { written, refused: Vec::new() })

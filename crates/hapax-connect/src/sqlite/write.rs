@@ -21,6 +21,7 @@ use super::error::{During, RowFault, path_of, row_fault, sink_error};
 use super::inspect::Inspected;
 use super::schema::{RowNumbers, SqliteColumn};
 use super::statement::{rows_per_statement, sql};
+use crate::table::middle::Middle;
 use crate::table::rows::Rows;
 use crate::table::shape::{AbsentSet, RowKind, RowShape};
 use crate::table::tries::{Fault, Outcome, Trouble, swallowed};
@@ -78,12 +79,10 @@ pub(super) fn write_fast(
     during: During,
 ) -> Result<Outcome, Trouble> {
     let mut writer = Writer::new(connection, rows, per_statement, counter, during);
-    let middle = order.len() / 2;
-    for (done, event) in order.iter().enumerate() {
-        if done == middle {
-            point("sql.data_middle");
-        }
-        writer.add(*event)?;
+    let mut middle = Middle::of(order.len());
+    for event in order {
+        middle.before(1);
+        writer.add(*event).inspect_err(|_| middle.stopped())?;
     }
     writer.flush()?;
     Ok(Outcome { written: writer.finish(), refused: Vec::new() })

@@ -27,6 +27,8 @@ pub mod live;
 pub mod mapping;
 #[cfg(test)]
 pub(crate) mod matrix;
+#[cfg(any(feature = "mysql", feature = "sqlite"))]
+pub(crate) mod middle;
 pub mod moment;
 pub mod number;
 #[cfg(any(feature = "mysql", feature = "postgres"))]
