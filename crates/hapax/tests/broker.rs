@@ -57,7 +57,7 @@ fn what_was_acknowledged_survives_a_kill() {
     written.exits(0).says(&["Wrote 3 records to orders"]);
     drop(first);
     let second = start(&world, "second.log", &["--data", "log"]);
-    second.broker.until_it_says("one file in log, 1 topics");
+    second.broker.until_it_says("one file in log, 1 topic.");
     let of_key = |key: &str| {
         let records = second.records(&world, "orders", &[]);
         let mine: Vec<Value> = records.into_iter().filter(|record| record["key"] == key).collect();

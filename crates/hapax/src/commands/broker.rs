@@ -161,5 +161,6 @@ fn announce<S: Store>(broker: &Broker<S>, address: std::net::SocketAddr, place: 
         return;
     }
     let role = if leads { "leads" } else { "stands by" };
-    println!("Broker {} {role} on {address}: {place}, {topics} topics.", broker.store.me());
+    let topics = if topics == 1 { "1 topic".to_owned() } else { format!("{topics} topics") };
+    println!("Broker {} {role} on {address}: {place}, {topics}.", broker.store.me());
 }
