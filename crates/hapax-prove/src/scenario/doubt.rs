@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use rustix::process::Signal;
 
-use super::point::must_have_happened;
+use super::point::{must_have_happened, shut_out_of, woken_inside_its_transaction};
 use crate::check::Anomaly;
 use crate::child::{Child, Exit};
 use crate::observe::write_locked;
@@ -100,6 +100,14 @@ pub fn zombie(world: &mut World, random: &mut fastrand::Rng) -> anyhow::Result<(
     let reader = world.reader();
     world.feed(world.count() / 2)?;
     let mut first = stopped_in_doubt(world, random.u64(2..=5))?;
+    // By chance its heartbeat was just writing: nobody can take over before it is awake, and then it need not be fenced.
+    if let Some(shut) = shut_out_of(world)? {
+        woken_inside_its_transaction(world, &mut first, shut)?;
+        world.feed(world.count())?;
+        world.run_once("last")?;
+        reader.finish()?;
+        return world.conclude();
+    }
     let owner = generation(&reader);
     let mut second = world.follow("second")?;
     let claimed = reader.wait_for(SOON, |sample| sample.progress.generation > owner);
