@@ -131,7 +131,7 @@ static int produce(const char *address, const char *name, long count, size_t siz
     rd_kafka_topic_t *topic = known_topic(to, name);
     char *value = room(size);
     for (size_t i = 0; i < size; i++) value[i] = "abcdefghijklmnopqrstuvwxyz0123456789"[rand() % 36];
-    /* The first record waits until the producer has its id, half a second by a timer of the client: not of the broker's making. */
+    /* The first record waits until the producer has its id: that is a start, not a rate. */
     rd_kafka_produce(topic, 0, RD_KAFKA_MSG_F_COPY, value, size, NULL, 0, NULL);
     rd_kafka_flush(to, 10000);
     double started = now();

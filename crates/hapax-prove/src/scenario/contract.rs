@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use crate::check::rows;
-use crate::child::Exit;
+use crate::child::{Child, Exit};
 use crate::database::Engine;
 use crate::ddl;
-use crate::feed::Pace;
+use crate::feed::{Feeder, Pace};
 use crate::launch::last_words;
 use crate::points::Point;
 use crate::shape::Contents;
@@ -124,22 +124,12 @@ pub fn recreated_alive(world: &mut World) -> anyhow::Result<()> {
         // There a running worker knows a table by when it was made, which the server tells in whole seconds.
         std::thread::sleep(Duration::from_millis(1_100));
     }
-    let reader = world.reader();
-    let pace = Pace { lines: 20, pause: Duration::from_millis(10) };
-    let feeder = world.feed_slowly(world.count(), pace);
-    let mut worker = world.follow("follows")?;
-    let works = reader.wait_for(SOON, |sample| sample.progress.read >= 400);
-    world.must(works.into(), "400 inputs were never read");
-    reader.finish()?;
+    let (mut worker, feeder) = in_full_work(world)?;
     make_anew_at_once(world)?;
     let exit = world.wait(&mut worker)?;
     world.must((exit == Exit::Code(5)).into(), format!("the worker ended with {exit}: {}", last_words(&worker)));
     feeder.finish()?;
-    let read = world.found()?.progress.map_or(0, |progress| progress.read);
-    refused_start(world, "refused")?;
-    accept(world)?;
-    world.run_once("after")?;
-    judge_rows_from(world, usize::try_from(read)?)
+    goes_on_once_accepted(world)
 }
 
 /// Dropped while a worker writes to it, and gone for a while: it stops with the reason, no start goes on without the table,
@@ -148,13 +138,7 @@ pub fn recreated_alive(world: &mut World) -> anyhow::Result<()> {
 /// # Errors
 /// If it could not be told to its end.
 pub fn dropped_alive(world: &mut World) -> anyhow::Result<()> {
-    let reader = world.reader();
-    let pace = Pace { lines: 20, pause: Duration::from_millis(10) };
-    let feeder = world.feed_slowly(world.count(), pace);
-    let mut worker = world.follow("follows")?;
-    let works = reader.wait_for(SOON, |sample| sample.progress.read >= 400);
-    world.must(works.into(), "400 inputs were never read");
-    reader.finish()?;
+    let (mut worker, feeder) = in_full_work(world)?;
     world.target().execute("DROP TABLE orders, balance")?;
     world.expect(&mut worker, Exit::Code(1))?;
     let said = worker.said();
@@ -163,6 +147,23 @@ pub fn dropped_alive(world: &mut World) -> anyhow::Result<()> {
     let mut without = world.launch("without-a-table", &["run", "--once"]).start()?;
     world.expect(&mut without, Exit::Code(1))?;
     world.make_target()?;
+    goes_on_once_accepted(world)
+}
+
+/// A worker in the middle of its work, and who feeds it.
+fn in_full_work(world: &mut World) -> anyhow::Result<(Child, Feeder)> {
+    let reader = world.reader();
+    let pace = Pace { lines: 20, pause: Duration::from_millis(10) };
+    let feeder = world.feed_slowly(world.count(), pace);
+    let worker = world.follow("follows")?;
+    let works = reader.wait_for(SOON, |sample| sample.progress.read >= 400);
+    world.must(works.into(), "400 inputs were never read");
+    reader.finish()?;
+    Ok((worker, feeder))
+}
+
+/// Nothing goes into the new table until a person accepts it; then everything that was not read before does.
+fn goes_on_once_accepted(world: &mut World) -> anyhow::Result<()> {
     let read = world.found()?.progress.map_or(0, |progress| progress.read);
     refused_start(world, "refused")?;
     accept(world)?;

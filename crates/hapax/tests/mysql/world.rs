@@ -19,6 +19,7 @@ impl Server for Mysql {
     const LEFT_OF_HAPAX: &'static str =
         "SELECT count(*) - 1 FROM information_schema.TABLES WHERE TABLE_SCHEMA = DATABASE()";
     const ENDS_SESSIONS: &'static str = "KILL";
+    const MAKES_ONE_WAIT: &'static str = "makes 1 other transaction(s) wait for its locks";
     const AFTER_GRANT: &'static [char] = &[';', '\n'];
 
     type Session = Session;

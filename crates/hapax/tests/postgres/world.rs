@@ -19,6 +19,7 @@ impl Server for Postgres {
     const ORDERS: &'static str = "CREATE TABLE orders (id bigint PRIMARY KEY, customer text, amount integer)";
     const LEFT_OF_HAPAX: &'static str = "SELECT count(*) FROM pg_namespace WHERE nspname = 'hapax'";
     const ENDS_SESSIONS: &'static str = "pg_terminate_backend";
+    const MAKES_ONE_WAIT: &'static str = "makes 1 other session(s) wait for its locks";
     const AFTER_GRANT: &'static [char] = &['\'', '`', ';'];
 
     type Session = Session;

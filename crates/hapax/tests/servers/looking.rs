@@ -77,7 +77,7 @@ fn the_session_that_others_wait_for_is_named<S: Server>() {
     let mut holder = shop.holding("UPDATE orders SET amount = 0 WHERE id = 2");
     world.append("orders.jsonl", order(2, 22));
     until("the holder is named", || world.hapax(&["stuck"]).out.contains(&holder.name()));
-    world.hapax(&["stuck"]).exits(1).says(&["makes 1 other ", "wait for its locks", S::ENDS_SESSIONS]);
+    world.hapax(&["stuck"]).exits(1).says(&[S::MAKES_ONE_WAIT, S::ENDS_SESSIONS]);
     holder.run("ROLLBACK").expect("the end");
     until("nothing waits any more", || world.hapax(&["stuck"]).code == 0);
     worker.terminate();

@@ -27,6 +27,8 @@ pub(crate) trait Server: Sized {
     const LEFT_OF_HAPAX: &'static str;
     /// What ends another's session.
     const ENDS_SESSIONS: &'static str;
+    /// What is said of whoever makes one other wait.
+    const MAKES_ONE_WAIT: &'static str;
     /// What ends a GRANT in a message.
     const AFTER_GRANT: &'static [char];
 
