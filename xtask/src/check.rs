@@ -5,6 +5,7 @@ use std::process::ExitCode;
 use anyhow::Result;
 
 use crate::child::{cargo, command, run as run_child};
+use crate::edition;
 use crate::phase::Phases;
 use crate::tidy;
 
@@ -17,8 +18,9 @@ pub(crate) fn run() -> Result<ExitCode> {
         Ok(())
     });
     phases.run("format", |_| run_child(&mut cargo(["fmt", "--all", "--check"])));
-    phases.run("lints", |_| clippy(&[]));
-    phases.run("lints with fault points", |_| clippy(&["--features", "hapax/fault"]));
+    phases.run("lints", |_| clippy(&["--workspace"]));
+    phases.run("lints with fault points", |_| clippy(&["--workspace", "--features", "hapax/fault"]));
+    phases.run("lints of the embedded edition", |_| clippy(&edition::SELECTED));
     phases.run("documentation", |_| {
         let mut doc = cargo(["doc", "--workspace", "--no-deps", "--document-private-items", "--quiet"]);
         run_child(doc.env("RUSTDOCFLAGS", "-D rustdoc::broken_intra_doc_links"))
@@ -41,8 +43,6 @@ fn optional(phases: &mut Phases, package: &str, tool: &[&str], args: &[&str]) {
     }
 }
 
-fn clippy(features: &[&str]) -> Result<()> {
-    let mut lint = cargo(["clippy", "--workspace", "--all-targets"]);
-    lint.args(features).args(["--", "-D", "warnings"]);
-    run_child(&mut lint)
+fn clippy(selected: &[&str]) -> Result<()> {
+    run_child(cargo(["clippy", "--all-targets"]).args(selected).args(["--", "-D", "warnings"]))
 }

@@ -28,10 +28,11 @@ Project chores.
 usage: cargo xtask COMMAND
 
   test [--quick] [--seed N]   everything that must pass: tidy rules, all tests, a slice of the crash proof (about
-                              8 minutes, chosen by the seed), the size of the embedded edition. --quick leaves the
-                              slice out. The seed comes from the commit unless you give one; it is printed.
-  check                       format, lints (with and without fault points), documentation links, tidy rules;
-                              cargo-deny and typos where they are installed
+                              8 minutes, chosen by the seed), that the embedded edition compiles and is small.
+                              --quick leaves the slice out. The seed comes from the commit unless you give one; it is
+                              printed.
+  check                       format, lints (also with fault points, and of the embedded edition), documentation links,
+                              tidy rules; cargo-deny and typos where they are installed
   tidy [--write]              only the tidy rules (seconds). --write renews the index of error pages and lowers the
                               size lists to what the tree has now; it never raises them
   bench [NAME]                all benchmarks, or the one of that name; `bench --list` names them

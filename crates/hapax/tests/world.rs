@@ -165,6 +165,7 @@ impl World {
     }
 
     /// Runs the program to its end with `input` on its standard input.
+    #[cfg(feature = "broker")]
     pub(crate) fn hapax_fed(&self, arguments: &[&str], input: &str) -> Answer {
         self.write("stdin", input);
         let file = fs::File::open(self.path("stdin")).expect("the test can open");

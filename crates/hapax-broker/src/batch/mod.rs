@@ -1,7 +1,7 @@
 //! Record batches of format v2: header, checks, offsets written in, records walked, compression, building.
 //!
 //! Reads: wire bytes, never trusted. Writes: bytes that clients accept. Nothing here is allocated per record.
-//! Invariant: what [`check`] lets through can be walked by every client, and its counts are the truth.
+//! Invariant: what [`check()`] lets through can be walked by every client, and its counts are the truth.
 //! Not here: sequences (`rules`), offsets to give out (`log`).
 
 mod build;

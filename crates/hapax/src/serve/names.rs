@@ -81,6 +81,8 @@ names! { OF_PROCESS:
     RELOADS = counter("hapax_reloads_total", &["result"], "Configurations read again on SIGHUP: done, refused (something was wrong; the old one stays)");
 }
 
+// The page of all metrics is the same in every edition.
+#[cfg(any(feature = "broker", test))]
 names! { OF_BROKER:
     BROKER_LEADS = gauge("hapax_broker_leads", &[], "1 if this broker leads, 0 if it stands by");
     BROKERS = gauge("hapax_broker_brokers", &[], "Brokers that live on the store, this one included");

@@ -8,7 +8,9 @@ use hapax_model::field::FieldPath;
 
 use super::fit::Fit;
 use super::sample::{From, Sample, shown};
-use super::target::{InKey, To, VARIABLE, hidden};
+#[cfg(any(feature = "mysql", feature = "postgres"))]
+use super::target::hidden;
+use super::target::{InKey, To, VARIABLE};
 
 /// Everything that was given, asked and seen.
 pub(super) struct Draft {
