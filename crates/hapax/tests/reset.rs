@@ -55,6 +55,46 @@ fn a_workflow_goes_over_to_exactly_once() {
     }
 }
 
+/// Goal: a workflow whose progress was kept elsewhere for a while does not go on from where it stood before. Method: to the
+/// state store, deliver, and back; then there and back without an event.
+#[test]
+fn progress_that_moves_there_and_back_takes_its_position_along() {
+    let in_sink = |world: &World| world.configure("orders", "onConflict: append", "guarantee: at-least-once");
+    let in_state =
+        |world: &World| world.configure("orders", "onConflict: append, progress: state", "guarantee: at-least-once");
+    let position = |world: &World| world.status()[0]["progress"]["position"].as_str().expect("a position").to_owned();
+    let world = World::shop("onConflict: append", "guarantee: at-least-once");
+    world.sql("DROP TABLE orders; CREATE TABLE orders (id INTEGER, customer TEXT, amount INTEGER)");
+    world.write("orders.jsonl", orders(1..=3));
+    world.hapax(&["run", "--once"]).exits(0);
+    let first = position(&world);
+
+    in_state(&world);
+    world.hapax(&["run", "--once"]).exits(5).says(&["HX5021", "has no progress"]);
+    world.hapax(&["reset", "orders", "--to", &first, "--yes"]).exits(0);
+    world.append("orders.jsonl", orders(4..=5));
+    world.hapax(&["run", "--once"]).exits(0);
+    let second = position(&world);
+
+    in_sink(&world);
+    world.append("orders.jsonl", orders(6..=7));
+    let refused = world.hapax(&["run", "--once"]);
+    refused.exits(5).says(&["HX5021", &format!("is at position {first}"), &format!("reset orders --to {second}")]);
+    assert_eq!(world.rows(), 5, "nothing was delivered");
+    world.hapax(&["reset", "orders", "--to", &second, "--yes"]).exits(0);
+    world.hapax(&["run", "--once"]).exits(0);
+    assert_eq!((world.rows(), world.ask::<i64>("SELECT count(DISTINCT id) FROM orders")), (7, 7));
+
+    let third = position(&world);
+    in_state(&world);
+    world.hapax(&["reset", "orders", "--to", &third, "--yes"]).exits(0);
+    world.hapax(&["run", "--once"]).exits(0);
+    in_sink(&world);
+    world.append("orders.jsonl", orders(8..=8));
+    world.hapax(&["run", "--once"]).exits(0);
+    assert_eq!((world.rows(), world.ask::<i64>("SELECT count(DISTINCT id) FROM orders")), (8, 8), "same place");
+}
+
 /// Goal: a position inside a line, behind the end, or that is no number is refused with the reason.
 #[test]
 fn an_impossible_position_is_refused() {

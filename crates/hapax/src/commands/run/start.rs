@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use hapax_engine::backoff::Backoff;
-use hapax_engine::books::Books as _;
+use hapax_engine::books::{Books as _, StoredDelivery};
 use hapax_engine::runtime::{Control, DeliveryEnd, Stop, deliver};
 use hapax_engine::source::Follow;
 use hapax_engine::state::{DeliveryNote, StateStore as _};
@@ -141,7 +141,8 @@ impl Start {
         }
     }
 
-    /// A delivery whose progress was kept in the other place would begin again from its beginning.
+    /// A delivery whose progress was kept in the other place would begin again from its beginning; one that was in the
+    /// other place only for a while, from where it stood before.
     async fn refuse_moved_progress(&self, part: &Part<'_>) -> Result<(), Failure> {
         let (here, elsewhere) = (Place::of_part(part, &self.config), Place::elsewhere(part, &self.config));
         let Some(elsewhere) = elsewhere.filter(|place| here.as_ref() != Some(place)) else { return Ok(()) };
@@ -149,19 +150,14 @@ impl Start {
         let Ok(Some(mut books)) = AnyBooks::open(&elsewhere).await else { return Ok(()) };
         let Ok(stored) = books.deliveries().await else { return Ok(()) };
         let Some(there) = stored.into_iter().find(|found| found.id == self.id) else { return Ok(()) };
-        if let Some(mut books) = AnyBooks::of_part(part, &self.config).await?
-            && books.deliveries().await?.iter().any(|found| found.id == self.id)
-        {
-            return Ok(());
+        let here = match AnyBooks::of_part(part, &self.config).await? {
+            Some(mut books) => books.deliveries().await?.into_iter().find(|found| found.id == self.id),
+            None => None,
+        };
+        match moved(&self.id, here.as_ref(), &there, &elsewhere) {
+            Some(message) => Err(Failure::new("HX5021", message).with_exit(5)),
+            None => Ok(()),
         }
-        let (workflow, position) = (&self.id.workflow, &there.progress.bookmark.position);
-        let message = format!(
-            "{} has no progress where `progress` now says, but {elsewhere} holds some, up to position {position}: all of it \
-             would be delivered again. Write `progress` as it was; or go on from there with `hapax reset {workflow} --to \
-             {position}`; or, if everything is to be delivered again, run `hapax reset {workflow} --accept`",
-            self.id
-        );
-        Err(Failure::new("HX5021", message).with_exit(5))
     }
 
     async fn note_refusal(&self, stop: &Stop) {
@@ -176,6 +172,29 @@ impl Start {
             tracing::warn!(delivery = %self.id, %error, "the state store did not take the note");
         }
     }
+}
+
+/// What to say if a delivery must not go on `here`, because it was delivered `there` since. Both times come from the clocks
+/// of those who delivered, which a person with a configuration in hand is slower than.
+fn moved(id: &DeliveryId, here: Option<&StoredDelivery>, there: &StoredDelivery, place: &Place) -> Option<String> {
+    let (workflow, position) = (&id.workflow, &there.progress.bookmark.position);
+    let found = match here {
+        None => format!(
+            "{id} has no progress where `progress` now says, but {place} holds some, up to position {position}: all of it \
+             would be delivered again"
+        ),
+        Some(here) if here.updated_at_ms >= there.updated_at_ms => return None,
+        Some(here) if here.progress.bookmark == there.progress.bookmark => return None,
+        Some(here) => format!(
+            "{id} is at position {} where `progress` now says, but was delivered since with its progress in {place}, which \
+             is at position {position}: what lies between would be delivered again, or never",
+            here.progress.bookmark.position
+        ),
+    };
+    Some(format!(
+        "{found}. Write `progress` as it was; or go on from there with `hapax reset {workflow} --to {position}`; or, if it is \
+         meant to go on from here, run `hapax reset {workflow} --accept`"
+    ))
 }
 
 fn may_start(audit: &Audit) -> Result<(), Failure> {
