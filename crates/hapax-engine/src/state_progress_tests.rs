@@ -101,15 +101,7 @@ impl ProgressStore for Parts {
     async fn claim(&mut self, _: &DeliveryId, claim: &Claim) -> Result<Progress, SinkError> {
         let mut world = self.lock();
         let first = match claim {
-            Claim::Take { start, contract, session } => Progress {
-                generation: Generation(0),
-                epoch: Epoch(0),
-                bookmark: start.clone(),
-                contract: contract.clone(),
-                snapshot: None,
-                session: session.clone(),
-                totals: Totals::default(),
-            },
+            Claim::Take { start, contract, session } => Progress::first(start, contract, session),
             Claim::Reclaim { .. } => world.saved.clone().expect("claimed"),
         };
         let progress = world.saved.get_or_insert(first);

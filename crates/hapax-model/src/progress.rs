@@ -24,6 +24,22 @@ pub struct Progress {
     pub totals: Totals,
 }
 
+impl Progress {
+    /// That of a delivery which nobody has claimed yet: its first claim makes it generation 1.
+    #[must_use]
+    pub fn first(start: &Bookmark, contract: &Contract, session: &str) -> Self {
+        Self {
+            generation: Generation(0),
+            epoch: Epoch(0),
+            bookmark: start.clone(),
+            contract: contract.clone(),
+            snapshot: None,
+            session: session.to_owned(),
+            totals: Totals::default(),
+        }
+    }
+}
+
 /// The last progress that a worker saw, kept outside the target: compared, never an authority.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Witness {

@@ -55,15 +55,16 @@ fn run_on_both(client: Client) {
 }
 
 fn check(client: Client, cell: Cell, broker: Broker) {
-    judge(client, cell, outcomes(client, broker));
+    judge(client, cell, outcomes(client, broker), &format!("{broker:?}"));
 }
 
-fn judge(client: Client, cell: Cell, outcomes: &Outcomes) {
-    let found = outcomes.as_ref().unwrap_or_else(|error| panic!("{}: {error}", client.title()));
+fn judge(client: Client, cell: Cell, outcomes: &Outcomes, broker: &str) {
+    let name = format!("{} on {broker}", client.title());
+    let found = outcomes.as_ref().unwrap_or_else(|error| panic!("{name}: {error}"));
     match &found[&cell] {
         Outcome::Pass(_) => {}
-        Outcome::Cannot(why) => assert!(CANNOT.contains(&(client, cell)), "{}: {cell}: {why}", client.title()),
-        Outcome::Fail(why) => panic!("{}: {cell}: {why}", client.title()),
+        Outcome::Cannot(why) => assert!(CANNOT.contains(&(client, cell)), "{name}: {cell}: {why}"),
+        Outcome::Fail(why) => panic!("{name}: {cell}: {why}"),
     }
 }
 
@@ -111,7 +112,7 @@ fn clients_see_no_difference_in_the_shipped_program() {
     let client = Client::Confluent;
     let target = Target::program().expect("it starts"); // not kept for ever like the others: its process must end
     let outcomes = run(client, &target, Codecs::Kept, &Cell::ALL).map_err(|error| format!("{error:#}"));
-    Cell::ALL.into_iter().for_each(|cell| judge(client, cell, &outcomes));
+    Cell::ALL.into_iter().for_each(|cell| judge(client, cell, &outcomes, "the program"));
 }
 
 /// Goal: the table in the documents is what was seen. Method: make it from the outcomes on ours, compare or write.

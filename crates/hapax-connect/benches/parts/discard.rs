@@ -10,7 +10,6 @@ use hapax_engine::sink::{
 use hapax_engine::state::{DeliveryNote, Lease, StateError, StateStore, Suspicion, TakeOver};
 use hapax_model::epoch::{Epoch, Generation};
 use hapax_model::field::FieldPath;
-use hapax_model::ledger::Totals;
 use hapax_model::position::DeliveryId;
 use hapax_model::progress::{Progress, Witness};
 use hapax_model::transaction::{Move, TransactionState};
@@ -55,15 +54,7 @@ impl TransactionalSink for Discard {
     async fn init_transactions(&mut self, claim: &Claim) -> Result<Progress, SinkError> {
         self.step(Move::Claim)?;
         if let Claim::Take { start, contract, session } = claim {
-            self.progress = Some(Progress {
-                generation: Generation(1),
-                epoch: Epoch(0),
-                bookmark: start.clone(),
-                contract: contract.clone(),
-                snapshot: None,
-                session: session.clone(),
-                totals: Totals::default(),
-            });
+            self.progress = Some(Progress { generation: Generation(1), ..Progress::first(start, contract, session) });
         }
         Ok(self.progress.clone().expect("claimed"))
     }

@@ -5,10 +5,8 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
-use hapax_model::contract::Contract;
-use hapax_model::epoch::{Epoch, Generation};
+use hapax_model::epoch::Epoch;
 use hapax_model::field::FieldPath;
-use hapax_model::ledger::Totals;
 use hapax_model::letter::Letter;
 use hapax_model::position::{Bookmark, DeliveryId, Incarnation, Position};
 use hapax_model::progress::{Progress, Witness};
@@ -222,7 +220,7 @@ impl TransactionalSink for MemorySink {
         let mut world = self.world.lock();
         match claim {
             Claim::Take { start, contract, session } => {
-                let first = first_progress(start, contract, session);
+                let first = Progress::first(start, contract, session);
                 let row = world.progress.entry(self.id.clone()).or_insert(first);
                 row.generation.0 += 1;
                 self.progress = Some(row.clone());
@@ -298,18 +296,6 @@ impl TransactionalSink for MemorySink {
 
     async fn finish(&mut self) -> Result<(), SinkError> {
         Ok(())
-    }
-}
-
-fn first_progress(start: &Bookmark, contract: &Contract, session: &str) -> Progress {
-    Progress {
-        generation: Generation(0),
-        epoch: Epoch(0),
-        bookmark: start.clone(),
-        contract: contract.clone(),
-        snapshot: None,
-        session: session.to_owned(),
-        totals: Totals::default(),
     }
 }
 

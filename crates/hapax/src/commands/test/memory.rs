@@ -11,8 +11,7 @@ use hapax_engine::sink::{
     Claim, Committed, EpochRecord, SinkError, Target, TargetIdentity, TransactionalSink, Written, causes_of,
 };
 use hapax_engine::source::{Follow, Held, Polled, Room, Source, SourceError, StartAt};
-use hapax_model::contract::Contract;
-use hapax_model::epoch::{Epoch, Generation};
+use hapax_model::epoch::Epoch;
 use hapax_model::field::{FieldPath, FieldValue};
 use hapax_model::key::{KeyFacts, Keyer};
 use hapax_model::ledger::Totals;
@@ -282,7 +281,7 @@ impl TransactionalSink for MemorySink {
         self.state = self.state.after(Move::Claim)?;
         let mut inner = self.store.lock();
         if let (None, Claim::Take { start, contract, session }) = (&inner.progress, claim) {
-            inner.progress = Some(first_progress(start, contract, session));
+            inner.progress = Some(Progress::first(start, contract, session));
         }
         let row = inner.progress.as_mut().expect("a reclaim comes after a claim");
         row.generation.0 += 1;
@@ -326,17 +325,5 @@ impl TransactionalSink for MemorySink {
 
     async fn finish(&mut self) -> Result<(), SinkError> {
         Ok(())
-    }
-}
-
-fn first_progress(start: &Bookmark, contract: &Contract, session: &str) -> Progress {
-    Progress {
-        generation: Generation(0),
-        epoch: Epoch(0),
-        bookmark: start.clone(),
-        contract: contract.clone(),
-        snapshot: None,
-        session: session.to_owned(),
-        totals: Totals::default(),
     }
 }

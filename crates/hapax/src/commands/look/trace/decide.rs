@@ -140,7 +140,6 @@ pub(super) fn decide(facts: Facts<'_>, input: Input<'_>) -> Verdict {
 mod tests {
     use hapax_model::contract::Contract;
     use hapax_model::epoch::{Epoch, Generation};
-    use hapax_model::ledger::Totals;
     use hapax_model::position::Bookmark;
 
     use super::super::super::history::tests::logged;
@@ -148,15 +147,8 @@ mod tests {
     use super::*;
 
     fn progress(epoch: u64, position: u64) -> Progress {
-        Progress {
-            generation: Generation(1),
-            epoch: Epoch(epoch),
-            bookmark: Bookmark::at("f1", position),
-            contract: Contract::default(),
-            snapshot: None,
-            session: "pid 1 on here".into(),
-            totals: Totals::default(),
-        }
+        let first = Progress::first(&Bookmark::at("f1", position), &Contract::default(), "pid 1 on here");
+        Progress { generation: Generation(1), epoch: Epoch(epoch), ..first }
     }
 
     fn at(position: u64, log: &[Range], progress: Option<&Progress>, worker: Option<&str>) -> Verdict {
