@@ -306,9 +306,14 @@ impl Worker {
 
     /// Waits until it has said `words`.
     pub(crate) fn until_it_says(&self, words: &str) {
+        self.until_it_says_one_of(&[words]);
+    }
+
+    /// Waits until it has said some of these.
+    pub(crate) fn until_it_says_one_of(&self, choices: &[&str]) {
         let deadline = Instant::now() + PATIENCE;
-        while !self.said().contains(words) {
-            assert!(Instant::now() < deadline, "it never said {words:?}: {}", self.said());
+        while !choices.iter().any(|words| self.said().contains(words)) {
+            assert!(Instant::now() < deadline, "it never said {choices:?}: {}", self.said());
             std::thread::sleep(Duration::from_millis(20));
         }
     }
