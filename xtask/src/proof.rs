@@ -13,9 +13,24 @@ use crate::prove::Subject;
 /// Where the record is kept.
 pub(crate) const PAGE: &str = "docs/PROOF.md";
 
-/// The moment, as the record shows it.
-pub(crate) fn now() -> Result<String> {
-    Ok(child::read(&mut command("date", ["-u", "+%Y-%m-%d %H:%M UTC"]))?.trim().to_owned())
+/// When a campaign began, and from which sources: looked up before it builds, for they may change while it runs, and the
+/// page itself is one of them.
+pub(crate) struct Origin {
+    commit: String,
+    started: String,
+}
+
+impl Origin {
+    pub(crate) fn now() -> Result<Self> {
+        let said = |program: &str, args: &[&str]| {
+            Ok::<_, anyhow::Error>(child::read(&mut command(program, args.iter().copied()))?.trim().to_owned())
+        };
+        let mut commit = said("git", &["rev-parse", "HEAD"])?;
+        if !said("git", &["status", "--porcelain", "--untracked-files=no"])?.is_empty() {
+            commit += ", with uncommitted changes";
+        }
+        Ok(Self { commit, started: said("date", &["-u", "+%Y-%m-%d %H:%M UTC"])? })
+    }
 }
 
 /// Cells that passed or were refused as they must be, against cells that failed or were skipped.
@@ -34,13 +49,10 @@ pub(crate) fn tally(report: &Value) -> Tally {
 const BROKER: &str = "# The last full crash proof of the broker\n";
 
 /// Writes the record of one campaign; the other's part of the page stays.
-pub(crate) fn write(report: &Value, subject: Subject, started: &str, words: &str) -> Result<()> {
-    let commit = child::read(&mut command("git", ["rev-parse", "HEAD"]))?.trim().to_owned();
-    let dirty = !child::read(&mut command("git", ["status", "--porcelain", "--untracked-files=no"]))?.trim().is_empty();
-    let commit = if dirty { format!("{commit}, with uncommitted changes") } else { commit };
+pub(crate) fn write(report: &Value, subject: Subject, origin: &Origin, words: &str) -> Result<()> {
     let page = child::root().join(PAGE);
     let old = std::fs::read_to_string(&page).unwrap_or_default();
-    let text = renewed(&old, report, subject, (&commit, started, words));
+    let text = renewed(&old, report, subject, (&origin.commit, &origin.started, words));
     std::fs::write(page, text).with_context(|| format!("could not write {PAGE}"))
 }
 

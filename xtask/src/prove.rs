@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::child::{self, cargo, target_dir};
 use crate::phase::{Phases, Tally};
-use crate::proof;
+use crate::proof::{self, Origin};
 
 /// What is run against what.
 #[derive(Debug)]
@@ -85,16 +85,16 @@ fn campaigns(subjects: &[Subject], words: &[&str]) -> Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     }
     let scope = Scope::All(words.iter().map(|word| (*word).to_owned()).collect());
+    let origin = Origin::now()?;
     let mut phases = Phases::default();
     for subject in subjects.iter().copied() {
         phases.run(subject.phase(), |tally| {
-            let started = proof::now()?;
             let programs = build()?;
             let outcome = judge(&programs, subject, &scope, tally);
             // The record of a whole run that failed is still a record; a part of a run is none.
             match (narrowed(words), read_report(subject)) {
                 (None, Ok(report)) => {
-                    proof::write(&report, subject, &started, &words.join(" "))?;
+                    proof::write(&report, subject, &origin, &words.join(" "))?;
                     println!("wrote {}", proof::PAGE);
                 }
                 (Some(word), _) => println!("{} stays as it is: {word} makes this a part of the proof", proof::PAGE),
