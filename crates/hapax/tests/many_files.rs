@@ -65,6 +65,25 @@ fn every_file_of_a_pattern_is_read_once() {
     assert_eq!(ids(&world), "1 2 3 4 5 5 6", "one lane alone was sent back");
 }
 
+/// Goal: a file whose progress was kept elsewhere is not read again because new ones beside it may be. Method: read one with
+/// its progress in the state store, add some, keep progress in the target: whichever starts first looks for all.
+#[test]
+fn a_file_whose_progress_was_elsewhere_is_not_read_again() {
+    let world = shop("in/*.csv");
+    let configured = world.read("hapax.yaml");
+    let in_state = configured.replace("onConflict: append", "onConflict: append, progress: state");
+    world.write("hapax.yaml", in_state.replace("exactly-once", "at-least-once"));
+    world.write("in/b.csv", csv(1..=2));
+    world.hapax(&["run", "--once"]).exits(0);
+    world.write("hapax.yaml", &configured);
+    ["a", "c", "d", "e"]
+        .into_iter()
+        .zip(3..)
+        .for_each(|(name, id)| world.write(&format!("in/{name}.csv"), csv(id..=id)));
+    world.hapax(&["run", "--once"]).exits(5).says(&["HX5021", "in/b.csv has no progress"]);
+    assert_eq!(ids(&world), "1 2 3 4 5 6", "the new files are read, the old one is not");
+}
+
 /// Goal: files that appear while it runs become lanes, and files that were read may grow. Method: a live worker.
 #[test]
 fn files_that_appear_later_are_found() {

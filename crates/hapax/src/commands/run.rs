@@ -3,6 +3,7 @@
 mod bar;
 mod files;
 mod fleet;
+mod moved;
 mod notify;
 mod reload;
 mod signals;

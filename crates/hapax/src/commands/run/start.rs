@@ -4,14 +4,15 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use hapax_engine::backoff::Backoff;
-use hapax_engine::books::{Books as _, StoredDelivery};
+use hapax_engine::books::Books as _;
 use hapax_engine::runtime::{Control, DeliveryEnd, Stop, deliver};
 use hapax_engine::source::Follow;
 use hapax_engine::state::{DeliveryNote, StateStore as _};
 use hapax_model::audit::Audit;
 use hapax_model::position::DeliveryId;
 
-use crate::assemble::{AnyBooks, AnyState, How, Live, Part, Place, lanes, part_of};
+use super::moved::Moved;
+use crate::assemble::{AnyBooks, AnyState, How, Live, Part, lanes, part_of};
 use crate::config::Config;
 use crate::config::checked::FileLane;
 use crate::exit::Failure;
@@ -26,9 +27,14 @@ pub(super) struct Start {
     pub(super) how: How,
 }
 
-/// The live table as the last of many lanes of one sink has read it: they start one after the other, and each would ask
-/// the same.
-pub(super) type SharedLook = Arc<tokio::sync::Mutex<Option<(Instant, Live)>>>;
+/// What a start has seen, for all lanes of its sink.
+pub(super) struct Look {
+    live: Live,
+    moved: Moved,
+}
+
+/// What the last of many lanes of one sink has seen: they start one after the other, and each would ask the same.
+pub(super) type SharedLook = Arc<tokio::sync::Mutex<Option<(Instant, Arc<Look>)>>>;
 
 /// For how long such a look serves. Each lane reads the table again before it writes.
 const LOOK_SERVES: Duration = Duration::from_secs(30);
@@ -91,30 +97,36 @@ impl Start {
         if !part.table_decides_mode() {
             may_start(&part.audit(None))?;
         }
-        if let Some((_, look)) = &self.file {
-            let mut look = look.lock().await;
-            if let Some((_, live)) = look.as_ref().filter(|(at, _)| at.elapsed() < LOOK_SERVES) {
-                return part.delivery(live, self.state.as_ref(), &self.how);
-            }
-            let live = self.judge(part).await?;
-            *look = Some((Instant::now(), live.clone()));
-            return part.delivery(&live, self.state.as_ref(), &self.how);
+        let look = match &self.file {
+            Some((_, shared)) => self.look_together(part, shared).await?,
+            None => self.look(part).await?,
+        };
+        look.moved.refuse(&self.id)?;
+        part.delivery(&look.live, self.state.as_ref(), &self.how)
+    }
+
+    /// What another lane has seen a moment ago, or else a look of our own, for the others too.
+    async fn look_together(&self, part: &Part<'_>, shared: &SharedLook) -> Result<Arc<Look>, Failure> {
+        let mut shared = shared.lock().await;
+        if let Some((_, look)) = shared.as_ref().filter(|(at, _)| at.elapsed() < LOOK_SERVES) {
+            return Ok(Arc::clone(look));
         }
-        let live = self.judge(part).await?;
-        part.delivery(&live, self.state.as_ref(), &self.how)
+        let look = self.look(part).await?;
+        *shared = Some((Instant::now(), Arc::clone(&look)));
+        Ok(look)
     }
 
     /// Reads the live table and judges with what it says.
-    async fn judge(&self, part: &Part<'_>) -> Result<Live, Failure> {
+    async fn look(&self, part: &Part<'_>) -> Result<Arc<Look>, Failure> {
         let live = part.live().await?;
         let audit = part.audit(Some(&live));
         may_start(&audit)?;
         self.refuse_other_lanes(part).await?;
-        self.refuse_moved_progress(part).await?;
+        let moved = Moved::look(part, &self.config).await?;
         if part.lane == 0 {
             audit.warnings.iter().for_each(|warning| tracing::warn!(workflow = part.workflow.id, "{warning}"));
         }
-        Ok(live)
+        Ok(Arc::new(Look { live, moved }))
     }
 
     /// A stream that was delivered in another number of lanes would be delivered again from its beginning.
@@ -141,25 +153,6 @@ impl Start {
         }
     }
 
-    /// A delivery whose progress was kept in the other place would begin again from its beginning; one that was in the
-    /// other place only for a while, from where it stood before.
-    async fn refuse_moved_progress(&self, part: &Part<'_>) -> Result<(), Failure> {
-        let (here, elsewhere) = (Place::of_part(part, &self.config), Place::elsewhere(part, &self.config));
-        let Some(elsewhere) = elsewhere.filter(|place| here.as_ref() != Some(place)) else { return Ok(()) };
-        // If the other place does not answer there is nothing to learn from it, and it is not needed.
-        let Ok(Some(mut books)) = AnyBooks::open(&elsewhere).await else { return Ok(()) };
-        let Ok(stored) = books.deliveries().await else { return Ok(()) };
-        let Some(there) = stored.into_iter().find(|found| found.id == self.id) else { return Ok(()) };
-        let here = match AnyBooks::of_part(part, &self.config).await? {
-            Some(mut books) => books.deliveries().await?.into_iter().find(|found| found.id == self.id),
-            None => None,
-        };
-        match moved(&self.id, here.as_ref(), &there, &elsewhere) {
-            Some(message) => Err(Failure::new("HX5021", message).with_exit(5)),
-            None => Ok(()),
-        }
-    }
-
     async fn note_refusal(&self, stop: &Stop) {
         let Some(mut state) = self.state.clone() else { return };
         let note = DeliveryNote {
@@ -172,29 +165,6 @@ impl Start {
             tracing::warn!(delivery = %self.id, %error, "the state store did not take the note");
         }
     }
-}
-
-/// What to say if a delivery must not go on `here`, because it was delivered `there` since. Both times come from the clocks
-/// of those who delivered, which a person with a configuration in hand is slower than.
-fn moved(id: &DeliveryId, here: Option<&StoredDelivery>, there: &StoredDelivery, place: &Place) -> Option<String> {
-    let (workflow, position) = (&id.workflow, &there.progress.bookmark.position);
-    let found = match here {
-        None => format!(
-            "{id} has no progress where `progress` now says, but {place} holds some, up to position {position}: all of it \
-             would be delivered again"
-        ),
-        Some(here) if here.updated_at_ms >= there.updated_at_ms => return None,
-        Some(here) if here.progress.bookmark == there.progress.bookmark => return None,
-        Some(here) => format!(
-            "{id} is at position {} where `progress` now says, but was delivered since with its progress in {place}, which \
-             is at position {position}: what lies between would be delivered again, or never",
-            here.progress.bookmark.position
-        ),
-    };
-    Some(format!(
-        "{found}. Write `progress` as it was; or go on from there with `hapax reset {workflow} --to {position}`; or, if it is \
-         meant to go on from here, run `hapax reset {workflow} --accept`"
-    ))
 }
 
 fn may_start(audit: &Audit) -> Result<(), Failure> {

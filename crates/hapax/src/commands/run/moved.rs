@@ -1,0 +1,74 @@
+//! Progress that is kept in another place than before. Its delivery would begin again from its beginning; one that was in
+//! the other place only for a while, from where it stood before.
+
+use std::collections::BTreeMap;
+
+use hapax_engine::books::{Books as _, StoredDelivery};
+use hapax_model::position::DeliveryId;
+
+use crate::assemble::{AnyBooks, Part, Place};
+use crate::config::Config;
+use crate::exit::Failure;
+
+/// The deliveries of one sink, of any lane, that must not go on here, and what to say of each.
+#[derive(Debug, Default)]
+pub(super) struct Moved(BTreeMap<DeliveryId, String>);
+
+impl Moved {
+    /// Compares the two places.
+    pub(super) async fn look(part: &Part<'_>, config: &Config) -> Result<Self, Failure> {
+        let (here, elsewhere) = (Place::of_part(part, config), Place::elsewhere(part, config));
+        let Some(elsewhere) = elsewhere.filter(|place| here.as_ref() != Some(place)) else {
+            return Ok(Self::default());
+        };
+        // If the other place does not answer there is nothing to learn from it, and it is not needed.
+        let Ok(Some(mut books)) = AnyBooks::open(&elsewhere).await else { return Ok(Self::default()) };
+        let Ok(mut there) = books.deliveries().await else { return Ok(Self::default()) };
+        let of = part.id();
+        there.retain(|found| found.id.workflow == of.workflow && found.id.sink == of.sink);
+        if there.is_empty() {
+            return Ok(Self::default());
+        }
+        let here = match AnyBooks::of_part(part, config).await? {
+            Some(mut books) => books.deliveries().await?,
+            None => Vec::new(),
+        };
+        let here: BTreeMap<&DeliveryId, &StoredDelivery> = here.iter().map(|found| (&found.id, found)).collect();
+        let told = |there: &StoredDelivery| {
+            let words = refusal(here.get(&there.id).copied(), there, &elsewhere)?;
+            Some((there.id.clone(), words))
+        };
+        Ok(Self(there.iter().filter_map(told).collect()))
+    }
+
+    /// Refuses to start one of them.
+    pub(super) fn refuse(&self, id: &DeliveryId) -> Result<(), Failure> {
+        match self.0.get(id) {
+            Some(message) => Err(Failure::new("HX5021", message.clone()).with_exit(5)),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Both times come from the clocks of those who delivered, which a person who changes a configuration is slower than.
+fn refusal(here: Option<&StoredDelivery>, there: &StoredDelivery, place: &Place) -> Option<String> {
+    let (id, position) = (&there.id, &there.progress.bookmark.position);
+    let found = match here {
+        None => format!(
+            "{id} has no progress where `progress` now says, but {place} holds some, up to position {position}: all of it \
+             would be delivered again"
+        ),
+        Some(here) if here.updated_at_ms >= there.updated_at_ms => return None,
+        Some(here) if here.progress.bookmark == there.progress.bookmark => return None,
+        Some(here) => format!(
+            "{id} is at position {} where `progress` now says, but was delivered since with its progress in {place}, which \
+             is at position {position}: what lies between would be delivered again, or never",
+            here.progress.bookmark.position
+        ),
+    };
+    let workflow = &id.workflow;
+    Some(format!(
+        "{found}. Write `progress` as it was; or go on from there with `hapax reset {workflow} --to {position}`; or, if it is \
+         meant to go on from here, run `hapax reset {workflow} --accept`"
+    ))
+}
