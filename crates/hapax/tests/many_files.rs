@@ -80,7 +80,8 @@ fn a_file_whose_progress_was_elsewhere_is_not_read_again() {
         .into_iter()
         .zip(3..)
         .for_each(|(name, id)| world.write(&format!("in/{name}.csv"), csv(id..=id)));
-    world.hapax(&["run", "--once"]).exits(5).says(&["HX5021", "in/b.csv has no progress"]);
+    let refused = world.hapax(&["run", "--once"]);
+    refused.exits(5).says(&["HX5021", "in/b.csv has no progress", "`hapax reset orders --lane \"in/b.csv\" --to 20`"]);
     assert_eq!(ids(&world), "1 2 3 4 5 6", "the new files are read, the old one is not");
 }
 

@@ -34,9 +34,13 @@ impl Moved {
             None => Vec::new(),
         };
         let here: BTreeMap<&DeliveryId, &StoredDelivery> = here.iter().map(|found| (&found.id, found)).collect();
+        let several = part.file.is_some() || part.lane_count() > 1;
         let told = |there: &StoredDelivery| {
-            let words = refusal(here.get(&there.id).copied(), there, &elsewhere)?;
-            Some((there.id.clone(), words))
+            let id = &there.id;
+            let found = difference(here.get(id).copied(), there, &elsewhere)?;
+            // Each lane has a position of its own: a command without its name would move them all to this one.
+            let which = if several { format!("{} --lane {:?}", id.workflow, id.lane) } else { id.workflow.clone() };
+            Some((id.clone(), format!("{found}. {}", cure(&which, there))))
         };
         Ok(Self(there.iter().filter_map(told).collect()))
     }
@@ -50,25 +54,29 @@ impl Moved {
     }
 }
 
-/// Both times come from the clocks of those who delivered, which a person who changes a configuration is slower than.
-fn refusal(here: Option<&StoredDelivery>, there: &StoredDelivery, place: &Place) -> Option<String> {
+/// What differs, if the delivery must not go on here. Both times come from the clocks of those who delivered, which a person
+/// who changes a configuration is slower than.
+fn difference(here: Option<&StoredDelivery>, there: &StoredDelivery, place: &Place) -> Option<String> {
     let (id, position) = (&there.id, &there.progress.bookmark.position);
-    let found = match here {
-        None => format!(
+    match here {
+        None => Some(format!(
             "{id} has no progress where `progress` now says, but {place} holds some, up to position {position}: all of it \
              would be delivered again"
-        ),
-        Some(here) if here.updated_at_ms >= there.updated_at_ms => return None,
-        Some(here) if here.progress.bookmark == there.progress.bookmark => return None,
-        Some(here) => format!(
+        )),
+        Some(here) if here.updated_at_ms >= there.updated_at_ms => None,
+        Some(here) if here.progress.bookmark == there.progress.bookmark => None,
+        Some(here) => Some(format!(
             "{id} is at position {} where `progress` now says, but was delivered since with its progress in {place}, which \
              is at position {position}: what lies between would be delivered again, or never",
             here.progress.bookmark.position
-        ),
-    };
-    let workflow = &id.workflow;
-    Some(format!(
-        "{found}. Write `progress` as it was; or go on from there with `hapax reset {workflow} --to {position}`; or, if it is \
-         meant to go on from here, run `hapax reset {workflow} --accept`"
-    ))
+        )),
+    }
+}
+
+fn cure(which: &str, there: &StoredDelivery) -> String {
+    let position = &there.progress.bookmark.position;
+    format!(
+        "Write `progress` as it was; or go on from there with `hapax reset {which} --to {position}`; or, if it is meant to go on \
+         from here, run `hapax reset {which} --accept`"
+    )
 }
