@@ -39,6 +39,10 @@ pub enum Bug {
     KeyWithoutVersion,
     /// The incarnation of a position is not compared.
     PositionWithoutIncarnation,
+    /// A start takes the file that it finds for the one that progress names, and remembers what that file is now.
+    IncarnationLearnedAnew,
+    /// Which file is read is compared only while nothing flows.
+    SourceComparedOnlyWhenIdle,
     /// `start: latest` is resolved at every start.
     LatestAtEveryStart,
     /// Dead letters are written in a transaction of their own, after the epoch's.
@@ -65,7 +69,7 @@ pub enum Bug {
 
 impl Bug {
     /// Every bug, with the name that `HAPAX_PLANT` knows it by.
-    pub const ALL: [(Self, &'static str); 24] = [
+    pub const ALL: [(Self, &'static str); 26] = [
         (Self::NoFence, "no-fence"),
         (Self::AckBeforeCommit, "ack-before-commit"),
         (Self::ProgressBeforeFence, "progress-before-fence"),
@@ -79,6 +83,8 @@ impl Bug {
         (Self::KeyOfJoinedFields, "key-of-joined-fields"),
         (Self::KeyWithoutVersion, "key-without-version"),
         (Self::PositionWithoutIncarnation, "position-without-incarnation"),
+        (Self::IncarnationLearnedAnew, "incarnation-learned-anew"),
+        (Self::SourceComparedOnlyWhenIdle, "source-compared-only-when-idle"),
         (Self::LatestAtEveryStart, "latest-at-every-start"),
         (Self::LettersOutsideTransaction, "letters-outside-transaction"),
         (Self::DedupEvictsBeforeLook, "dedup-evicts-before-look"),
