@@ -30,6 +30,7 @@ pub mod servers;
 pub mod setting;
 pub mod shape;
 pub mod slice;
+pub mod sources;
 mod tell;
 pub mod truth;
 pub mod workload;

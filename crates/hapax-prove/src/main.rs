@@ -16,6 +16,8 @@ use hapax_prove::report::{Report, line};
 use hapax_prove::run::{Keep, run_all};
 use hapax_prove::servers::{Family, Servers};
 use hapax_prove::slice::{fitting, order};
+use hapax_prove::sources::campaign::{PlantedBugs, SeedRange, SourcesCampaign};
+use hapax_prove::sources::case::pairs;
 use hapax_prove::world::Environment;
 
 /// Kills and stops real `hapax` processes at every fault point, and judges from outside whether the promise held.
@@ -55,6 +57,12 @@ struct Arguments {
     /// With --broker: only power loss, with so many seeds. Needs root and loop devices.
     #[arg(long, value_name = "SEEDS", requires = "broker", conflicts_with_all = ["all", "slice", "plants"])]
     power: Option<u64>,
+    /// File sources instead of the workflows' cells: every seed deals a case, from --seed on.
+    #[arg(long, conflicts_with_all = ["broker", "mysql", "all"])]
+    sources: bool,
+    /// With --sources: how many seeds.
+    #[arg(long, value_name = "COUNT", default_value_t = 200, requires = "sources")]
+    seeds: u64,
     /// Print the names of the cells and run none.
     #[arg(long)]
     list: bool,
@@ -96,6 +104,9 @@ fn main() -> ExitCode {
 fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     if arguments.broker {
         return run_broker(arguments);
+    }
+    if arguments.sources {
+        return run_sources(arguments);
     }
     let chosen = choose(arguments);
     if arguments.list {
@@ -192,6 +203,46 @@ fn run_broker(arguments: &Arguments) -> anyhow::Result<ExitCode> {
         drop(std::fs::remove_dir(&base));
     }
     Ok(if report.holds() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// The cases of file sources: the same words on the command line, the same names in the report.
+fn run_sources(arguments: &Arguments) -> anyhow::Result<ExitCode> {
+    let environment = environment(arguments)?;
+    let base = environment.base.clone();
+    let plants = match (arguments.plants, wants_source_plants(arguments)) {
+        (true, _) => PlantedBugs::Only,
+        (false, true) => PlantedBugs::Too,
+        (false, false) => PlantedBugs::No,
+    };
+    let campaign = SourcesCampaign {
+        hapax: environment.hapax.clone(),
+        environment,
+        seed: arguments.seed,
+        range: if arguments.slice { SeedRange::Minutes(arguments.minutes) } else { SeedRange::Count(arguments.seeds) },
+        plants,
+        jobs: arguments.jobs,
+        keep: if arguments.keep { Keep::All } else { Keep::Failed },
+    };
+    let wanted = |name: &str| wanted(arguments, name);
+    let holds = if arguments.list {
+        campaign.names(wanted).iter().for_each(|name| println!("{name}"));
+        true
+    } else {
+        let report = campaign.run(wanted);
+        write_report(arguments, report.text(), &report.json())?;
+        report.holds()
+    };
+    if arguments.dir.is_none() {
+        // Fails if cases were kept in it, as it should.
+        drop(std::fs::remove_dir(&base));
+    }
+    Ok(if holds { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// The planted bugs belong to a run that meets every fault; a slice and a chosen bug or case exclude them.
+fn wants_source_plants(arguments: &Arguments) -> bool {
+    let whole = arguments.seeds >= pairs().len() as u64 && !arguments.slice;
+    whole && arguments.plant.is_none() && arguments.only.is_none()
 }
 
 fn choose(arguments: &Arguments) -> Vec<Cell> {

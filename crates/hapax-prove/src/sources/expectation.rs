@@ -1,0 +1,55 @@
+//! What must follow from a case, by the rules of the protocol for files: a lane is a chain, not a name.
+
+use super::case::{FaultMoment, FileFault, SourceCase};
+
+/// What must follow.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Expectation {
+    /// Every record is delivered once, and nobody stops.
+    Everything,
+    /// Every worker ends with code 5 and names the files; what was delivered is a beginning of each lane.
+    Stop,
+    /// One of the two: which, depends on whether a worker still holds the file open.
+    Either,
+}
+
+/// What must follow from `case`, and why.
+#[must_use]
+pub const fn expectation(case: &SourceCase) -> (Expectation, &'static str) {
+    use Expectation::{Either, Everything, Stop};
+    match case.fault {
+        FileFault::RotateNumbered => (Everything, "numbers fall: a chain, oldest first"),
+        FileFault::RotateDated => (Everything, "dates rise: a chain, oldest first"),
+        FileFault::RotateCompressed | FileFault::RotateDelayed => {
+            (Everything, "a compressed copy whose bytes match is the same member")
+        }
+        FileFault::RotateEmpty => (Everything, "an empty live file is no successor yet, an empty member is passed"),
+        FileFault::RemoveRead => (Everything, "a member that was read to its end may go"),
+        FileFault::FolderAway => (Everything, "verdicts need a listing without errors, else wait"),
+        FileFault::DropArchives => (Everything, "archives that are complete are read"),
+        FileFault::CopyTruncate
+        | FileFault::RewriteShorter
+        | FileFault::RewriteEqual
+        | FileFault::RewriteLonger
+        | FileFault::RewriteTail => (Stop, "truncation and rewriting in place stop"),
+        FileFault::RewriteRead => (Stop, "finished members are compared, too"),
+        FileFault::ReplaceByRename | FileFault::RemoveAndRecreate => {
+            (Stop, "a current member that lost its name without a rotation's suffix appearing has no successor")
+        }
+        FileFault::RemoveUnread => (Stop, "a number missing between current and live is a vanished member"),
+        FileFault::RemoveCurrent => match case.moment {
+            FaultMoment::Down | FaultMoment::TakeOver => (Stop, "a vanished unread file stops"),
+            FaultMoment::Idle | FaultMoment::Traffic | FaultMoment::Paused | FaultMoment::TargetAway => {
+                (Either, "what is still open can be read to its end; else a vanished unread file stops")
+            }
+        },
+        FileFault::MixedSuffixes => (Stop, "mixed suffixes stop"),
+        FileFault::FallingDates => (Stop, "modification times that contradict the names stop"),
+        FileFault::LateGrowth => (Stop, "growth of a predecessor after its end stops"),
+        FileFault::OlderAppears => (Stop, "an older member that was not there at the first start stops"),
+        FileFault::HardLink => (Stop, "one identity under two stems stops"),
+        FileFault::FolderMoved | FileFault::PathEdited | FileFault::LayoutChanged => {
+            (Stop, "a path that changed while the same file has progress elsewhere stops and names both")
+        }
+    }
+}

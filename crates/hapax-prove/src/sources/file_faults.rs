@@ -1,0 +1,386 @@
+//! What is done to the files of one stem: each fault of a case, step by step.
+//!
+//! Invariant: the writer stands still while a fault is done that makes what it writes next worthless, so that it is known
+//! which records may still be delivered.
+
+use std::io::Write as _;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use anyhow::Context;
+
+use super::case::{FaultMoment, FileFault, SourceLayout};
+use super::rotation::{Compression, Pace, RotationStyle, StemFiles, compress, compressed};
+use super::source_world::{SPOOL, SourceWorld};
+
+/// What a fault left behind.
+#[derive(Debug, Default)]
+pub struct DoneFault {
+    /// How many records of the stem may be delivered at most, if a stop must follow.
+    pub deliverable: Option<usize>,
+    /// What a stop must name.
+    pub names: Vec<String>,
+    /// What has to be renamed back once workers had time to notice.
+    pub undo: Option<(PathBuf, PathBuf)>,
+}
+
+/// Who does it: which names were given away already, and the dice.
+#[derive(Debug)]
+pub struct FileAdversary {
+    /// The dice.
+    pub random: fastrand::Rng,
+    dates: u32,
+}
+
+impl FileAdversary {
+    /// One with dice of its own.
+    #[must_use]
+    pub fn new(seed: u64) -> Self {
+        Self { random: fastrand::Rng::with_seed(seed), dates: 0 }
+    }
+
+    /// Rotates a stem as its case does it; returns the suffix that the live file got.
+    ///
+    /// # Errors
+    /// If a file cannot be renamed.
+    pub fn rotate(&mut self, world: &mut SourceWorld, stem: usize) -> anyhow::Result<String> {
+        let style = match world.case.fault {
+            FileFault::RotateDated | FileFault::FallingDates => RotationStyle::Dated,
+            _ => RotationStyle::Numbered,
+        };
+        self.rotate_as(world, stem, style, None)
+    }
+
+    fn rotate_as(
+        &mut self,
+        world: &mut SourceWorld,
+        stem: usize,
+        style: RotationStyle,
+        date: Option<u32>,
+    ) -> anyhow::Result<String> {
+        let compression = match world.case.fault {
+            FileFault::RotateCompressed => Compression::AtOnce,
+            FileFault::RotateDelayed => Compression::Later,
+            _ => Compression::Never,
+        };
+        let files = world.stem_files(stem);
+        self.dates += 1;
+        // Times of modification have to differ, as those of real logs do.
+        std::thread::sleep(Duration::from_millis(12));
+        let suffix = files.rename_live(style, date.unwrap_or(self.dates), compression)?;
+        if self.random.bool() {
+            std::fs::File::create_new(files.live()).context("the new live file cannot be made")?;
+        }
+        std::thread::sleep(Duration::from_millis(self.random.u64(0..40)));
+        world.writer.stems().stems[stem].open()?;
+        world.tell(format!("rotated {} to {suffix}", files.name));
+        if compression == Compression::AtOnce {
+            let pace = if self.random.u8(0..4) == 0 { Pace::Slow } else { Pace::Quick };
+            compress(&files.member(&suffix), pace)?;
+            world.tell(format!("compressed {}{suffix}, {pace:?}", files.name));
+        }
+        Ok(suffix)
+    }
+
+    fn append(&mut self, world: &mut SourceWorld, stem: usize) -> anyhow::Result<()> {
+        let count = self.random.usize(15..40);
+        world.writer.stems().append(stem, count)?;
+        let name = world.writer.stems().stems[stem].name.clone();
+        world.tell(format!("wrote {count} records to {name}"));
+        Ok(())
+    }
+
+    /// Does the fault of the case to `stem`.
+    ///
+    /// # Errors
+    /// If a file cannot be written.
+    pub fn strike(&mut self, world: &mut SourceWorld, stem: usize) -> anyhow::Result<DoneFault> {
+        let name = world.writer.stems().stems[stem].name.clone();
+        world.tell(format!("FAULT {} of {name}", world.case.fault.name()));
+        let mut done = DoneFault { names: vec![name], ..DoneFault::default() };
+        match world.case.fault {
+            FileFault::RotateNumbered
+            | FileFault::RotateDated
+            | FileFault::RotateCompressed
+            | FileFault::RotateDelayed => self.rotate_some(world, stem)?,
+            FileFault::RotateEmpty => {
+                self.rotate(world, stem)?;
+                // Whether or not the writer made it: there is a live file, and it is empty.
+                world.writer.stems().stems[stem].open()?;
+                self.rotate(world, stem)?;
+            }
+            FileFault::RemoveRead => self.remove_read(world, stem)?,
+            FileFault::FolderAway => done.undo = Some(move_folder_away(world)?),
+            FileFault::DropArchives => {
+                self.drop_archive(world)?;
+                self.drop_archive(world)?;
+            }
+            FileFault::CopyTruncate
+            | FileFault::RewriteShorter
+            | FileFault::RewriteEqual
+            | FileFault::RewriteLonger
+            | FileFault::RewriteTail
+            | FileFault::ReplaceByRename
+            | FileFault::RemoveAndRecreate => done.deliverable = Some(spoil_live(world, stem)?),
+            FileFault::RewriteRead => rewrite_read(world, stem)?,
+            FileFault::RemoveUnread | FileFault::RemoveCurrent => done.deliverable = self.remove_member(world, stem)?,
+            FileFault::MixedSuffixes => {
+                self.rotate_as(world, stem, RotationStyle::Numbered, None)?;
+                self.append(world, stem)?;
+                self.rotate_as(world, stem, RotationStyle::Dated, None)?;
+                self.append(world, stem)?;
+            }
+            FileFault::FallingDates => {
+                self.rotate_as(world, stem, RotationStyle::Dated, Some(25))?;
+                self.append(world, stem)?;
+                self.rotate_as(world, stem, RotationStyle::Dated, Some(20))?;
+                self.append(world, stem)?;
+            }
+            FileFault::LateGrowth => grow_late(world, stem)?,
+            FileFault::OlderAppears => make_older(world, stem)?,
+            FileFault::HardLink => {
+                let files = world.stem_files(stem);
+                let second = format!("zulu.{}", world.case.layout.extension());
+                std::fs::hard_link(files.live(), files.folder.join(&second))?;
+                done.names.push(second);
+            }
+            FileFault::FolderMoved | FileFault::PathEdited | FileFault::LayoutChanged => {
+                done.names = change_path(world, stem)?;
+            }
+        }
+        Ok(done)
+    }
+
+    /// One to three rotations, with records in between; now and then of all stems.
+    fn rotate_some(&mut self, world: &mut SourceWorld, stem: usize) -> anyhow::Result<()> {
+        let times = self.random.u32(1..=3);
+        let all = self.random.u8(0..3) == 0;
+        let stems: Vec<usize> = if all { (0..world.case.layout.files()).collect() } else { vec![stem] };
+        for _ in 0..times {
+            for stem in stems.iter().copied() {
+                self.rotate(world, stem)?;
+            }
+            for stem in stems.iter().copied() {
+                self.append(world, stem)?;
+            }
+            if matches!(world.case.moment, FaultMoment::Traffic | FaultMoment::TakeOver | FaultMoment::Idle) {
+                std::thread::sleep(Duration::from_millis(self.random.u64(0..500)));
+            }
+        }
+        Ok(())
+    }
+
+    fn remove_read(&mut self, world: &mut SourceWorld, stem: usize) -> anyhow::Result<()> {
+        let files = world.stem_files(stem);
+        let archives = world.case.layout == SourceLayout::Archives;
+        let path = if archives { files.live() } else { files.member(".1") };
+        std::fs::remove_file(&path).with_context(|| format!("{} is not there", path.display()))?;
+        world.tell(format!("removed {}", path.display()));
+        if archives { self.drop_archive(world) } else { Ok(()) }
+    }
+
+    /// Rotates twice or three times and removes a member: the one that progress names, or one after it.
+    fn remove_member(&mut self, world: &mut SourceWorld, stem: usize) -> anyhow::Result<Option<usize>> {
+        let current = world.case.fault == FileFault::RemoveCurrent;
+        let before = world.writer.stems().stems[stem].records.len();
+        let times = if current { 2 } else { 3 };
+        for _ in 0..times {
+            self.rotate(world, stem)?;
+            self.append(world, stem)?;
+        }
+        let files = world.stem_files(stem);
+        std::fs::remove_file(files.member(".2"))?;
+        world.tell(format!("removed {}.2", files.name));
+        // What is still open somewhere can be read.
+        Ok((!current || world.case.moment == FaultMoment::Down).then_some(before))
+    }
+
+    /// Adds a stem that is an archive, complete from the first moment on.
+    ///
+    /// # Errors
+    /// If it cannot be written.
+    pub fn drop_archive(&mut self, world: &mut SourceWorld) -> anyhow::Result<()> {
+        let mut stems = world.writer.stems();
+        let number = stems.stems.len();
+        let path = world.folder.join(format!("batch-{number:03}.{}", world.case.layout.extension()));
+        let stem = stems.add_stem(&path);
+        let text = stems.compose(stem, self.random.usize(60..160));
+        drop(stems);
+        let plain = world.dir.join("archive");
+        std::fs::write(&plain, text)?;
+        let part = world.dir.join("archive.part");
+        std::fs::write(&part, compressed(&plain)?)?;
+        std::fs::rename(&part, &path)?;
+        world.tell(format!("dropped {}", path.display()));
+        Ok(())
+    }
+}
+
+fn move_folder_away(world: &mut SourceWorld) -> anyhow::Result<(PathBuf, PathBuf)> {
+    let away = world.dir.join("away");
+    let folder = world.folder.clone();
+    // Whoever writes has his files open; opened again they would be looked for in vain.
+    std::fs::rename(&folder, &away)?;
+    world.tell(format!("moved {} away", folder.display()));
+    Ok((away, folder))
+}
+
+/// Makes what the live file holds worthless, and says how many records it held before.
+fn spoil_live(world: &mut SourceWorld, stem: usize) -> anyhow::Result<usize> {
+    let (fault, files) = (world.case.fault, world.stem_files(stem));
+    let writer = world.writer.clone();
+    let mut stems = writer.stems();
+    let before = stems.stems[stem].records.len();
+    let live = files.live();
+    let length = usize::try_from(std::fs::metadata(&live)?.len())?;
+    match fault {
+        FileFault::CopyTruncate => {
+            let copy = copy_as_first(&files)?;
+            std::fs::File::options().write(true).open(&live)?.set_len(0)?;
+            world.tell(format!("copied {} to {copy} and truncated it", files.name));
+        }
+        FileFault::ReplaceByRename => {
+            let other = world.dir.join("replacement");
+            let text = stems.decoys(stem, length + 2000).into_bytes();
+            let archive = world.case.layout == SourceLayout::Archives;
+            std::fs::write(&other, &text)?;
+            if archive {
+                let bytes = compressed(&other)?;
+                std::fs::write(&other, bytes)?;
+            }
+            std::fs::rename(&other, &live)?;
+            stems.stems[stem].close();
+            world.tell(format!("renamed another file over {}", files.name));
+        }
+        FileFault::RemoveAndRecreate => {
+            std::fs::remove_file(&live)?;
+            let text = stems.decoys(stem, 1500);
+            std::fs::write(&live, text)?;
+            stems.stems[stem].close();
+            world.tell(format!("removed {} and wrote another file under its name", files.name));
+        }
+        _ => {
+            let text = rewritten(fault, &live, length, &mut |bytes| stems.decoys(stem, bytes))?;
+            write_in_place(&live, &text)?;
+            world.tell(format!("wrote {} anew in place, {} bytes where {length} were", files.name, text.len()));
+        }
+    }
+    Ok(before)
+}
+
+/// The new content of a file that is written anew in place.
+fn rewritten(
+    fault: FileFault,
+    live: &std::path::Path,
+    length: usize,
+    decoys: &mut dyn FnMut(usize) -> String,
+) -> anyhow::Result<Vec<u8>> {
+    let cut = |mut text: Vec<u8>, length: usize| {
+        text.truncate(length.saturating_sub(1));
+        text.push(b'\n');
+        text
+    };
+    Ok(match fault {
+        FileFault::RewriteShorter => decoys(length / 3).into_bytes(),
+        FileFault::RewriteLonger => decoys(length + 3000).into_bytes(),
+        FileFault::RewriteTail => {
+            let old = std::fs::read(live)?;
+            let first = old.iter().position(|byte| *byte == b'\n').map_or(0, |at| at + 1);
+            let mut text = old[..first].to_vec();
+            text.extend_from_slice(decoys(length).as_bytes());
+            cut(text, length)
+        }
+        _ => cut(decoys(length + 1).into_bytes(), length),
+    })
+}
+
+/// The same file with other bytes: no other inode.
+fn write_in_place(path: &std::path::Path, bytes: &[u8]) -> anyhow::Result<()> {
+    let mut file = std::fs::File::options().write(true).truncate(true).open(path)?;
+    Ok(file.write_all(bytes)?)
+}
+
+/// A copy under the first number; those that are there move up.
+fn copy_as_first(files: &StemFiles) -> anyhow::Result<String> {
+    files.make_room(Compression::Never)?;
+    std::fs::copy(files.live(), files.member(".1"))?;
+    Ok(".1".to_owned())
+}
+
+/// Writes a member anew that was read to its end.
+fn rewrite_read(world: &mut SourceWorld, stem: usize) -> anyhow::Result<()> {
+    let files = world.stem_files(stem);
+    let archive = world.case.layout == SourceLayout::Archives;
+    let path = if archive { files.live() } else { files.member(".1") };
+    let length = usize::try_from(std::fs::metadata(&path)?.len())?;
+    let text = world.writer.stems().decoys(stem, length + 1).into_bytes();
+    let bytes = if archive {
+        let plain = world.dir.join("archive");
+        std::fs::write(&plain, text)?;
+        compressed(&plain)?
+    } else {
+        rewritten(FileFault::RewriteEqual, &path, length, &mut |_| String::from_utf8_lossy(&text).into_owned())?
+    };
+    write_in_place(&path, &bytes)?;
+    world.tell(format!("wrote {} anew in place, {} bytes where {length} were", path.display(), bytes.len()));
+    Ok(())
+}
+
+/// A line for a member that was read to its end, and whose successor was read.
+fn grow_late(world: &mut SourceWorld, stem: usize) -> anyhow::Result<()> {
+    let files = world.stem_files(stem);
+    let text = world.writer.stems().decoys(stem, 1);
+    std::fs::File::options().append(true).open(files.member(".1"))?.write_all(text.as_bytes())?;
+    world.tell(format!("wrote a line to {}.1", files.name));
+    Ok(())
+}
+
+/// A member with a higher number and an older time than all others.
+fn make_older(world: &mut SourceWorld, stem: usize) -> anyhow::Result<()> {
+    let files = world.stem_files(stem);
+    let text = world.writer.stems().decoys(stem, 2000);
+    let part = world.dir.join("older");
+    std::fs::write(&part, text)?;
+    let long_ago = std::time::SystemTime::now() - Duration::from_secs(86_400);
+    std::fs::File::options().write(true).open(&part)?.set_modified(long_ago)?;
+    std::fs::rename(&part, files.member(".9"))?;
+    world.tell(format!("made {}.9, a day old", files.name));
+    Ok(())
+}
+
+/// Another path in the configuration for the same file; returns what a stop must name.
+fn change_path(world: &mut SourceWorld, stem: usize) -> anyhow::Result<Vec<String>> {
+    let files = world.stem_files(stem);
+    let names = match world.case.fault {
+        FileFault::FolderMoved => {
+            let moved = world.dir.join("moved");
+            std::fs::rename(&world.folder, &moved)?;
+            world.source_path = world.source_path.replacen(SPOOL, "moved", 1);
+            let mut stems = world.writer.stems();
+            for stem in &mut stems.stems {
+                let path = moved.join(&stem.name);
+                stem.move_to(&path);
+            }
+            drop(stems);
+            world.folder = moved;
+            vec![format!("{SPOOL}/"), "moved/".to_owned()]
+        }
+        FileFault::PathEdited => {
+            let renamed = files.folder.join("renamed.log");
+            std::fs::rename(files.live(), &renamed)?;
+            world.source_path = format!("{SPOOL}/renamed.log");
+            world.writer.stems().stems[stem].move_to(&renamed);
+            vec![files.name, "renamed.log".to_owned()]
+        }
+        _ => {
+            world.source_path = match world.case.layout.pattern() {
+                None => format!("{SPOOL}/*.log"),
+                Some(_) => format!("{SPOOL}/{}", files.name),
+            };
+            vec![files.name]
+        }
+    };
+    world.write_config()?;
+    world.tell(format!("the path is {} now", world.source_path));
+    Ok(names)
+}

@@ -1,0 +1,193 @@
+//! Rotation as logrotate does it: renames along a chain, dates, compression now or at the next turn.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+use anyhow::{Context, ensure};
+
+/// How a file's past is named.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RotationStyle {
+    /// `app.log.1`, `app.log.2`, the higher the older.
+    Numbered,
+    /// `app.log-20261101`, the higher the younger.
+    Dated,
+}
+
+/// What happens to rotated files.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Compression {
+    /// They stay as they are.
+    Never,
+    /// They are compressed as soon as they are rotated.
+    AtOnce,
+    /// They are compressed when the next one is rotated.
+    Later,
+}
+
+/// The files of one stem in one folder.
+#[derive(Debug, Clone)]
+pub struct StemFiles {
+    /// Where they are.
+    pub folder: PathBuf,
+    /// The live file's name.
+    pub name: String,
+}
+
+/// The last file name of a chain of numbers: `suffix` without a point is its number, `.gz` if it is compressed.
+fn number_of(rest: &str) -> Option<(u32, &'static str)> {
+    let (digits, ending) = rest.strip_suffix(".gz").map_or((rest, ""), |digits| (digits, ".gz"));
+    digits.parse().ok().map(|number| (number, ending))
+}
+
+impl StemFiles {
+    /// The live file.
+    #[must_use]
+    pub fn live(&self) -> PathBuf {
+        self.folder.join(&self.name)
+    }
+
+    /// The member with this suffix.
+    #[must_use]
+    pub fn member(&self, suffix: &str) -> PathBuf {
+        self.folder.join(format!("{}{suffix}", self.name))
+    }
+
+    /// The numbers in use, each with its ending, the highest first.
+    fn numbers(&self) -> anyhow::Result<Vec<(u32, &'static str)>> {
+        let prefix = format!("{}.", self.name);
+        let mut numbers = Vec::new();
+        for entry in std::fs::read_dir(&self.folder)? {
+            let name = entry?.file_name().to_string_lossy().into_owned();
+            numbers.extend(name.strip_prefix(&prefix).and_then(number_of));
+        }
+        numbers.sort_unstable();
+        numbers.reverse();
+        Ok(numbers)
+    }
+
+    /// Moves every number up by one, and compresses the youngest before, if that was left for later.
+    ///
+    /// # Errors
+    /// If a rename fails.
+    pub fn make_room(&self, compression: Compression) -> anyhow::Result<()> {
+        if compression == Compression::Later && self.member(".1").exists() {
+            compress(&self.member(".1"), Pace::Quick)?;
+        }
+        for (number, ending) in self.numbers()? {
+            let (from, to) = (format!(".{number}{ending}"), format!(".{}{ending}", number + 1));
+            std::fs::rename(self.member(&from), self.member(&to))?;
+        }
+        Ok(())
+    }
+
+    /// Renames the live file to what it is called from now on, and says what that is.
+    ///
+    /// # Errors
+    /// If a rename fails.
+    pub fn rename_live(&self, style: RotationStyle, turn: u32, compression: Compression) -> anyhow::Result<String> {
+        let suffix = match style {
+            RotationStyle::Numbered => {
+                self.make_room(compression)?;
+                ".1".to_owned()
+            }
+            RotationStyle::Dated => format!("-202611{turn:02}"),
+        };
+        ensure!(!self.member(&suffix).exists(), "{suffix} is taken");
+        std::fs::rename(self.live(), self.member(&suffix)).context("the live file cannot be renamed")?;
+        Ok(suffix)
+    }
+}
+
+/// How fast a file is compressed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Pace {
+    /// As gzip does it.
+    Quick,
+    /// So that the half of it can be seen.
+    Slow,
+}
+
+/// The bytes of `path`, compressed.
+///
+/// # Errors
+/// If there is no gzip.
+pub fn compressed(path: &Path) -> anyhow::Result<Vec<u8>> {
+    let output = Command::new("gzip").arg("-c").arg(path).output().context("there is no gzip")?;
+    ensure!(output.status.success(), "gzip failed: {}", String::from_utf8_lossy(&output.stderr));
+    Ok(output.stdout)
+}
+
+/// Replaces `path` by its compressed copy, which keeps its time, as gzip and logrotate do.
+///
+/// # Errors
+/// If it cannot be written.
+pub fn compress(path: &Path, pace: Pace) -> anyhow::Result<()> {
+    use std::io::Write as _;
+    let bytes = compressed(path)?;
+    let modified = std::fs::metadata(path)?.modified()?;
+    let mut name = path.as_os_str().to_owned();
+    name.push(".gz");
+    let mut copy = std::fs::File::create_new(Path::new(&name))?;
+    let (first, rest) = bytes.split_at(bytes.len() / 2);
+    copy.write_all(first)?;
+    if pace == Pace::Slow {
+        std::thread::sleep(Duration::from_millis(1200));
+    }
+    copy.write_all(rest)?;
+    copy.set_modified(modified)?;
+    drop(copy);
+    Ok(std::fs::remove_file(path)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn files(dir: &Path) -> StemFiles {
+        StemFiles { folder: dir.to_owned(), name: "app.log".to_owned() }
+    }
+
+    fn rotate_three(compression: Compression, style: RotationStyle) -> Vec<String> {
+        let dir = tempfile::tempdir().expect("a directory");
+        let stem = files(dir.path());
+        for turn in 1..=3 {
+            std::fs::write(stem.live(), format!("line {turn}\n")).expect("a live file");
+            let suffix = stem.rename_live(style, turn, compression).expect("rotated");
+            if compression == Compression::AtOnce {
+                compress(&stem.member(&suffix), Pace::Quick).expect("compressed");
+            }
+        }
+        let names = std::fs::read_dir(dir.path()).expect("a directory").map(|entry| entry.expect("an entry"));
+        let mut names: Vec<String> = names.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
+        names.sort_unstable();
+        names
+    }
+
+    /// Goal: the names are those that logrotate leaves. Method: three rotations of each kind.
+    #[test]
+    fn rotated_files_have_logrotates_names() {
+        use RotationStyle::{Dated, Numbered};
+        assert_eq!(rotate_three(Compression::Never, Numbered), ["app.log.1", "app.log.2", "app.log.3"]);
+        assert_eq!(rotate_three(Compression::AtOnce, Numbered), ["app.log.1.gz", "app.log.2.gz", "app.log.3.gz"]);
+        assert_eq!(rotate_three(Compression::Later, Numbered), ["app.log.1", "app.log.2.gz", "app.log.3.gz"]);
+        let dated = ["app.log-20261101", "app.log-20261102", "app.log-20261103"];
+        assert_eq!(rotate_three(Compression::Never, Dated), dated);
+    }
+
+    /// Goal: a compressed copy has the bytes and the time of its original. Method: unpack it.
+    #[test]
+    fn a_compressed_copy_keeps_bytes_and_time() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let path = dir.path().join("app.log.1");
+        std::fs::write(&path, "one\ntwo\n").expect("a file");
+        let before = std::fs::metadata(&path).expect("it is there").modified().expect("a time");
+        compress(&path, Pace::Quick).expect("compressed");
+        let copy = dir.path().join("app.log.1.gz");
+        assert_eq!(std::fs::metadata(&copy).expect("it is there").modified().expect("a time"), before);
+        let unpacked = Command::new("gzip").arg("-dc").arg(&copy).output().expect("gzip");
+        assert_eq!(unpacked.stdout, b"one\ntwo\n");
+        assert!(!path.exists());
+    }
+}

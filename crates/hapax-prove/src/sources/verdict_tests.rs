@@ -1,0 +1,103 @@
+use super::super::lane_ledger::LoggedEpochs;
+use super::super::record_writer::RecordWriter;
+use super::*;
+
+/// A stem with 100 records of `shape`, and what an honest target holds after `count` of them.
+fn honest(shape: Shape, count: usize) -> (RecordWriter, Found, Vec<LaneLedger>) {
+    let dir = tempfile::tempdir().expect("a directory");
+    let writer = RecordWriter::new(shape, 5);
+    writer.stems().add_stem(&dir.path().join("alpha.log"));
+    writer.append_all(100).expect("written");
+    let (found, ledgers) = {
+        let stems = writer.stems();
+        let stem = &stems.stems[0];
+        let mut rows: Vec<Row> = contents_after(shape, stem, count).into_values().collect();
+        rows.sort_by_key(|row| row.n);
+        let letter = |line: &str| LetterRow { bytes: line.into(), state: "dead".into() };
+        let letters: Vec<LetterRow> = dead_lines(stem, count).map(letter).collect();
+        let dead = letters.len() as u64;
+        let totals = [count as u64, count as u64 - dead, 0, dead, 0];
+        let logged = Some(LoggedEpochs { count: 2, first: 1, last: 2, totals });
+        let ledger = LaneLedger { lane: "/spool/alpha.log".to_owned(), epoch: 2, totals, logged };
+        (Found { rows, letters, ..Found::default() }, vec![ledger])
+    };
+    (writer, found, ledgers)
+}
+
+fn kinds(
+    shape: Shape,
+    extent: Extent,
+    count: usize,
+    spoil: impl FnOnce(&mut Found, &mut Vec<LaneLedger>, &WrittenStem),
+) -> Vec<Anomaly> {
+    let (writer, mut found, mut ledgers) = honest(shape, count);
+    let stems = writer.stems();
+    spoil(&mut found, &mut ledgers, &stems.stems[0]);
+    let findings = judge_stems(&stems.stems, shape, Place::Sink, extent, &found, &ledgers);
+    findings.into_iter().map(|finding| finding.anomaly).collect()
+}
+
+const SHAPES: [Shape; 4] = [Shape::Append, Shape::IgnoreEvent, Shape::Update, Shape::Newer];
+const STOPPED: Extent = Extent::Beginning { deliverable: Some((0, 70)) };
+
+/// Goal: a right table raises no alarm, whole or stopped in the middle. Method: every mode.
+#[test]
+fn an_honest_end_is_left_in_peace() {
+    for shape in SHAPES {
+        assert_eq!(kinds(shape, Extent::Everything, 100, |_, _, _| {}), [], "{shape:?}");
+        assert_eq!(kinds(shape, STOPPED, 60, |_, _, _| {}), [], "{shape:?}");
+    }
+}
+
+/// Goal: a silent loss is seen in every mode, and at the end of a lane, too. Method: a row less; a shorter delivery.
+#[test]
+fn a_loss_is_found() {
+    for shape in SHAPES {
+        let less = |found: &mut Found, _: &mut Vec<LaneLedger>, _: &WrittenStem| drop(found.rows.pop());
+        assert!(kinds(shape, Extent::Everything, 100, less).contains(&Anomaly::Lost), "{shape:?}");
+        let less = |found: &mut Found, _: &mut Vec<LaneLedger>, _: &WrittenStem| drop(found.rows.pop());
+        assert!(kinds(shape, STOPPED, 60, less).contains(&Anomaly::Lost), "{shape:?}");
+        let short = kinds(shape, Extent::Everything, 60, |_, _, _| {});
+        assert!(short.contains(&Anomaly::Ledger), "{shape:?}: {short:?}");
+    }
+}
+
+/// Goal: a doubled record is seen. Method: a row again, and a letter again.
+#[test]
+fn a_doubling_is_found() {
+    let twice = |found: &mut Found, _: &mut Vec<LaneLedger>, _: &WrittenStem| found.rows.push(found.rows[9].clone());
+    assert!(kinds(Shape::Append, Extent::Everything, 100, twice).contains(&Anomaly::Doubled));
+    let twice = |found: &mut Found, _: &mut Vec<LaneLedger>, _: &WrittenStem| {
+        found.letters.push(found.letters[0].clone());
+    };
+    assert!(kinds(Shape::Append, Extent::Everything, 100, twice).contains(&Anomaly::LetterDoubled));
+}
+
+/// Goal: an old value that won is seen. Method: put an earlier record of the same key in the place of the last.
+#[test]
+fn an_old_value_that_wins_is_found() {
+    for shape in [Shape::Update, Shape::Newer] {
+        let stale = |found: &mut Found, _: &mut Vec<LaneLedger>, stem: &WrittenStem| {
+            let last = found.rows.last_mut().expect("a row");
+            let earlier = stem.records.iter().flat_map(Input::rows).find(|row| row.order_id == last.order_id);
+            *last = earlier.expect("the key was written before").clone();
+        };
+        assert!(kinds(shape, Extent::Everything, 100, stale).contains(&Anomaly::WrongState), "{shape:?}");
+    }
+}
+
+/// Goal: records that came after the files changed are seen, though they are records. Method: more than deliverable.
+#[test]
+fn what_lands_after_the_files_changed_is_found() {
+    assert_eq!(kinds(Shape::Append, STOPPED, 80, |_, _, _| {}), [Anomaly::Phantom]);
+}
+
+/// Goal: a row of no record is seen. Method: a number that the writer never gave.
+#[test]
+fn a_decoy_that_lands_is_found() {
+    let strange = |found: &mut Found, _: &mut Vec<LaneLedger>, _: &WrittenStem| {
+        let decoy = Row { n: super::super::record_writer::DECOYS + 1, ..found.rows[0].clone() };
+        found.rows.push(decoy);
+    };
+    assert!(kinds(Shape::Append, Extent::Everything, 100, strange).contains(&Anomaly::Phantom));
+}
