@@ -11,6 +11,7 @@ mod edition;
 mod peers;
 mod phase;
 mod proof;
+mod proof_sources;
 mod prove;
 mod services;
 mod suite;
@@ -38,6 +39,8 @@ usage: cargo xtask COMMAND
   bench [NAME]                all benchmarks, or the one of that name; `bench --list` names them
   prove [ARGS]                the whole crash proof; writes docs/PROOF.md. ARGS go to hapax-prove
   prove broker [ARGS]         only the broker's part of it
+  prove sources [ARGS]        only file sources: files rotated, rewritten, moved and removed while they are read. --seeds COUNT
+                              cases from --seed N on
   prove power [ARGS]          the broker's store through cuts of the power: ext4 on a loop device, shut down without a
                               flush. Needs root and loop devices; part of nothing else
   peers [--rounds N] [PART…]  our broker, optimised, beside Apache Kafka, by librdkafka and Java's producer: start, rates,

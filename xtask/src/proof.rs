@@ -8,6 +8,7 @@ use serde_json::Value;
 
 use crate::child::{self, command};
 use crate::phase::Tally;
+use crate::proof_sources;
 use crate::prove::Subject;
 
 /// Where the record is kept.
@@ -45,10 +46,16 @@ pub(crate) fn tally(report: &Value) -> Tally {
     }
 }
 
-/// Where the broker's part of the page begins; the workflows' part is before it.
+/// The parts of the page in their order, each with the line that it begins with.
+const PARTS: [(Subject, &str); 3] = [
+    (Subject::Workflows, "# The last full crash proof\n"),
+    (Subject::Sources, proof_sources::TITLE),
+    (Subject::Broker, BROKER),
+];
+
 const BROKER: &str = "# The last full crash proof of the broker\n";
 
-/// Writes the record of one campaign; the other's part of the page stays.
+/// Writes the record of one campaign; the other parts of the page stay.
 pub(crate) fn write(report: &Value, subject: Subject, origin: &Origin, words: &str) -> Result<()> {
     let page = child::root().join(PAGE);
     let old = std::fs::read_to_string(&page).unwrap_or_default();
@@ -56,19 +63,24 @@ pub(crate) fn write(report: &Value, subject: Subject, origin: &Origin, words: &s
     std::fs::write(page, text).with_context(|| format!("could not write {PAGE}"))
 }
 
+/// The part of the page that begins with `title`, without the blank lines at its end.
+fn part<'a>(page: &'a str, title: &str) -> Option<&'a str> {
+    let at_line = |at: usize| at == 0 || page.as_bytes().get(at - 1) == Some(&b'\n');
+    let start = page.match_indices(title).map(|(at, _)| at).find(|at| at_line(*at))?;
+    let end = PARTS.iter().filter_map(|(_, other)| page[start + 1..].find(&format!("\n{other}"))).min();
+    Some(page[start..].get(..end.map_or(usize::MAX, |end| end + 1)).unwrap_or(&page[start..]).trim_end())
+}
+
 /// The page with one of its parts written anew.
 fn renewed(old: &str, report: &Value, subject: Subject, (commit, started, words): (&str, &str, &str)) -> String {
-    let (workflows, broker) = old.split_at(old.find(BROKER).unwrap_or(old.len()));
-    match subject {
-        Subject::Workflows => {
-            let gap = if broker.is_empty() { "" } else { "\n" };
-            format!("{}{gap}{broker}", render(report, commit, started, words))
-        }
-        Subject::Broker => {
-            let gap = if workflows.is_empty() || workflows.ends_with("\n\n") { "" } else { "\n" };
-            format!("{workflows}{gap}{}", render_broker(report, commit, started, words))
-        }
-    }
+    let new = match subject {
+        Subject::Workflows => render(report, commit, started, words),
+        Subject::Sources => proof_sources::render(report, commit, started, words),
+        Subject::Broker => render_broker(report, commit, started, words),
+    };
+    let parts =
+        PARTS.iter().filter_map(|(of, title)| if *of == subject { Some(new.trim_end()) } else { part(old, title) });
+    parts.collect::<Vec<_>>().join("\n\n") + "\n"
 }
 
 fn render_broker(report: &Value, commit: &str, started: &str, words: &str) -> String {
@@ -105,7 +117,7 @@ fn render_broker(report: &Value, commit: &str, started: &str, words: &str) -> St
     out
 }
 
-fn remarks(report: &Value, out: &mut String) {
+pub(crate) fn remarks(report: &Value, out: &mut String) {
     let mut remarks: Vec<&str> =
         items(report, "cells").flat_map(|cell| items(cell, "remarks")).filter_map(Value::as_str).collect();
     remarks.sort_unstable();
@@ -115,7 +127,7 @@ fn remarks(report: &Value, out: &mut String) {
     }
 }
 
-fn plants(report: &Value, out: &mut String) {
+pub(crate) fn plants(report: &Value, out: &mut String) {
     out.push_str("\n## Planted bugs\n\nWith the bug the prover must fail; without it the same seed must pass.\n\n");
     out.push_str("| bug | seed | caught by | caught | without it |\n|---|---|---|---|---|\n");
     for plant in items(report, "plants") {
@@ -127,11 +139,11 @@ fn plants(report: &Value, out: &mut String) {
     }
 }
 
-fn items<'a>(report: &'a Value, name: &str) -> impl Iterator<Item = &'a Value> {
+pub(crate) fn items<'a>(report: &'a Value, name: &str) -> impl Iterator<Item = &'a Value> {
     report.get(name).and_then(Value::as_array).into_iter().flatten()
 }
 
-fn text<'a>(value: &'a Value, name: &str) -> &'a str {
+pub(crate) fn text<'a>(value: &'a Value, name: &str) -> &'a str {
     value.get(name).and_then(Value::as_str).unwrap_or("")
 }
 
@@ -240,6 +252,40 @@ mod tests {
         assert_eq!(renewed(&both, &report(), Subject::Workflows, told), both);
         let other_order = renewed("", &broker, Subject::Broker, told);
         assert_eq!(renewed(&other_order, &report(), Subject::Workflows, told), both);
+    }
+
+    /// Goal: the part about file sources is written anew alone. Method: three parts in any order, each twice.
+    #[test]
+    fn the_part_about_sources_stands_between_the_others() {
+        let told = ("abc", "2026-01-01 00:00 UTC", "");
+        let sources = serde_json::json!({
+            "seed": 1, "run": 2, "missing": 0, "operations": 500,
+            "faults": [{ "name": "copytruncate", "follows": "stop", "passed": 1, "failed": 1 }],
+            "cells": [
+                { "name": "s/a", "seed": 1, "verdict": "passed", "detail": "" },
+                { "name": "s/b", "seed": 2, "verdict": "failed", "detail": "lost: 1" },
+            ],
+            "plants": [{ "name": "incarnation-learned-anew", "seed": 1, "by": "x: lost", "caught": true, "clean": true }],
+        });
+        let broker = serde_json::json!({ "seed": 7, "cells": [], "plants": [] });
+        let mut page = renewed("", &broker, Subject::Broker, told);
+        page = renewed(&page, &sources, Subject::Sources, told);
+        page = renewed(&page, &report(), Subject::Workflows, told);
+        for line in [
+            "| command | `cargo xtask prove sources` |",
+            "| cases passed | 1 |",
+            "| copytruncate | stop | 1 | 1 |",
+            "| s/b | 2 | lost: 1 |",
+            "| incarnation-learned-anew | 1 | x: lost | yes | passes |",
+        ] {
+            assert_eq!(page.lines().filter(|found| *found == line).count(), 1, "{line} in\n{page}");
+        }
+        let at = |title: &str| page.find(title).unwrap_or_else(|| panic!("no {title} in\n{page}"));
+        assert!(
+            at("# The last full crash proof\n") < at(proof_sources::TITLE) && at(proof_sources::TITLE) < at(BROKER)
+        );
+        assert_eq!(renewed(&page, &sources, Subject::Sources, told), page);
+        assert_eq!(renewed(&page, &broker, Subject::Broker, told), page);
     }
 
     /// Goal: the record holds what the report says. Method: every kind of line.

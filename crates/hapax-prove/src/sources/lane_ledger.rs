@@ -77,8 +77,9 @@ pub fn lane_ledgers(database: &Database, workflow: &str) -> anyhow::Result<Vec<L
         Database::File(_) => ("hapax_progress", "hapax_epochs"),
         Database::Postgres { .. } | Database::Mysql { .. } => ("hapax.progress", "hapax.epochs"),
     };
-    let ledgers =
-        format!("SELECT lane, epoch, read, delivered, filtered, dead, rows FROM {progress} WHERE workflow = '{workflow}'");
+    let ledgers = format!(
+        "SELECT lane, epoch, read, delivered, filtered, dead, rows FROM {progress} WHERE workflow = '{workflow}'"
+    );
     let logs = format!(
         "SELECT lane, count(*), min(epoch), max(epoch), {SUMS} FROM {epochs} WHERE workflow = '{workflow}' GROUP BY lane"
     );

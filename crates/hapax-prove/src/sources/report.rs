@@ -134,7 +134,7 @@ impl SourcesReport {
         });
         json!({
             "seed": self.seed, "run": self.cases.len(), "failed": self.failed(), "missing": self.missing(),
-            "operations": self.records(), "postgres": self.postgres, "seconds": self.took.as_secs_f64(),
+            "whole": self.cases.len() >= pairs().len(), "operations": self.records(), "postgres": self.postgres, "seconds": self.took.as_secs_f64(),
             "faults": faults.collect::<Vec<_>>(),
             "cells": self.cases.iter().map(case).collect::<Vec<_>>(),
             "plants": self.plants.iter().map(plant).collect::<Vec<_>>(),

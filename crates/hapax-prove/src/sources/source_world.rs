@@ -32,7 +32,8 @@ pub const SPOOL: &str = "spool";
 pub const REAL: &str = "real";
 /// The names of stems; archives and what is added later have numbers.
 const NAMES: [&str; 13] = [
-    "alpha", "bravo", "charlie", "delta", "echo", "foxtrot", "golf", "hotel", "india", "juliett", "kilo", "lima", "mike",
+    "alpha", "bravo", "charlie", "delta", "echo", "foxtrot", "golf", "hotel", "india", "juliett", "kilo", "lima",
+    "mike",
 ];
 
 /// A case's directory and everything in it.

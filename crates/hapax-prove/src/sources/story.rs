@@ -160,7 +160,8 @@ impl Story {
             }
             FaultMoment::Paused => {
                 world.command("pause", &["pause", WORKFLOW])?;
-                let rests = |workers: &mut Workforce| workers.living.iter().any(|child| child.said().contains("paused:"));
+                let rests =
+                    |workers: &mut Workforce| workers.living.iter().any(|child| child.said().contains("paused:"));
                 wait_until(|| Ok(rests(&mut self.workers)), "a worker that rests")?;
             }
             FaultMoment::Down => {
@@ -176,7 +177,8 @@ impl Story {
             }
             FaultMoment::TakeOver => self.workers.kill_active(world)?,
         }
-        let held = HeldMoment { read_before: self.read_when_quiet(world)?, written_before: world.writer.written() as u64 };
+        let held =
+            HeldMoment { read_before: self.read_when_quiet(world)?, written_before: world.writer.written() as u64 };
         if !matches!(world.case.moment, FaultMoment::Idle | FaultMoment::Traffic)
             && world.case.layout != SourceLayout::Archives
         {

@@ -44,6 +44,20 @@ pub fn judge(world: &mut SourceWorld, extent: Extent) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// Whether the table holds everything that was written. Where rows and ledger are two commits, the ledger of a lane at rest may
+/// lag behind its rows for good.
+///
+/// # Errors
+/// What the database says.
+pub fn all_rows_are_there(world: &SourceWorld) -> anyhow::Result<bool> {
+    let (found, shape) = (world.found()?, world.case.setting.shape);
+    let stems = world.writer.stems();
+    let expected: Contents =
+        stems.stems.iter().flat_map(|stem| contents_after(shape, stem, stem.records.len())).collect();
+    let there: Contents = found.rows.iter().map(|row| (shape.row_name(row), row.clone())).collect();
+    Ok(expected == there)
+}
+
 /// The judgement itself: a function of what was written and what was found.
 fn judge_stems(
     stems: &[WrittenStem],
@@ -58,8 +72,7 @@ fn judge_stems(
         stems.iter().flat_map(|stem| &stem.records).flat_map(Input::rows).map(|row| (row.n, row)).collect();
     let mut dead = Vec::new();
     for (number, stem) in stems.iter().enumerate() {
-        let rows: Vec<Row> =
-            found.rows.iter().filter(|row| WrittenStems::stem_of(row) == number).cloned().collect();
+        let rows: Vec<Row> = found.rows.iter().filter(|row| WrittenStems::stem_of(row) == number).cloned().collect();
         let read = counted_for(stem, stems.len(), ledgers);
         let wanted = match extent {
             Extent::Everything => stem.records.len(),
@@ -67,7 +80,8 @@ fn judge_stems(
         };
         let event = |n: i64| events.get(&n).copied();
         let of_stem = |finding: Finding| Finding::new(finding.anomaly, format!("{}: {}", stem.name, finding.detail));
-        findings.extend(rows::judge(shape, &contents_after(shape, stem, wanted), &rows, event).into_iter().map(of_stem));
+        findings
+            .extend(rows::judge(shape, &contents_after(shape, stem, wanted), &rows, event).into_iter().map(of_stem));
         findings.extend(judge_counts(number, stem, read, extent));
         dead.extend(dead_lines(stem, wanted));
     }
@@ -133,8 +147,7 @@ fn judge_counts(number: usize, stem: &WrittenStem, read: u64, extent: Extent) ->
 
 /// Rows of no stem at all.
 fn strangers(stems: usize, found: &[Row]) -> Option<Finding> {
-    let strange: Vec<i64> =
-        found.iter().filter(|row| WrittenStems::stem_of(row) >= stems).map(|row| row.n).collect();
+    let strange: Vec<i64> = found.iter().filter(|row| WrittenStems::stem_of(row) >= stems).map(|row| row.n).collect();
     (!strange.is_empty()).then(|| Finding::new(Anomaly::Phantom, format!("rows of no file: {strange:?}")))
 }
 
@@ -158,8 +171,12 @@ pub fn compare_with_reconcile(world: &mut SourceWorld) -> anyhow::Result<()> {
     if exit == Exit::Code(0) && world.findings.iter().any(broken) {
         world.accuse(Anomaly::Conduct, "reconcile is content");
     } else if exit != Exit::Code(0) && judged.is_empty() {
-        let words: Vec<&str> = said.lines().filter(|line| line.contains("DIFFERS") || line.contains("differ")).collect();
-        world.accuse(Anomaly::Conduct, format!("reconcile ended with {exit} and nothing is wrong: {}", words.join(" | ")));
+        let words: Vec<&str> =
+            said.lines().filter(|line| line.contains("DIFFERS") || line.contains("differ")).collect();
+        world.accuse(
+            Anomaly::Conduct,
+            format!("reconcile ended with {exit} and nothing is wrong: {}", words.join(" | ")),
+        );
     }
     Ok(())
 }

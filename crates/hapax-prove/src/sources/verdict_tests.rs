@@ -5,7 +5,7 @@ use super::*;
 /// A stem with 100 records of `shape`, and what an honest target holds after `count` of them.
 fn honest(shape: Shape, count: usize) -> (RecordWriter, Found, Vec<LaneLedger>) {
     let dir = tempfile::tempdir().expect("a directory");
-    let writer = RecordWriter::new(shape, 5);
+    let writer = RecordWriter::new(shape, 11);
     writer.stems().add_stem(&dir.path().join("alpha.log"));
     writer.append_all(100).expect("written");
     let (found, ledgers) = {
