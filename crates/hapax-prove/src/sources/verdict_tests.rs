@@ -2,12 +2,22 @@ use super::super::lane_ledger::LoggedEpochs;
 use super::super::record_writer::RecordWriter;
 use super::*;
 
-/// A stem with 100 records of `shape`, and what an honest target holds after `count` of them.
-fn honest(shape: Shape, count: usize) -> (RecordWriter, Found, Vec<LaneLedger>) {
+/// A stem with 100 records of `shape`, some of them poisoned.
+fn written(shape: Shape) -> RecordWriter {
     let dir = tempfile::tempdir().expect("a directory");
-    let writer = RecordWriter::new(shape, 11);
-    writer.stems().add_stem(&dir.path().join("alpha.log"));
-    writer.append_all(100).expect("written");
+    let poisoned = |seed: u64| {
+        let writer = RecordWriter::new(shape, seed);
+        writer.stems().add_stem(&dir.path().join(format!("alpha.log.{seed}")));
+        writer.append_all(100).expect("written");
+        let dead = dead_lines(&writer.stems().stems[0], 60).count();
+        (dead > 1).then_some(writer)
+    };
+    (1..).find_map(poisoned).expect("there is no end of seeds")
+}
+
+/// The same, and what an honest target holds after `count` of them.
+fn honest(shape: Shape, count: usize) -> (RecordWriter, Found, Vec<LaneLedger>) {
+    let writer = written(shape);
     let (found, ledgers) = {
         let stems = writer.stems();
         let stem = &stems.stems[0];
