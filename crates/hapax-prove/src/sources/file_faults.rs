@@ -3,6 +3,7 @@
 //! Invariant: the writer stands still while a fault is done that makes what it writes next worthless, so that it is known
 //! which records may still be delivered.
 
+use std::collections::BTreeMap;
 use std::io::Write as _;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -29,14 +30,20 @@ pub struct DoneFault {
 pub struct FileAdversary {
     /// The dice.
     pub random: fastrand::Rng,
-    dates: u32,
+    dates: BTreeMap<usize, u32>,
+    date_style: RotationStyle,
+    date_compression: Compression,
 }
 
 impl FileAdversary {
     /// One with dice of its own.
     #[must_use]
     pub fn new(seed: u64) -> Self {
-        Self { random: fastrand::Rng::with_seed(seed), dates: 0 }
+        let mut random = fastrand::Rng::with_seed(seed);
+        let date_style = if random.bool() { RotationStyle::Dated } else { RotationStyle::DatedWithPoint };
+        let date_compression =
+            [Compression::Never, Compression::Never, Compression::AtOnce, Compression::Later][random.usize(..4)];
+        Self { random, dates: BTreeMap::new(), date_style, date_compression }
     }
 
     /// Rotates a stem as its case does it; returns the suffix that the live file got.
@@ -45,7 +52,7 @@ impl FileAdversary {
     /// If a file cannot be renamed.
     pub fn rotate(&mut self, world: &mut SourceWorld, stem: usize) -> anyhow::Result<String> {
         let style = match world.case.fault {
-            FileFault::RotateDated | FileFault::FallingDates => RotationStyle::Dated,
+            FileFault::RotateDated | FileFault::FallingDates => self.date_style,
             _ => RotationStyle::Numbered,
         };
         self.rotate_as(world, stem, style, None)
@@ -61,13 +68,15 @@ impl FileAdversary {
         let compression = match world.case.fault {
             FileFault::RotateCompressed => Compression::AtOnce,
             FileFault::RotateDelayed => Compression::Later,
+            FileFault::RotateDated => self.date_compression,
             _ => Compression::Never,
         };
         let files = world.stem_files(stem);
-        self.dates += 1;
+        let turn = self.dates.entry(stem).or_default();
+        *turn += 1;
         // Times of modification have to differ, as those of real logs do.
         std::thread::sleep(Duration::from_millis(12));
-        let suffix = files.rename_live(style, date.unwrap_or(self.dates), compression)?;
+        let suffix = files.rename_live(style, date.unwrap_or(*turn), compression)?;
         if self.random.bool() {
             std::fs::File::create_new(files.live()).context("the new live file cannot be made")?;
         }
@@ -127,13 +136,13 @@ impl FileAdversary {
             FileFault::MixedSuffixes => {
                 self.rotate_as(world, stem, RotationStyle::Numbered, None)?;
                 self.append(world, stem)?;
-                self.rotate_as(world, stem, RotationStyle::Dated, None)?;
+                self.rotate_as(world, stem, self.date_style, None)?;
                 self.append(world, stem)?;
             }
             FileFault::FallingDates => {
-                self.rotate_as(world, stem, RotationStyle::Dated, Some(25))?;
+                self.rotate_as(world, stem, self.date_style, Some(25))?;
                 self.append(world, stem)?;
-                self.rotate_as(world, stem, RotationStyle::Dated, Some(20))?;
+                self.rotate_as(world, stem, self.date_style, Some(20))?;
                 self.append(world, stem)?;
             }
             FileFault::LateGrowth => grow_late(world, stem)?,

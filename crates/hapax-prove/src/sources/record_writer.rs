@@ -22,8 +22,8 @@ const KEYS: i64 = 12;
 const KEYS_APART: i64 = 1000;
 /// Numbers from here on are those of records that must never be delivered.
 pub const DECOYS: i64 = 9_000_000;
-/// However slow the workers are: a case has no more records than this.
-const MOST_RECORDS: i64 = 8000;
+/// So many records come densely.
+const DENSE_RECORDS: i64 = 1500;
 
 /// One stem: the name under which its live file is written, and everything that was written.
 #[derive(Debug)]
@@ -225,17 +225,17 @@ impl RecordWriter {
         let thread = std::thread::spawn(move || {
             while !told.load(Ordering::SeqCst) {
                 let mut stems = writer.stems();
-                if stems.next < MOST_RECORDS {
-                    let bursts = stems.stems.len().min(4);
-                    for _ in 0..bursts {
-                        let count = stems.stems.len();
-                        let (stem, burst) = (stems.random.usize(..count), stems.random.usize(1..8));
-                        stems.append(stem, burst)?;
-                        counted.fetch_add(burst as u64, Ordering::SeqCst);
-                    }
+                let count = stems.stems.len();
+                // Dense at first; then so that records flow for a minute and more.
+                let dense = stems.next < DENSE_RECORDS;
+                let bursts = if dense { count.min(4) } else { 1 };
+                for _ in 0..bursts {
+                    let (stem, burst) = (stems.random.usize(..count), stems.random.usize(1..if dense { 8 } else { 3 }));
+                    stems.append(stem, burst)?;
+                    counted.fetch_add(burst as u64, Ordering::SeqCst);
                 }
                 drop(stems);
-                std::thread::sleep(Duration::from_millis(8));
+                std::thread::sleep(Duration::from_millis(if dense { 8 } else { 15 }));
             }
             Ok(())
         });

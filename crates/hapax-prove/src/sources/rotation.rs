@@ -13,6 +13,8 @@ pub enum RotationStyle {
     Numbered,
     /// `app.log-20261101`, the higher the younger.
     Dated,
+    /// `app.log.2026-11-01`, the higher the younger.
+    DatedWithPoint,
 }
 
 /// What happens to rotated files.
@@ -82,6 +84,18 @@ impl StemFiles {
         Ok(())
     }
 
+    /// Compresses the members with dates that are plain yet.
+    fn compress_dated(&self) -> anyhow::Result<()> {
+        for entry in std::fs::read_dir(&self.folder)? {
+            let name = entry?.file_name().to_string_lossy().into_owned();
+            let rest = name.strip_prefix(&self.name).unwrap_or_default();
+            if (rest.starts_with('-') || rest.starts_with(".2026")) && !rest.ends_with(".gz") {
+                compress(&self.member(rest), Pace::Quick)?;
+            }
+        }
+        Ok(())
+    }
+
     /// Renames the live file to what it is called from now on, and says what that is.
     ///
     /// # Errors
@@ -93,7 +107,11 @@ impl StemFiles {
                 ".1".to_owned()
             }
             RotationStyle::Dated => format!("-202611{turn:02}"),
+            RotationStyle::DatedWithPoint => format!(".2026-11-{turn:02}"),
         };
+        if style != RotationStyle::Numbered && compression == Compression::Later {
+            self.compress_dated()?;
+        }
         ensure!(!self.member(&suffix).exists(), "{suffix} is taken");
         std::fs::rename(self.live(), self.member(&suffix)).context("the live file cannot be renamed")?;
         Ok(suffix)
@@ -168,12 +186,14 @@ mod tests {
     /// Goal: the names are those that logrotate leaves. Method: three rotations of each kind.
     #[test]
     fn rotated_files_have_logrotates_names() {
-        use RotationStyle::{Dated, Numbered};
+        use RotationStyle::{Dated, DatedWithPoint, Numbered};
         assert_eq!(rotate_three(Compression::Never, Numbered), ["app.log.1", "app.log.2", "app.log.3"]);
         assert_eq!(rotate_three(Compression::AtOnce, Numbered), ["app.log.1.gz", "app.log.2.gz", "app.log.3.gz"]);
         assert_eq!(rotate_three(Compression::Later, Numbered), ["app.log.1", "app.log.2.gz", "app.log.3.gz"]);
         let dated = ["app.log-20261101", "app.log-20261102", "app.log-20261103"];
         assert_eq!(rotate_three(Compression::Never, Dated), dated);
+        let dated = ["app.log.2026-11-01.gz", "app.log.2026-11-02.gz", "app.log.2026-11-03"];
+        assert_eq!(rotate_three(Compression::Later, DatedWithPoint), dated);
     }
 
     /// Goal: a compressed copy has the bytes and the time of its original. Method: unpack it.
