@@ -351,7 +351,7 @@ static SETTINGS: [Setting; 18] = [
     at(Guarantee::AtLeastOnce, Shape::Append, Place::Sink),
     at(Guarantee::AtMostOnce, Shape::Append, Place::Sink),
     at(Guarantee::IdempotentKeys, Shape::IgnoreEvent, Place::State),
-    at(Guarantee::IdempotentKeys, Shape::Newer, Place::State),
+    at(Guarantee::IdempotentKeys, Shape::NewerDeclared, Place::State),
     at(Guarantee::IdempotentKeys, Shape::Update, Place::State),
     at(Guarantee::AtLeastOnce, Shape::Append, Place::State),
     at(Guarantee::AtMostOnce, Shape::Append, Place::State),

@@ -54,7 +54,7 @@ impl WrittenStems {
         let n = self.next;
         let order_id = stem as i64 * KEYS_APART + self.random.i64(1..=KEYS);
         let again = !self.stems[stem].known.insert(order_id);
-        let deletes = matches!(self.shape, Shape::Update | Shape::Newer);
+        let deletes = matches!(self.shape, Shape::Update | Shape::Newer | Shape::NewerDeclared);
         let op = match (again, self.random.u8(0..100)) {
             (false, _) => "c",
             (true, 0..=11) if deletes => "d",

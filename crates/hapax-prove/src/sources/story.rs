@@ -15,7 +15,7 @@ use super::workforce::{DELIVERS_WITHIN, Ending, STOPS_WITHIN, Waited, Workforce}
 use crate::check::{Anomaly, Finding};
 use crate::child::Exit;
 use crate::run::{Notes, Trial, Verdict, failed};
-use crate::world::{Environment, SOON};
+use crate::world::{Environment, LEASE, SOON};
 
 impl Trial for SourceCase {
     type Environment = Environment;
@@ -140,7 +140,11 @@ impl Story {
             WorkerArrangement::Restarted => {
                 let ending = self.ending();
                 self.workers.end_all(world, ending)?;
-                self.workers.start(world)
+                self.workers.start(world)?;
+                if let Some(worker) = self.workers.living.last_mut() {
+                    worker.wait_said_any(&["claimed", "looked for files"], SOON)?;
+                }
+                Ok(())
             }
         }
     }
@@ -160,9 +164,12 @@ impl Story {
             }
             FaultMoment::Paused => {
                 world.command("pause", &["pause", WORKFLOW])?;
-                let rests =
-                    |workers: &mut Workforce| workers.living.iter().any(|child| child.said().contains("paused:"));
-                wait_until(|| Ok(rests(&mut self.workers)), "a worker that rests")?;
+                // Heard with the next heartbeat. A worker without a lane at work has nothing to say about it.
+                let started = Instant::now();
+                let rests = |workers: &Workforce| workers.living.iter().any(|child| child.said().contains("paused"));
+                while !rests(&self.workers) && started.elapsed() < 2 * LEASE {
+                    std::thread::sleep(Duration::from_millis(10));
+                }
             }
             FaultMoment::Down => {
                 let ending = self.ending();

@@ -67,7 +67,7 @@ fn judge_stems(
     found: &Found,
     ledgers: &[LaneLedger],
 ) -> Vec<Finding> {
-    let mut findings: Vec<Finding> = ledgers.iter().flat_map(LaneLedger::judge).collect();
+    let mut findings: Vec<Finding> = ledgers.iter().flat_map(|ledger| ledger.judge(place)).collect();
     let events: BTreeMap<i64, &Row> =
         stems.iter().flat_map(|stem| &stem.records).flat_map(Input::rows).map(|row| (row.n, row)).collect();
     let mut dead = Vec::new();
