@@ -22,6 +22,7 @@ use crate::observe::{self, Eyes, Subject};
 use crate::proxy::Proxy;
 use crate::servers::Need;
 use crate::setting::Place;
+use crate::truth::Digest;
 use crate::world::{Environment, SOON};
 
 /// The workflow's id.
@@ -299,6 +300,17 @@ impl SourceWorld {
     /// What the database says.
     pub fn counted_read(&self) -> anyhow::Result<u64> {
         Ok(self.ledgers()?.iter().map(LaneLedger::read).sum())
+    }
+
+    /// A number that changes whenever a worker delivers something. Where rows and ledger are two commits, it is made of the rows.
+    ///
+    /// # Errors
+    /// What the database says.
+    pub fn delivery_mark(&self) -> anyhow::Result<u64> {
+        match self.case.setting.place {
+            Place::Sink => self.counted_read(),
+            Place::State => Ok(Digest::of(&self.found()?.rows).sum),
+        }
     }
 
     /// What the table and the letters hold now.

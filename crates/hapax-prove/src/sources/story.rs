@@ -62,7 +62,7 @@ struct Story {
 /// What holds a moment: its end undoes it.
 #[derive(Debug)]
 struct HeldMoment {
-    read_before: u64,
+    mark_before: u64,
     written_before: u64,
 }
 
@@ -185,7 +185,7 @@ impl Story {
             FaultMoment::TakeOver => self.workers.kill_active(world)?,
         }
         let held =
-            HeldMoment { read_before: self.read_when_quiet(world)?, written_before: world.writer.written() as u64 };
+            HeldMoment { mark_before: self.mark_when_quiet(world)?, written_before: world.writer.written() as u64 };
         if !matches!(world.case.moment, FaultMoment::Idle | FaultMoment::Traffic)
             && world.case.layout != SourceLayout::Archives
         {
@@ -197,33 +197,28 @@ impl Story {
         Ok(held)
     }
 
-    /// What all lanes count as read once that does not change any more: what was about to be committed has been.
-    fn read_when_quiet(&self, world: &SourceWorld) -> anyhow::Result<u64> {
+    /// The mark once it does not change any more: what was about to be committed has been.
+    fn mark_when_quiet(&self, world: &SourceWorld) -> anyhow::Result<u64> {
         if matches!(world.case.moment, FaultMoment::Idle | FaultMoment::Traffic | FaultMoment::TakeOver) {
-            return world.counted_read();
+            return world.delivery_mark();
         }
-        let (mut read, mut since) = (world.counted_read()?, Instant::now());
+        let (mut mark, mut since) = (world.delivery_mark()?, Instant::now());
         while since.elapsed() < Duration::from_millis(250) {
             std::thread::sleep(Duration::from_millis(20));
-            let now = world.counted_read()?;
-            if now != read {
-                (read, since) = (now, Instant::now());
+            let now = world.delivery_mark()?;
+            if now != mark {
+                (mark, since) = (now, Instant::now());
             }
         }
-        Ok(read)
+        Ok(mark)
     }
 
     /// Ends the moment. A moment that was none fails the case: then the fault never fired.
     fn leave(&mut self, world: &mut SourceWorld, held: &HeldMoment, done: &DoneFault) -> anyhow::Result<()> {
         let moment = world.case.moment;
         if matches!(moment, FaultMoment::Paused | FaultMoment::Down | FaultMoment::TargetAway) {
-            let (read, written) = (world.counted_read()?, world.writer.written() as u64);
-            ensure!(
-                read == held.read_before,
-                "{} never fired: {} records were read meanwhile",
-                moment.name(),
-                read.saturating_sub(held.read_before)
-            );
+            let (mark, written) = (world.delivery_mark()?, world.writer.written() as u64);
+            ensure!(mark == held.mark_before, "{} never fired: records were delivered meanwhile", moment.name());
             let archives = world.case.layout == SourceLayout::Archives;
             ensure!(archives || written > held.written_before, "nothing was written meanwhile");
         }

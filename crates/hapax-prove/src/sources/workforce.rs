@@ -107,6 +107,7 @@ impl Workforce {
     /// If one does not end.
     pub fn end_all(&mut self, world: &mut SourceWorld, ending: Ending) -> anyhow::Result<()> {
         self.look(world)?;
+        let fenced = world.case.workers == WorkerArrangement::TakenOver;
         for mut child in std::mem::take(&mut self.living) {
             match ending {
                 Ending::Kill => {
@@ -120,7 +121,7 @@ impl Workforce {
                     // A worker that finds out just now that it must stop says so.
                     if exit == Exit::Code(5) {
                         self.ended.push(EndedWorker { name: child.name.clone(), exit, said: child.said() });
-                    } else if exit != Exit::Code(0) {
+                    } else if exit != Exit::Code(0) && !(exit == Exit::Code(4) && fenced) {
                         let words = crate::launch::last_words(&child);
                         let text = format!("{} was asked to end, and ended with {exit}: {words}", child.name);
                         world.accuse(Anomaly::Conduct, text);
