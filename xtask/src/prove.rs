@@ -79,7 +79,7 @@ pub(crate) fn run(words: &[&str]) -> Result<ExitCode> {
         Some((&"sources", rest)) => return campaigns(&[Subject::Sources], rest),
         Some(_) | None => {}
     }
-    campaigns(&[Subject::Workflows, Subject::Sources, Subject::Broker], words)
+    campaigns(&[Subject::Workflows, Subject::Broker], words)
 }
 
 /// Power loss: apart from everything else, for it needs rights that few machines give.

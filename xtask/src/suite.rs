@@ -16,9 +16,6 @@ const SLICE_MINUTES: u32 = 7;
 /// For both stores of the broker, its planted bugs among them.
 const BROKER_MINUTES: u32 = 5;
 
-/// For file sources: in so much time cases are begun, and each may take half a minute.
-const SOURCES_MINUTES: u32 = 1;
-
 /// What the command line asks for.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Options {
@@ -81,10 +78,6 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode> {
             phases.run("crash proof, a slice", |tally| {
                 let scope = Scope::Slice { minutes: SLICE_MINUTES, seed };
                 prove::build().and_then(|programs| prove::judge(&programs, Subject::Workflows, &scope, tally))
-            });
-            phases.run("proof over file sources, a slice", |tally| {
-                let scope = Scope::Slice { minutes: SOURCES_MINUTES, seed };
-                prove::build().and_then(|programs| prove::judge(&programs, Subject::Sources, &scope, tally))
             });
             phases.run("crash proof of the broker, a slice", |tally| {
                 let scope = Scope::Slice { minutes: BROKER_MINUTES, seed };

@@ -51,11 +51,20 @@ impl FileAdversary {
     /// # Errors
     /// If a file cannot be renamed.
     pub fn rotate(&mut self, world: &mut SourceWorld, stem: usize) -> anyhow::Result<String> {
-        let style = match world.case.fault {
-            FileFault::RotateDated | FileFault::FallingDates => self.date_style,
-            _ => RotationStyle::Numbered,
-        };
+        let dated = matches!(world.case.fault, FileFault::RotateDated | FileFault::FallingDates);
+        let style = if dated { self.date_style } else { RotationStyle::Numbered };
         self.rotate_as(world, stem, style, None)
+    }
+
+    fn compression(&self, fault: FileFault) -> Compression {
+        if fault == FileFault::RotateDated {
+            return self.date_compression;
+        }
+        match (fault == FileFault::RotateCompressed, fault == FileFault::RotateDelayed) {
+            (true, _) => Compression::AtOnce,
+            (_, true) => Compression::Later,
+            (false, false) => Compression::Never,
+        }
     }
 
     fn rotate_as(
@@ -65,12 +74,7 @@ impl FileAdversary {
         style: RotationStyle,
         date: Option<u32>,
     ) -> anyhow::Result<String> {
-        let compression = match world.case.fault {
-            FileFault::RotateCompressed => Compression::AtOnce,
-            FileFault::RotateDelayed => Compression::Later,
-            FileFault::RotateDated => self.date_compression,
-            _ => Compression::Never,
-        };
+        let compression = self.compression(world.case.fault);
         let files = world.stem_files(stem);
         let turn = self.dates.entry(stem).or_default();
         *turn += 1;
@@ -124,13 +128,13 @@ impl FileAdversary {
                 self.drop_archive(world)?;
                 self.drop_archive(world)?;
             }
-            FileFault::CopyTruncate
-            | FileFault::RewriteShorter
-            | FileFault::RewriteEqual
-            | FileFault::RewriteLonger
-            | FileFault::RewriteTail
-            | FileFault::ReplaceByRename
-            | FileFault::RemoveAndRecreate => done.deliverable = Some(spoil_live(world, stem)?),
+            FileFault::CopyTruncate => done.deliverable = Some(spoil_live(world, stem, Spoiling::CopyTruncate)?),
+            FileFault::RewriteShorter => done.deliverable = Some(spoil_live(world, stem, Spoiling::Shorter)?),
+            FileFault::RewriteEqual => done.deliverable = Some(spoil_live(world, stem, Spoiling::Equal)?),
+            FileFault::RewriteLonger => done.deliverable = Some(spoil_live(world, stem, Spoiling::Longer)?),
+            FileFault::RewriteTail => done.deliverable = Some(spoil_live(world, stem, Spoiling::Tail)?),
+            FileFault::ReplaceByRename => done.deliverable = Some(spoil_live(world, stem, Spoiling::Replace)?),
+            FileFault::RemoveAndRecreate => done.deliverable = Some(spoil_live(world, stem, Spoiling::Recreate)?),
             FileFault::RewriteRead => rewrite_read(world, stem)?,
             FileFault::RemoveUnread | FileFault::RemoveCurrent => done.deliverable = self.remove_member(world, stem)?,
             FileFault::MixedSuffixes => {
@@ -153,9 +157,9 @@ impl FileAdversary {
                 std::fs::hard_link(files.live(), files.folder.join(&second))?;
                 done.names.push(second);
             }
-            FileFault::FolderMoved | FileFault::PathEdited | FileFault::LayoutChanged => {
-                done.names = change_path(world, stem)?;
-            }
+            FileFault::FolderMoved => done.names = move_folder(world)?,
+            FileFault::PathEdited => done.names = rename_and_edit_path(world, stem)?,
+            FileFault::LayoutChanged => done.names = change_layout(world, stem)?,
         }
         Ok(done)
     }
@@ -234,26 +238,44 @@ fn move_folder_away(world: &mut SourceWorld) -> anyhow::Result<(PathBuf, PathBuf
     Ok((away, folder))
 }
 
+/// How a live file becomes worthless.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Spoiling {
+    /// Copied away and truncated.
+    CopyTruncate,
+    /// Written anew in place, with a third of its length.
+    Shorter,
+    /// Written anew in place, with its length.
+    Equal,
+    /// Written anew in place, longer.
+    Longer,
+    /// Written anew in place behind its first record, with its length.
+    Tail,
+    /// Another file is renamed over it.
+    Replace,
+    /// It is removed, and another file is written under its name.
+    Recreate,
+}
+
 /// Makes what the live file holds worthless, and says how many records it held before.
-fn spoil_live(world: &mut SourceWorld, stem: usize) -> anyhow::Result<usize> {
-    let (fault, files) = (world.case.fault, world.stem_files(stem));
+fn spoil_live(world: &mut SourceWorld, stem: usize, spoiling: Spoiling) -> anyhow::Result<usize> {
+    let files = world.stem_files(stem);
     let writer = world.writer.clone();
     let mut stems = writer.stems();
     let before = stems.stems[stem].records.len();
     let live = files.live();
     let length = usize::try_from(std::fs::metadata(&live)?.len())?;
-    match fault {
-        FileFault::CopyTruncate => {
+    match spoiling {
+        Spoiling::CopyTruncate => {
             let copy = copy_as_first(&files)?;
             std::fs::File::options().write(true).open(&live)?.set_len(0)?;
             world.tell(format!("copied {} to {copy} and truncated it", files.name));
         }
-        FileFault::ReplaceByRename => {
+        Spoiling::Replace => {
             let other = world.dir.join("replacement");
             let text = stems.decoys(stem, length + 2000).into_bytes();
-            let archive = world.case.layout == SourceLayout::Archives;
             std::fs::write(&other, &text)?;
-            if archive {
+            if world.case.layout == SourceLayout::Archives {
                 let bytes = compressed(&other)?;
                 std::fs::write(&other, bytes)?;
             }
@@ -261,15 +283,22 @@ fn spoil_live(world: &mut SourceWorld, stem: usize) -> anyhow::Result<usize> {
             stems.stems[stem].close();
             world.tell(format!("renamed another file over {}", files.name));
         }
-        FileFault::RemoveAndRecreate => {
+        Spoiling::Recreate => {
             std::fs::remove_file(&live)?;
             let text = stems.decoys(stem, 1500);
             std::fs::write(&live, text)?;
             stems.stems[stem].close();
             world.tell(format!("removed {} and wrote another file under its name", files.name));
         }
-        _ => {
-            let text = rewritten(fault, &live, length, &mut |bytes| stems.decoys(stem, bytes))?;
+        Spoiling::Shorter | Spoiling::Equal | Spoiling::Longer | Spoiling::Tail => {
+            let text = match spoiling {
+                Spoiling::Shorter => stems.decoys(stem, length / 3).into_bytes(),
+                Spoiling::Longer => stems.decoys(stem, length + 3000).into_bytes(),
+                Spoiling::Tail => cut(first_line(&live)? + &stems.decoys(stem, length), length),
+                Spoiling::CopyTruncate | Spoiling::Replace | Spoiling::Recreate | Spoiling::Equal => {
+                    cut(stems.decoys(stem, length + 1), length)
+                }
+            };
             write_in_place(&live, &text)?;
             world.tell(format!("wrote {} anew in place, {} bytes where {length} were", files.name, text.len()));
         }
@@ -277,30 +306,17 @@ fn spoil_live(world: &mut SourceWorld, stem: usize) -> anyhow::Result<usize> {
     Ok(before)
 }
 
-/// The new content of a file that is written anew in place.
-fn rewritten(
-    fault: FileFault,
-    live: &std::path::Path,
-    length: usize,
-    decoys: &mut dyn FnMut(usize) -> String,
-) -> anyhow::Result<Vec<u8>> {
-    let cut = |mut text: Vec<u8>, length: usize| {
-        text.truncate(length.saturating_sub(1));
-        text.push(b'\n');
-        text
-    };
-    Ok(match fault {
-        FileFault::RewriteShorter => decoys(length / 3).into_bytes(),
-        FileFault::RewriteLonger => decoys(length + 3000).into_bytes(),
-        FileFault::RewriteTail => {
-            let old = std::fs::read(live)?;
-            let first = old.iter().position(|byte| *byte == b'\n').map_or(0, |at| at + 1);
-            let mut text = old[..first].to_vec();
-            text.extend_from_slice(decoys(length).as_bytes());
-            cut(text, length)
-        }
-        _ => cut(decoys(length + 1).into_bytes(), length),
-    })
+/// `text` with exactly `length` bytes, the last of them a newline.
+fn cut(text: String, length: usize) -> Vec<u8> {
+    let mut bytes = text.into_bytes();
+    bytes.truncate(length.saturating_sub(1));
+    bytes.push(b'\n');
+    bytes
+}
+
+fn first_line(path: &std::path::Path) -> anyhow::Result<String> {
+    let text = std::fs::read_to_string(path)?;
+    Ok(text.lines().next().unwrap_or_default().to_owned() + "\n")
 }
 
 /// The same file with other bytes: no other inode.
@@ -322,13 +338,13 @@ fn rewrite_read(world: &mut SourceWorld, stem: usize) -> anyhow::Result<()> {
     let archive = world.case.layout == SourceLayout::Archives;
     let path = if archive { files.live() } else { files.member(".1") };
     let length = usize::try_from(std::fs::metadata(&path)?.len())?;
-    let text = world.writer.stems().decoys(stem, length + 1).into_bytes();
+    let text = world.writer.stems().decoys(stem, length + 1);
     let bytes = if archive {
         let plain = world.dir.join("archive");
         std::fs::write(&plain, text)?;
         compressed(&plain)?
     } else {
-        rewritten(FileFault::RewriteEqual, &path, length, &mut |_| String::from_utf8_lossy(&text).into_owned())?
+        cut(text, length)
     };
     write_in_place(&path, &bytes)?;
     world.tell(format!("wrote {} anew in place, {} bytes where {length} were", path.display(), bytes.len()));
@@ -357,39 +373,43 @@ fn make_older(world: &mut SourceWorld, stem: usize) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Another path in the configuration for the same file; returns what a stop must name.
-fn change_path(world: &mut SourceWorld, stem: usize) -> anyhow::Result<Vec<String>> {
+/// The folder gets another name, and the path in the configuration follows it; returns what a stop must name.
+fn move_folder(world: &mut SourceWorld) -> anyhow::Result<Vec<String>> {
+    let moved = world.dir.join("moved");
+    std::fs::rename(&world.folder, &moved)?;
+    let mut stems = world.writer.stems();
+    for stem in &mut stems.stems {
+        let path = moved.join(&stem.name);
+        stem.move_to(&path);
+    }
+    drop(stems);
+    world.folder = moved;
+    let path = world.source_path.replacen(SPOOL, "moved", 1);
+    change_path(world, path)?;
+    Ok(vec![format!("{SPOOL}/"), "moved/".to_owned()])
+}
+
+/// The file gets another name, and the path in the configuration follows it; returns what a stop must name.
+fn rename_and_edit_path(world: &mut SourceWorld, stem: usize) -> anyhow::Result<Vec<String>> {
     let files = world.stem_files(stem);
-    let names = match world.case.fault {
-        FileFault::FolderMoved => {
-            let moved = world.dir.join("moved");
-            std::fs::rename(&world.folder, &moved)?;
-            world.source_path = world.source_path.replacen(SPOOL, "moved", 1);
-            let mut stems = world.writer.stems();
-            for stem in &mut stems.stems {
-                let path = moved.join(&stem.name);
-                stem.move_to(&path);
-            }
-            drop(stems);
-            world.folder = moved;
-            vec![format!("{SPOOL}/"), "moved/".to_owned()]
-        }
-        FileFault::PathEdited => {
-            let renamed = files.folder.join("renamed.log");
-            std::fs::rename(files.live(), &renamed)?;
-            world.source_path = format!("{SPOOL}/renamed.log");
-            world.writer.stems().stems[stem].move_to(&renamed);
-            vec![files.name, "renamed.log".to_owned()]
-        }
-        _ => {
-            world.source_path = match world.case.layout.pattern() {
-                None => format!("{SPOOL}/*.log"),
-                Some(_) => format!("{SPOOL}/{}", files.name),
-            };
-            vec![files.name]
-        }
-    };
+    let renamed = files.folder.join("renamed.log");
+    std::fs::rename(files.live(), &renamed)?;
+    world.writer.stems().stems[stem].move_to(&renamed);
+    change_path(world, format!("{SPOOL}/renamed.log"))?;
+    Ok(vec![files.name, "renamed.log".to_owned()])
+}
+
+/// A path becomes a pattern, a pattern a path; returns what a stop must name.
+fn change_layout(world: &mut SourceWorld, stem: usize) -> anyhow::Result<Vec<String>> {
+    let files = world.stem_files(stem);
+    let name = if world.case.layout.pattern().is_none() { "*.log" } else { &files.name };
+    change_path(world, format!("{SPOOL}/{name}"))?;
+    Ok(vec![files.name])
+}
+
+fn change_path(world: &mut SourceWorld, path: String) -> anyhow::Result<()> {
+    world.source_path = path;
     world.write_config()?;
     world.tell(format!("the path is {} now", world.source_path));
-    Ok(names)
+    Ok(())
 }

@@ -351,7 +351,7 @@ impl Story {
                     }
                 }
                 Exit::Code(4) if world.case.workers == WorkerArrangement::TakenOver => {}
-                exit => {
+                exit @ (Exit::Code(_) | Exit::Signal(_)) => {
                     let words: Vec<&str> = ended.said.lines().rev().take(2).collect();
                     let text = format!("{} ended with {exit}, must end with 5: {}", ended.name, words.join(" | "));
                     world.accuse(Anomaly::Conduct, text);
