@@ -7,6 +7,7 @@ use std::sync::Arc;
 pub use fields::{EventFields, FieldSpan, Made, TakeFields};
 use hapax_model::field::{FieldPath, FieldValue};
 use hapax_model::key::KeyHash;
+use hapax_model::ledger::Totals;
 use hapax_model::letter::{Cause, Letter, LetterBytes};
 use hapax_model::position::Position;
 
@@ -329,6 +330,13 @@ impl Batch {
     #[must_use]
     pub const fn filtered(&self) -> u64 {
         self.filtered
+    }
+
+    /// What an epoch of this buffer counts if the target refuses nothing.
+    #[must_use]
+    pub fn counts(&self) -> Totals {
+        let (read, dead, filtered) = (self.inputs.len() as u64, self.letters.len() as u64, self.filtered);
+        Totals { read, dead, filtered, delivered: read - dead - filtered, rows: self.len() as u64 }
     }
 
     /// A letter for input `input`, with its bytes.

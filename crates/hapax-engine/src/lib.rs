@@ -6,11 +6,13 @@
 
 pub mod backoff;
 pub mod batch;
+pub mod bookkeeping;
 pub mod books;
 #[cfg(feature = "contract")]
 pub mod contract;
 pub mod decode;
 pub mod letters;
+pub mod lifecycle;
 pub mod memory;
 pub mod pipeline;
 pub mod pulse;

@@ -7,7 +7,7 @@ use hapax_model::contract::{Contract, Difference, TARGET};
 use hapax_model::epoch::{Epoch, Generation};
 use hapax_model::field::FieldPath;
 use hapax_model::ledger::Totals;
-use hapax_model::letter::{Cause, CauseCount, count_causes};
+use hapax_model::letter::{Cause, CauseCount};
 use hapax_model::position::{Bookmark, DeliveryId, Position};
 use hapax_model::progress::Progress;
 use hapax_model::rejects::{RejectRule, RejectStop};
@@ -87,18 +87,8 @@ pub struct Committed {
     pub written: Written,
     /// Indexes of the batch's inputs that became dead letters in this epoch, ascending; those of the fill included.
     pub dead_inputs: Vec<usize>,
-    /// Why they died, by cause: [`causes_of`] the batch and what the target refused.
+    /// Why they died, by cause.
     pub causes: Vec<CauseCount>,
-}
-
-/// More causes than this in one epoch are counted under the last one.
-const MOST_CAUSES: usize = 64;
-
-/// Why inputs of `batch` died: those of the fill, and `refused`, by event, which the target did not take.
-#[must_use]
-pub fn causes_of(batch: &Batch, refused: &[(usize, Cause)]) -> Vec<CauseCount> {
-    let in_fill = batch.letters().iter().map(|(_, letter)| &letter.cause);
-    count_causes(in_fill.chain(refused.iter().map(|(_, cause)| cause)), MOST_CAUSES)
 }
 
 /// Rows by what became of them.
@@ -170,19 +160,20 @@ pub trait IdempotentSink: Send + 'static {
     fn upsert(&mut self, event: &OutputEvent<'_>) -> impl Future<Output = Result<Written, SinkError>> + Send;
 
     /// Writes a batch, cheaper per event than singles. A row that the target refuses is returned, not an error.
-    fn upsert_batch(&mut self, batch: Arc<Batch>) -> impl Future<Output = Result<Upserted, SinkError>> + Send;
+    fn upsert_batch(&mut self, batch: Arc<Batch>) -> impl Future<Output = Result<WriteOutcome, SinkError>> + Send;
 
     /// How keys are made, for logs and `check`.
     fn dedup_strategy(&self) -> &hapax_model::key::DedupStrategy;
 }
 
-/// What a batch of upserts did.
+/// What became of a batch's rows.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Upserted {
+pub struct WriteOutcome {
     /// Rows by what became of them.
     pub written: Written,
-    /// Events that the target refused: index of the event in the batch, and why.
-    pub rejected: Vec<(usize, hapax_model::letter::Cause)>,
+    /// Events that the target refused, in lane order: index of the event in the batch, and why. None of the rows of
+    /// their inputs is there.
+    pub refused: Vec<(usize, Cause)>,
 }
 
 /// What can go wrong at a sink. Variants say the fact; [`SinkError::reaction`] says what follows from it.

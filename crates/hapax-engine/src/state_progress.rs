@@ -14,14 +14,15 @@ use hapax_model::ledger::Totals;
 use hapax_model::letter::{Cause, Letter, Stage};
 use hapax_model::position::{Bookmark, DeliveryId};
 use hapax_model::progress::Progress;
-use hapax_model::rejects::RejectStop;
-use hapax_model::transaction::{Move, TransactionState};
+use hapax_model::rejects::{OnReject, RejectRule};
+use hapax_model::transaction::TransactionState;
 use sha2::{Digest, Sha256};
 
 use crate::batch::Batch;
+use crate::bookkeeping::EpochBooks;
+use crate::lifecycle::SinkLifecycle;
 use crate::sink::{
-    Claim, Committed, EpochRecord, IdempotentSink, SinkError, Target, TargetIdentity, TransactionalSink, Upserted,
-    causes_of,
+    Claim, Committed, EpochRecord, IdempotentSink, SinkError, Target, TargetIdentity, TransactionalSink, WriteOutcome,
 };
 use crate::state::{Intent, ProgressStore};
 
@@ -52,10 +53,9 @@ pub struct StateProgress<K, P> {
     order: Order,
     watch_keys: WatchKeys,
     interval: Duration,
-    transaction: TransactionState,
-    staged: Option<Arc<Batch>>,
+    lifecycle: SinkLifecycle,
     /// Rows of the staged batch are in the target; only the position is missing.
-    written: Option<Upserted>,
+    written: Option<WriteOutcome>,
     saved: Option<Progress>,
     unsaved: Unsaved,
     keys: KeyWatch,
@@ -98,8 +98,7 @@ impl<K: IdempotentSink, P: ProgressStore> StateProgress<K, P> {
             order,
             watch_keys,
             interval,
-            transaction: TransactionState::Idle,
-            staged: None,
+            lifecycle: SinkLifecycle::default(),
             written: None,
             saved: None,
             unsaved: Unsaved::default(),
@@ -107,36 +106,27 @@ impl<K: IdempotentSink, P: ProgressStore> StateProgress<K, P> {
         }
     }
 
-    fn step(&mut self, step: Move) -> Result<(), SinkError> {
-        self.transaction = self.transaction.after(step)?;
-        Ok(())
-    }
-
     async fn commit(&mut self, record: &EpochRecord) -> Result<Committed, SinkError> {
-        let batch = Arc::clone(self.staged.as_ref().expect("a transaction that commits has a batch"));
+        let (_, batch) = self.lifecycle.work(|| self.id.sink.clone())?;
         if self.order == Order::PositionFirst || fault::planted(Bug::OffsetsBeforeEffect) {
             return self.commit_position_first(record, &batch).await;
         }
         self.write_down(record, &batch).await?;
-        let upserted = match self.written.take() {
-            Some(upserted) => upserted,
+        let outcome = match self.written.take() {
+            Some(outcome) => outcome,
             None => self.sink.upsert_batch(Arc::clone(&batch)).await?,
         };
-        self.written = Some(upserted.clone());
-        let dead = dead_inputs(&batch, &upserted);
-        if let Err(stop) = record.rejects.judge(batch.inputs.len(), &dead) {
-            return Err(rejected(&batch, &upserted, stop));
-        }
+        self.written = Some(outcome.clone());
+        let books = EpochBooks::close(record, &batch, &outcome)?;
         fault::point("state.rows_written");
-        let counts = counts_after(record.counts, &batch, &dead, &upserted);
         let since = *self.unsaved.since.get_or_insert_with(Instant::now);
         if since.elapsed() >= self.interval {
-            self.save(record, counts, letters_of(&batch, &upserted)).await?;
+            self.save(record, books.counts, books.letters.clone()).await?;
         } else {
-            self.unsaved.add(record, counts, letters_of(&batch, &upserted));
+            self.unsaved.add(record, &books);
         }
         self.written = None;
-        Ok(self.committed(&batch, &upserted))
+        Ok(books.committed(self.progress(), self.position_is_stored()))
     }
 
     /// The position is saved before the rows are written, and the rows are written once: what fails is a dead letter.
@@ -146,19 +136,20 @@ impl<K: IdempotentSink, P: ProgressStore> StateProgress<K, P> {
         batch: &Arc<Batch>,
     ) -> Result<Committed, SinkError> {
         self.save(record, Totals::default(), Vec::new()).await?;
-        let upserted = match self.sink.upsert_batch(Arc::clone(batch)).await {
-            Ok(upserted) => upserted,
+        let outcome = match self.sink.upsert_batch(Arc::clone(batch)).await {
+            Ok(outcome) => outcome,
             Err(error) => {
                 tracing::error!(delivery = %self.id, %error, events = batch.len(), "not written: at-most-once never tries twice");
-                Upserted {
-                    rejected: (0..batch.len()).map(|event| (event, never_repeated(&error))).collect(),
-                    ..Upserted::default()
+                WriteOutcome {
+                    refused: (0..batch.len()).map(|event| (event, never_repeated(&error))).collect(),
+                    ..WriteOutcome::default()
                 }
             }
         };
-        let dead = dead_inputs(batch, &upserted);
-        self.unsaved.add(record, counts_after(record.counts, batch, &dead, &upserted), letters_of(batch, &upserted));
-        Ok(self.committed(batch, &upserted))
+        let never_stops = RejectRule::new(OnReject::DeadLetter, 1000);
+        let books = EpochBooks::close(&EpochRecord { rejects: never_stops, ..record.clone() }, batch, &outcome)?;
+        self.unsaved.add(record, &books);
+        Ok(books.committed(self.progress(), self.position_is_stored()))
     }
 
     /// Writes down which keys are about to be sent, and compares with what was written down before a restart.
@@ -214,23 +205,13 @@ impl<K: IdempotentSink, P: ProgressStore> StateProgress<K, P> {
         let saved = self.saved.as_ref().map(|progress| progress.epoch);
         self.unsaved.record.as_ref().is_none_or(|record| Some(record.epoch) == saved)
     }
-
-    fn committed(&self, batch: &Batch, upserted: &Upserted) -> Committed {
-        Committed {
-            progress: self.progress(),
-            stored: self.position_is_stored(),
-            written: upserted.written,
-            dead_inputs: dead_inputs(batch, upserted),
-            causes: causes_of(batch, &upserted.rejected),
-        }
-    }
 }
 
 impl Unsaved {
-    fn add(&mut self, record: &EpochRecord, counts: Totals, letters: Vec<Letter>) {
+    fn add(&mut self, record: &EpochRecord, books: &EpochBooks) {
         let opened_at_ms = self.record.as_ref().map_or(record.opened_at_ms, |first| first.opened_at_ms);
-        self.counts = self.counts.plus(counts);
-        self.letters.extend(letters);
+        self.counts = self.counts.plus(books.counts);
+        self.letters.extend_from_slice(&books.letters);
         self.record = Some(EpochRecord { opened_at_ms, ..record.clone() });
     }
 }
@@ -268,16 +249,6 @@ impl KeyWatch {
     }
 }
 
-/// Inputs of which an event was refused, and those that died in the fill; ascending.
-fn dead_inputs(batch: &Batch, upserted: &Upserted) -> Vec<usize> {
-    let filled = batch.letters().iter().map(|(input, _)| *input);
-    let refused = upserted.rejected.iter().map(|(event, _)| batch.event(*event).input());
-    let mut dead: Vec<usize> = filled.chain(refused).collect();
-    dead.sort_unstable();
-    dead.dedup();
-    dead
-}
-
 fn never_repeated(error: &SinkError) -> Cause {
     Cause {
         stage: Stage::Write,
@@ -285,34 +256,6 @@ fn never_repeated(error: &SinkError) -> Cause {
         message: format!("the write failed, and at-most-once never tries one twice: {error}"),
         fingerprint: "not written under at-most-once".into(),
     }
-}
-
-fn counts_after(planned: Totals, batch: &Batch, dead: &[usize], upserted: &Upserted) -> Totals {
-    let dead = dead.len() as u64;
-    Totals {
-        dead,
-        delivered: planned.read - planned.filtered - dead,
-        rows: batch.len() as u64 - upserted.rejected.len() as u64,
-        ..planned
-    }
-}
-
-fn letters_of(batch: &Batch, upserted: &Upserted) -> Vec<Letter> {
-    let refused = upserted.rejected.iter().map(|(event, cause)| {
-        let event = batch.event(*event);
-        batch.letter(event.input(), cause.clone(), event.event_key().map(|key| key.text().to_string()))
-    });
-    batch.letters().iter().map(|(_, letter)| letter.clone()).chain(refused).collect()
-}
-
-/// Names the input that broke the rule, with its own cause.
-fn rejected(batch: &Batch, upserted: &Upserted, stop: RejectStop) -> SinkError {
-    let guilty = stop.input();
-    let in_fill = batch.letters().iter().find(|(input, _)| *input == guilty).map(|(_, letter)| &letter.cause);
-    let refused = upserted.rejected.iter().find(|(event, _)| batch.event(*event).input() == guilty);
-    let cause = in_fill.or(refused.map(|(_, cause)| cause));
-    let message = cause.map(|cause| cause.message.clone()).unwrap_or_default();
-    SinkError::Rejected { stop, position: batch.inputs.position(guilty), message }
 }
 
 impl<K: IdempotentSink, P: ProgressStore> Target for StateProgress<K, P> {
@@ -335,7 +278,7 @@ impl<K: IdempotentSink, P: ProgressStore> Target for StateProgress<K, P> {
 
 impl<K: IdempotentSink, P: ProgressStore> TransactionalSink for StateProgress<K, P> {
     async fn init_transactions(&mut self, claim: &Claim) -> Result<Progress, SinkError> {
-        self.step(Move::Claim)?;
+        self.lifecycle.may_claim()?;
         let found = self.store.claim(&self.id, claim).await?;
         match (claim, &self.saved) {
             (Claim::Reclaim { .. }, Some(saved)) if found.epoch == saved.epoch => {}
@@ -348,42 +291,36 @@ impl<K: IdempotentSink, P: ProgressStore> TransactionalSink for StateProgress<K,
             }
         }
         self.saved = Some(found);
-        Ok(self.progress())
+        let progress = self.progress();
+        self.lifecycle.claimed(progress.clone())?;
+        Ok(progress)
     }
 
     fn begin_transaction(&mut self, epoch: hapax_model::epoch::Epoch) -> Result<(), SinkError> {
-        self.step(Move::Begin(epoch))
+        self.lifecycle.begin(epoch, || self.id.sink.clone())
     }
 
     fn write(&mut self, batch: Arc<Batch>) -> Result<(), SinkError> {
-        self.step(Move::Write)?;
-        self.staged = Some(batch);
+        self.lifecycle.write(batch)?;
         self.keys.rolled = false;
         Ok(())
     }
 
     async fn commit_transaction(&mut self, record: &EpochRecord) -> Result<Committed, SinkError> {
-        self.step(Move::Commit)?;
-        let result = self.commit(record).await;
-        match &result {
-            Ok(_) => {
-                self.step(Move::Committed)?;
-                self.staged = None;
-            }
-            Err(_) => self.step(Move::Fail)?,
-        }
-        result
+        let committing = self.lifecycle.committing()?;
+        let committed = self.commit(record).await?;
+        self.lifecycle.committed(committing, committed.progress.clone())?;
+        Ok(committed)
     }
 
     async fn abort_transaction(&mut self) -> Result<(), SinkError> {
-        self.step(Move::Abort)?;
-        self.staged = None;
+        self.lifecycle.abort()?;
         self.written = None;
-        self.step(Move::Aborted)
+        Ok(())
     }
 
     fn transaction_state(&self) -> TransactionState {
-        self.transaction
+        self.lifecycle.state()
     }
 
     async fn finish(&mut self) -> Result<(), SinkError> {

@@ -61,12 +61,12 @@ impl IdempotentSink for Parts {
         Ok(Written { upserts: 1, ..Written::default() })
     }
 
-    async fn upsert_batch(&mut self, batch: Arc<Batch>) -> Result<Upserted, SinkError> {
+    async fn upsert_batch(&mut self, batch: Arc<Batch>) -> Result<WriteOutcome, SinkError> {
         let mut world = self.lock();
         if world.target_away {
             return Err(away());
         }
-        let mut upserted = Upserted::default();
+        let mut upserted = WriteOutcome::default();
         for event in batch.events() {
             let offset = event.position().offset;
             if world.refuse.contains(&offset) {
@@ -76,7 +76,7 @@ impl IdempotentSink for Parts {
                     message: "refused".into(),
                     fingerprint: "refused".into(),
                 };
-                upserted.rejected.push((event.index(), cause));
+                upserted.refused.push((event.index(), cause));
             } else {
                 world.rows.push(offset);
             }

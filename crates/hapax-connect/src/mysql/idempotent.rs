@@ -8,23 +8,20 @@ use std::time::Instant;
 
 use hapax_engine::batch::Batch;
 use hapax_engine::sink::SinkError;
-use hapax_model::fault::point;
 use hapax_model::key::DedupStrategy;
 use hapax_model::mode::ProgressPlace;
-use hapax_sql::mysql::{Pool, Session};
+use hapax_sql::mysql::Pool;
 
-use super::chunk::Place;
-use super::commit::{begin, check_schema, end, pause, write};
 use super::config::MysqlSinkConfig;
 use super::error::During;
-use super::inspect::{Inspected, inspect_foreign, inspect_foreign_again};
+use super::inspect::{Inspected, inspect_foreign};
 use super::sink::MysqlDatabase;
+use super::transaction::MysqlTransaction;
 use crate::metrics::SinkMetrics;
 use crate::table::config::TableConfig;
-use crate::table::epoch;
 use crate::table::idempotent::{Foreign, KeyedSink};
-use crate::table::rows::{Incarnations, Rows};
-use crate::table::tries::{Before, Outcome, Pass, Tries, Trouble};
+use crate::table::transaction::{UpsertJob, commit_rows};
+use crate::table::tries::Outcome;
 
 /// Writes rows by key, with progress elsewhere.
 pub type MysqlIdempotentSink = KeyedSink<MysqlDatabase>;
@@ -58,73 +55,20 @@ impl Foreign for MysqlDatabase {
     ) -> Result<(Outcome, Arc<Inspected>), SinkError> {
         let mut session = self.session().await?;
         let begun = Instant::now();
-        let job = Job { config: &self.config, target: &self.target, batch: &batch };
-        let done = Box::pin(upsert(&mut session, &job, table)).await;
+        let job = UpsertJob { target: &self.target, unique: self.config.table.unique_keys, batch: &batch };
+        let mut transaction = MysqlTransaction {
+            session: &mut session,
+            config: &self.config,
+            target: &self.target,
+            during: During::Look,
+            delivery: None,
+            proof: &[],
+        };
+        let done = Box::pin(commit_rows(&mut transaction, &job, table)).await;
         let (outcome, inspected) = done.inspect_err(|_| metrics.commit_failures += 1)?;
         metrics.committed(batch.len() as u64, &outcome.written, begun.elapsed());
         Ok((outcome, inspected))
     }
-}
-
-struct Job<'a> {
-    config: &'a MysqlSinkConfig,
-    target: &'a str,
-    batch: &'a Batch,
-}
-
-/// Writes the batch, in as many tries as it takes; only the last one leaves anything behind.
-async fn upsert(
-    session: &mut Session,
-    job: &Job<'_>,
-    mut inspected: Arc<Inspected>,
-) -> Result<(Outcome, Arc<Inspected>), SinkError> {
-    let mut tries = Tries::new(Pass::Fast);
-    loop {
-        let trouble = match attempt(session, job, &inspected, &tries.pass).await {
-            Ok(outcome) => return Ok((outcome, inspected)),
-            Err(trouble) => trouble,
-        };
-        match tries.after(trouble, job.target)? {
-            Before::Nothing => {}
-            Before::Pause => pause().await,
-            Before::ReadSchema => {
-                inspected = Arc::new(inspect_foreign_again(session, job.config, &inspected).await?);
-            }
-        }
-    }
-}
-
-async fn attempt(session: &mut Session, job: &Job<'_>, inspected: &Inspected, pass: &Pass) -> Result<Outcome, Trouble> {
-    let during = During::Look;
-    // No version is made from positions here: the mapping refuses that where progress is elsewhere.
-    let rows = Rows::new(&inspected.mapping, job.batch, Incarnations::One(0));
-    rows.refuse_gone(job.target)?;
-    let order = epoch::order(&rows, job.config.table.unique_keys, pass)?;
-    begin(session, job.target, during).await?;
-    point("sql.begun");
-    let place = Place {
-        table: &inspected.named,
-        rows: &rows,
-        per_statement: job.config.rows_per_statement,
-        largest: session.largest_packet(),
-        target: job.target,
-        during,
-    };
-    let written = fill(session, &place, inspected, &order, pass).await;
-    end(session, job.target, during, written).await
-}
-
-async fn fill(
-    session: &mut Session,
-    place: &Place<'_>,
-    inspected: &Inspected,
-    order: &[usize],
-    pass: &Pass,
-) -> Result<Outcome, Trouble> {
-    check_schema(session, place.target, place.during, inspected).await?;
-    let outcome = write(session, place, order, pass).await?;
-    point("sql.before_commit");
-    Ok(outcome)
 }
 
 #[cfg(test)]

@@ -5,7 +5,6 @@ mod ask;
 pub mod books;
 mod chunk;
 pub mod column;
-mod commit;
 pub mod config;
 pub mod convert;
 pub mod ddl;
@@ -35,6 +34,7 @@ pub mod sink;
 mod slow;
 pub mod statement;
 pub mod tables;
+mod transaction;
 mod value;
 #[cfg(test)]
 mod values_tests;

@@ -1,27 +1,20 @@
-//! Dead letters written again, where they live: lock, outputs, mark, COMMIT, in one transaction.
+//! The steps of a replay of dead letters that this database does in its own way; their order is `table::replay`'s.
 //!
-//! Reads and writes the target and `hapax_dead_letters`. Invariant: a letter is replayed once, by whoever locks it
-//! first; no position and no epoch changes. Not here: decoding the letters' bytes (the caller's).
+//! Reads and writes the target and `hapax_dead_letters`. Not here: decoding the letters' bytes (the
+//! caller's).
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
 use hapax_engine::batch::Batch;
 use hapax_engine::letters::{LetterChoice, LetterStore, Replay, Replayed, StoredLetter};
 use hapax_engine::sink::SinkError;
-use hapax_model::fault::point;
-use hapax_sql::mysql::{Session, checked_commit};
+use hapax_model::letter::Cause;
 
-use super::chunk::Place;
-use super::commit::{begin, check_schema, pause};
-use super::error::{During, after_commit};
-use super::inspect::{Inspected, inspect_again};
+use super::error::During;
 use super::letters;
-use super::sink::{MysqlDatabase, MysqlSink};
-use super::slow::write_slowly;
-use crate::table::replay::{Locked, ReplayJob};
-use crate::table::rows::{Incarnations, Rows};
-use crate::table::tries::{Before, Pass, Tries, Trouble};
+use super::sink::MysqlSink;
+use super::transaction::MysqlTransaction;
+use crate::table::replay::{ReplayTransaction, replay_letters};
 
 impl LetterStore for MysqlSink {
     async fn list(&mut self, choice: &LetterChoice, after: i64, limit: usize) -> Result<Vec<StoredLetter>, SinkError> {
@@ -39,71 +32,34 @@ impl Replay for MysqlSink {
     async fn replay(&mut self, letters: &[i64], batch: Batch) -> Result<Replayed, SinkError> {
         let job = self.replay_job(letters, batch).await?;
         let mut session = self.home().session().await?;
-        Box::pin(replay(&mut session, &job)).await
-    }
-}
-
-type Job = ReplayJob<MysqlDatabase>;
-
-async fn replay(session: &mut Session, job: &Job) -> Result<Replayed, SinkError> {
-    let mut inspected = Arc::clone(&job.inspected);
-    // Already in lane order with savepoints: there are few of them, and each is suspect.
-    let mut tries = Tries::new(Pass::slow());
-    loop {
-        let trouble = match attempt(session, job, &inspected).await {
-            Ok(replayed) => return Ok(replayed),
-            Err(trouble) => trouble,
+        let mut transaction = MysqlTransaction {
+            session: &mut session,
+            config: &job.config,
+            target: &job.target,
+            during: During::Look,
+            delivery: Some(&job.id),
+            proof: &[],
         };
-        match tries.after(trouble, &job.target)? {
-            Before::Nothing => {}
-            Before::Pause => pause().await,
-            Before::ReadSchema => {
-                inspected = Arc::new(inspect_again(session, &job.config, &job.id, &inspected, &[]).await?);
-            }
-        }
+        Box::pin(replay_letters(&mut transaction, &job)).await
     }
 }
 
-async fn attempt(session: &mut Session, job: &Job, inspected: &Inspected) -> Result<Replayed, Trouble> {
-    begin(session, &job.target, During::Look).await?;
-    match fill(session, job, inspected).await {
-        Ok(replayed) => {
-            let end = checked_commit(session).await;
-            point("dlq.commit_sent");
-            after_commit(&job.target, During::Look, end)?;
-            Ok(replayed)
-        }
-        Err(trouble) => {
-            if let Err(fault) = session.rollback().await {
-                tracing::debug!(error = %fault, "no answer to ROLLBACK");
-            }
-            Err(trouble)
-        }
+impl ReplayTransaction for MysqlTransaction<'_> {
+    async fn lock_dead_letters(&mut self, letters: &[i64]) -> Result<Vec<i64>, SinkError> {
+        letters::still_dead(self.session, letters).await
     }
-}
 
-/// Everything between BEGIN and COMMIT.
-async fn fill(session: &mut Session, job: &Job, inspected: &Inspected) -> Result<Replayed, Trouble> {
-    let locked = Locked::new(&job.letters, &job.batch, letters::still_dead(session, &job.letters).await?);
-    point("dlq.locked");
-    check_schema(session, &job.target, During::Look, inspected).await?;
-    let numbers = letters::incarnations(session, &job.letters).await?;
-    let rows = Rows::new(&inspected.mapping, &job.batch, Incarnations::PerInput(numbers));
-    let place = Place {
-        table: &inspected.named,
-        rows: &rows,
-        per_statement: job.config.rows_per_statement,
-        largest: session.largest_packet(),
-        target: &job.target,
-        during: During::Look,
-    };
-    let outcome = write_slowly(session, &place, &locked.order(), &BTreeMap::new()).await?;
-    point("dlq.output_written");
-    let marks = locked.marks(&outcome);
-    let replayed = letters::mark_replayed(session, &marks.good).await?;
-    letters::note_refused(session, &marks.refused).await?;
-    point("dlq.marked");
-    Ok(locked.done(replayed, marks, &outcome))
+    async fn incarnations(&mut self, letters: &[i64]) -> Result<Vec<u32>, SinkError> {
+        letters::incarnations(self.session, letters).await
+    }
+
+    async fn mark_replayed(&mut self, letters: &[i64]) -> Result<u64, SinkError> {
+        letters::mark_replayed(self.session, letters).await
+    }
+
+    async fn note_refused(&mut self, refused: &BTreeMap<i64, Cause>) -> Result<(), SinkError> {
+        letters::note_refused(self.session, refused).await
+    }
 }
 
 #[cfg(test)]

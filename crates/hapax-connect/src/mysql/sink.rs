@@ -1,7 +1,7 @@
 //! A MySQL or MariaDB table as a target that holds our progress beside the data: `progress: sink`.
 //!
 //! Invariant: a session whose commit's future was dropped is closed. Not here: the sink's life (`table::sink`), the
-//! transaction itself (`commit`), progress (`progress`), the table (`inspect`).
+//! transaction itself (`table::transaction`), progress (`progress`), the table (`inspect`).
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -11,13 +11,15 @@ use hapax_model::position::DeliveryId;
 use hapax_model::progress::Progress;
 use hapax_sql::mysql::{Pool, Taken};
 
-use super::commit::commit;
 use super::config::MysqlSinkConfig;
-use super::error::connect_error;
+use super::error::{During, connect_error};
 use super::inspect::{Inspected, inspect};
 use super::progress;
-use super::proof::Proof;
+use super::proof::{Proof, last_written};
+use super::transaction::MysqlTransaction;
+use crate::table::rows::{Incarnations, Rows};
 use crate::table::sink::{Done, Home, Job, TableSink};
+use crate::table::transaction::commit_epoch;
 
 /// Delivers one lane into one table, with progress in the same database.
 pub type MysqlSink = TableSink<MysqlDatabase>;
@@ -89,8 +91,19 @@ impl Home for MysqlDatabase {
     async fn commit(&mut self, job: Job<Self>) -> Result<Done<Inspected>, SinkError> {
         let mut session = self.session().await?;
         let begun = Instant::now();
-        let (committed, inspected, proof) = Box::pin(commit(&mut session, &job, &self.proof)).await?;
-        if let Some(proof) = proof {
+        let mut transaction = MysqlTransaction {
+            session: &mut session,
+            config: &job.config,
+            target: &job.target,
+            during: During::Epoch(job.record.epoch),
+            delivery: Some(&job.id),
+            proof: &self.proof,
+        };
+        let committing = commit_epoch(&mut transaction, &job, job.config.table.unique_keys);
+        let (committed, inspected) = Box::pin(committing).await?;
+        let incarnation = Incarnations::One(job.record.from.incarnation.number);
+        let rows = Rows::new(&inspected.mapping, &job.batch, incarnation);
+        if let Some(proof) = last_written(&rows, &committed.dead_inputs) {
             self.proof = proof;
         }
         Ok(Done { committed, inspected, took: begun.elapsed() })

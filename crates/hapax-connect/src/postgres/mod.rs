@@ -7,7 +7,6 @@ mod blame;
 pub mod books;
 mod chunk;
 pub mod column;
-mod commit;
 pub mod config;
 pub mod convert;
 pub mod ddl;
@@ -42,6 +41,7 @@ pub mod snapshots;
 pub mod state;
 pub mod statement;
 pub mod tables;
+mod transaction;
 #[cfg(test)]
 mod values_tests;
 mod write;

@@ -1,7 +1,7 @@
 //! A PostgreSQL table as a target that holds our progress beside the data: `progress: sink`.
 //!
 //! Invariant: a session whose commit's future was dropped is closed. Not here: the sink's life (`table::sink`), the
-//! transaction itself (`commit`), progress (`progress`), the table (`inspect`).
+//! transaction itself (`table::transaction`), progress (`progress`), the table (`inspect`).
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -11,12 +11,13 @@ use hapax_model::position::DeliveryId;
 use hapax_model::progress::Progress;
 use hapax_sql::postgres::{Pool, Taken};
 
-use super::commit::commit;
 use super::config::PostgresSinkConfig;
-use super::error::connect_error;
+use super::error::{During, connect_error};
 use super::inspect::{Inspected, inspect};
 use super::progress;
+use super::transaction::PostgresTransaction;
 use crate::table::sink::{Done, Home, Job, TableSink};
+use crate::table::transaction::commit_epoch;
 
 /// Delivers one lane into one table, with progress in the same database.
 pub type PostgresSink = TableSink<PostgresDatabase>;
@@ -86,7 +87,15 @@ impl Home for PostgresDatabase {
     async fn commit(&mut self, job: Job<Self>) -> Result<Done<Inspected>, SinkError> {
         let session = self.session().await?;
         let begun = Instant::now();
-        let (committed, inspected) = Box::pin(commit(&session, &job)).await?;
+        let mut transaction = PostgresTransaction {
+            session: &session,
+            config: &job.config,
+            target: &job.target,
+            during: During::Epoch(job.record.epoch),
+            delivery: Some(&job.id),
+        };
+        let committing = commit_epoch(&mut transaction, &job, job.config.table.unique_keys);
+        let (committed, inspected) = Box::pin(committing).await?;
         Ok(Done { committed, inspected, took: begun.elapsed() })
     }
 }

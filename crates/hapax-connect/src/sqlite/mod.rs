@@ -4,7 +4,6 @@ pub mod admin;
 mod bind;
 pub mod books;
 pub mod column;
-mod commit;
 pub mod config;
 pub mod convert;
 pub mod ddl;
@@ -28,6 +27,7 @@ pub mod state;
 pub mod statement;
 pub mod tables;
 mod together;
+mod transaction;
 #[cfg(test)]
 mod values_tests;
 mod write;

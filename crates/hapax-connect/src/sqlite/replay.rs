@@ -1,29 +1,23 @@
-//! Dead letters written again, where they live: lock, outputs, mark, COMMIT, in one transaction.
+//! The steps of a replay of dead letters that this database does in its own way; their order is `table::replay`'s.
 //!
-//! Reads and writes the target and `hapax_dead_letters`. Invariant: a letter is replayed once, by whoever locks it
-//! first; no position and no epoch changes. Not here: decoding the letters' bytes (the caller's).
+//! Reads and writes the target and `hapax_dead_letters`. Not here: decoding the letters' bytes (the
+//! caller's).
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::future::ready;
 
 use hapax_engine::batch::Batch;
 use hapax_engine::letters::{LetterChoice, LetterStore, Replay, Replayed, StoredLetter};
 use hapax_engine::sink::SinkError;
-use hapax_model::fault::point;
 use hapax_model::letter::Cause;
 use hapax_model::position::Incarnation;
-use hapax_sql::sqlite::checked_commit;
-use rusqlite::{Connection, Transaction, TransactionBehavior, params};
+use rusqlite::{Connection, params};
 
-use super::commit::check_schema;
-use super::error::{During, after_commit, path_of, sink_error};
-use super::inspect::{Inspected, inspect_again};
+use super::error::{During, path_of, sink_error};
 use super::letters;
-use super::sink::{SqliteDatabase, SqliteSink};
-use super::write::{InsertCounter, write_slowly};
-use crate::table::replay::{Locked, ReplayJob};
-use crate::table::rows::{Incarnations, Rows};
-use crate::table::tries::{Before, Pass, Tries, Trouble};
+use super::sink::SqliteSink;
+use super::transaction::{SqliteTransaction, run_to_end};
+use crate::table::replay::{ReplayTransaction, replay_letters};
 
 impl LetterStore for SqliteSink {
     async fn list(&mut self, choice: &LetterChoice, after: i64, limit: usize) -> Result<Vec<StoredLetter>, SinkError> {
@@ -40,69 +34,31 @@ impl LetterStore for SqliteSink {
 impl Replay for SqliteSink {
     async fn replay(&mut self, letters: &[i64], batch: Batch) -> Result<Replayed, SinkError> {
         let job = self.replay_job(letters, batch).await?;
-        self.home().run(During::Look, move |connection| replay(connection, &job)).await
-    }
-}
-
-type Job = ReplayJob<SqliteDatabase>;
-
-fn replay(connection: &mut Connection, job: &Job) -> Result<Replayed, SinkError> {
-    let mut inspected = Arc::clone(&job.inspected);
-    // Already in lane order with savepoints: there are few of them, and each is suspect.
-    let mut tries = Tries::new(Pass::slow());
-    loop {
-        let trouble = match attempt(connection, job, &inspected, &tries.pass) {
-            Ok(replayed) => return Ok(replayed),
-            Err(trouble) => trouble,
+        let work = move |connection: &mut Connection| {
+            let (config, delivery) = (&job.config, Some(&job.id));
+            let mut transaction = SqliteTransaction { connection, config, during: During::Look, delivery };
+            run_to_end(replay_letters(&mut transaction, &job))
         };
-        if tries.after(trouble, &job.target)? == Before::ReadSchema {
-            inspected = Arc::new(inspect_again(connection, &job.config, &job.id, &inspected)?);
-        }
+        self.home().run(During::Look, work).await
     }
 }
 
-fn attempt(connection: &mut Connection, job: &Job, inspected: &Inspected, pass: &Pass) -> Result<Replayed, Trouble> {
-    let path = path_of(connection);
-    let fail = |error: rusqlite::Error| Trouble::Stop(sink_error(&path, During::Look, &error));
-    let counter = InsertCounter::install(connection, inspected).map_err(fail)?;
-    let tried = {
-        let transaction = Transaction::new_unchecked(connection, TransactionBehavior::Immediate).map_err(fail)?;
-        fill(&transaction, job, inspected, pass, &counter).and_then(|replayed| {
-            let end = checked_commit(&transaction);
-            point("dlq.commit_sent");
-            after_commit(&path, During::Look, end)?;
-            Ok(replayed)
-        })
-        // Dropped without COMMIT, the transaction is rolled back here.
-    };
-    counter.remove(connection).map_err(fail)?;
-    tried
-}
+impl ReplayTransaction for SqliteTransaction<'_> {
+    fn lock_dead_letters(&mut self, letters: &[i64]) -> impl Future<Output = Result<Vec<i64>, SinkError>> + Send {
+        ready(letters::still_dead(self.connection, letters))
+    }
 
-/// Everything between BEGIN and COMMIT.
-fn fill(
-    connection: &Connection,
-    job: &Job,
-    inspected: &Inspected,
-    pass: &Pass,
-    counter: &InsertCounter,
-) -> Result<Replayed, Trouble> {
-    let locked = Locked::new(&job.letters, &job.batch, letters::still_dead(connection, &job.letters)?);
-    point("dlq.locked");
-    check_schema(connection, During::Look, inspected)?;
-    let numbers = incarnations(connection, &job.letters)?;
-    let rows = Rows::new(&inspected.mapping, &job.batch, Incarnations::PerInput(numbers));
-    let known = match pass {
-        Pass::Slow { known } => known,
-        Pass::Fast => &BTreeMap::new(),
-    };
-    let outcome = write_slowly(connection, &rows, &locked.order(), known, counter, During::Look)?;
-    point("dlq.output_written");
-    let marks = locked.marks(&outcome);
-    let replayed = letters::mark_replayed(connection, &marks.good)?;
-    note_refused(connection, &marks.refused)?;
-    point("dlq.marked");
-    Ok(locked.done(replayed, marks, &outcome))
+    fn incarnations(&mut self, letters: &[i64]) -> impl Future<Output = Result<Vec<u32>, SinkError>> + Send {
+        ready(incarnations(self.connection, letters))
+    }
+
+    fn mark_replayed(&mut self, letters: &[i64]) -> impl Future<Output = Result<u64, SinkError>> + Send {
+        ready(letters::mark_replayed(self.connection, letters))
+    }
+
+    fn note_refused(&mut self, refused: &BTreeMap<i64, Cause>) -> impl Future<Output = Result<(), SinkError>> + Send {
+        ready(note_refused(self.connection, refused))
+    }
 }
 
 /// The number of the incarnation that each letter's position belongs to, in the order of `ids`.

@@ -1,7 +1,7 @@
 //! A SQLite table as a target that holds our progress beside the data: `progress: sink`.
 //!
 //! Invariant: after doubt the connection is thrown away. Not here: the sink's life (`table::sink`), the transaction
-//! itself (`commit`), progress (`progress`), the live table (`inspect`).
+//! itself (`table::transaction`), progress (`progress`), the live table (`inspect`).
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -12,12 +12,13 @@ use hapax_model::progress::Progress;
 use hapax_sql::sqlite::{Open, Session};
 use rusqlite::Connection;
 
-use super::commit::commit;
 use super::config::SqliteSinkConfig;
 use super::error::{During, open_error, session_lost, sink_error};
 use super::inspect::{Inspected, inspect};
 use super::progress;
+use super::transaction::{SqliteTransaction, run_to_end};
 use crate::table::sink::{Done, Home, Job, TableSink};
+use crate::table::transaction::commit_epoch;
 
 /// Delivers one lane into one table, with progress in the same file.
 pub type SqliteSink = TableSink<SqliteDatabase>;
@@ -107,7 +108,10 @@ impl Home for SqliteDatabase {
         let during = During::Epoch(job.record.epoch);
         let work = move |connection: &mut Connection| {
             let begun = Instant::now();
-            let (committed, inspected) = commit(connection, &job)?;
+            let mut transaction =
+                SqliteTransaction { connection, config: &job.config, during, delivery: Some(&job.id) };
+            let unique = job.config.table.unique_keys;
+            let (committed, inspected) = run_to_end(commit_epoch(&mut transaction, &job, unique))?;
             Ok(Done { committed, inspected, took: begun.elapsed() })
         };
         self.run(during, work).await

@@ -7,7 +7,7 @@ use std::fmt::Debug;
 use std::sync::Arc;
 
 use hapax_engine::batch::{Batch, OutputEvent};
-use hapax_engine::sink::{IdempotentSink, SinkError, TargetIdentity, Upserted, Written};
+use hapax_engine::sink::{IdempotentSink, SinkError, TargetIdentity, WriteOutcome, Written};
 use hapax_model::field::FieldPath;
 use hapax_model::key::{DedupStrategy, KeyHash};
 
@@ -75,11 +75,11 @@ impl<D: Foreign> KeyedSink<D> {
         Ok(inspected)
     }
 
-    async fn write(&mut self, batch: Arc<Batch>) -> Result<Upserted, SinkError> {
+    async fn write(&mut self, batch: Arc<Batch>) -> Result<WriteOutcome, SinkError> {
         let inspected = self.inspected().await?;
         let (outcome, inspected) = self.database.upsert(inspected, batch, &mut self.metrics).await?;
         self.seen.keep(inspected);
-        Ok(Upserted { written: outcome.written, rejected: outcome.refused })
+        Ok(outcome)
     }
 }
 
@@ -107,13 +107,13 @@ impl<D: Foreign> IdempotentSink for KeyedSink<D> {
     async fn upsert(&mut self, event: &OutputEvent<'_>) -> Result<Written, SinkError> {
         let batch = alone(event);
         let (position, done) = (event.position(), self.write(Arc::new(batch)).await?);
-        match done.rejected.into_iter().next() {
+        match done.refused.into_iter().next() {
             None => Ok(done.written),
             Some((_, cause)) => Err(refused(position, cause)),
         }
     }
 
-    async fn upsert_batch(&mut self, batch: Arc<Batch>) -> Result<Upserted, SinkError> {
+    async fn upsert_batch(&mut self, batch: Arc<Batch>) -> Result<WriteOutcome, SinkError> {
         self.write(batch).await
     }
 

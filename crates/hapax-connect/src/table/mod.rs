@@ -17,12 +17,10 @@ pub(crate) mod contract;
 pub mod ddl;
 pub mod described;
 pub mod during;
-pub mod epoch;
 #[cfg(any(feature = "mysql", feature = "postgres"))]
 pub(crate) mod halving;
 pub mod idempotent;
 pub(crate) mod kept;
-pub mod life;
 pub mod live;
 pub mod mapping;
 #[cfg(test)]
@@ -31,6 +29,7 @@ pub(crate) mod matrix;
 pub(crate) mod middle;
 pub mod moment;
 pub mod number;
+pub mod order;
 #[cfg(any(feature = "mysql", feature = "postgres"))]
 pub(crate) mod own_row;
 pub mod read;
@@ -48,6 +47,7 @@ pub mod sink;
 #[cfg(any(feature = "mysql", feature = "postgres"))]
 pub(crate) mod spelled;
 pub(crate) mod stored;
+pub mod transaction;
 pub mod tries;
 pub mod untyped;
 pub(crate) mod words;

@@ -1,5 +1,7 @@
-//! The parts of a replay of dead letters that need no database: whose turn it is, what was refused again.
+//! Dead letters written again, where they live, for all SQL databases: lock, outputs, mark, COMMIT, in one transaction.
 //!
+//! Invariant: a letter is replayed once, by whoever locks it first; no position and no epoch changes. Not here: SQL;
+//! decoding the letters' bytes (the caller's).
 //! Event `i` of the batch comes from `letters[batch input of i]`.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -7,11 +9,17 @@ use std::sync::Arc;
 
 use hapax_engine::batch::Batch;
 use hapax_engine::letters::Replayed;
+use hapax_engine::sink::SinkError;
+use hapax_model::fault::point;
 use hapax_model::letter::Cause;
 use hapax_model::position::DeliveryId;
 
+use super::order::RowOrder;
+use super::rows::{Incarnations, Rows};
+use super::seen::Inspection;
 use super::sink::Home;
-use super::tries::Outcome;
+use super::transaction::{Besides, RowTransaction, RowsToWrite, before_next_try, end};
+use super::tries::{Outcome, Pass, Tries, Trouble};
 
 /// All that a replay needs.
 #[derive(Debug)]
@@ -22,6 +30,76 @@ pub struct ReplayJob<H: Home> {
     pub(crate) inspected: Arc<H::Inspected>,
     pub(crate) letters: Vec<i64>,
     pub(crate) batch: Batch,
+}
+
+/// A transaction that writes rows and marks letters: the steps in which databases differ.
+pub trait ReplayTransaction: RowTransaction {
+    /// Locks those of `letters` that are still dead.
+    fn lock_dead_letters(&mut self, letters: &[i64]) -> impl Future<Output = Result<Vec<i64>, SinkError>> + Send;
+
+    /// The number of the incarnation that each letter's position belongs to.
+    fn incarnations(&mut self, letters: &[i64]) -> impl Future<Output = Result<Vec<u32>, SinkError>> + Send;
+
+    /// Marks letters as replayed; how many were.
+    fn mark_replayed(&mut self, letters: &[i64]) -> impl Future<Output = Result<u64, SinkError>> + Send;
+
+    /// A letter that was refused again stays dead, with the newer reason.
+    fn note_refused(&mut self, refused: &BTreeMap<i64, Cause>) -> impl Future<Output = Result<(), SinkError>> + Send;
+}
+
+/// Replays letters, in as many tries as it takes; only the last one leaves anything behind.
+pub(crate) async fn replay_letters<H, T>(transaction: &mut T, job: &ReplayJob<H>) -> Result<Replayed, SinkError>
+where
+    H: Home<Inspected = T::Table>,
+    T: ReplayTransaction,
+{
+    let mut table = Arc::clone(&job.inspected);
+    // In lane order with savepoints from the first try on: there are few of them, and each is suspect.
+    let mut tries = Tries::new(Pass::slow());
+    loop {
+        let trouble = match try_replay(transaction, job, &table, &tries.pass).await {
+            Ok(replayed) => return Ok(replayed),
+            Err(trouble) => trouble,
+        };
+        before_next_try(transaction, tries.after(trouble, &job.target)?, &mut table).await?;
+    }
+}
+
+async fn try_replay<H, T>(
+    transaction: &mut T,
+    job: &ReplayJob<H>,
+    table: &T::Table,
+    pass: &Pass,
+) -> Result<Replayed, Trouble>
+where
+    H: Home<Inspected = T::Table>,
+    T: ReplayTransaction,
+{
+    // All letters may be taken already.
+    transaction.begin(Besides::Nothing).await?;
+    let filled = fill(transaction, job, table, pass).await;
+    end(transaction, "dlq.commit_sent", filled).await
+}
+
+/// Everything between BEGIN and COMMIT.
+async fn fill<H, T>(transaction: &mut T, job: &ReplayJob<H>, table: &T::Table, pass: &Pass) -> Result<Replayed, Trouble>
+where
+    H: Home<Inspected = T::Table>,
+    T: ReplayTransaction,
+{
+    let locked = Locked::new(&job.letters, &job.batch, transaction.lock_dead_letters(&job.letters).await?);
+    point("dlq.locked");
+    transaction.hold_table(table).await?;
+    let numbers = transaction.incarnations(&job.letters).await?;
+    let rows = Rows::new(table.mapping(), &job.batch, Incarnations::PerInput(numbers));
+    let order = RowOrder::as_given(locked.order());
+    let outcome = transaction.write_rows(RowsToWrite { table, rows: &rows, order: &order, pass }).await?;
+    point("dlq.output_written");
+    let marks = locked.marks(&outcome);
+    let replayed = transaction.mark_replayed(&marks.good).await?;
+    transaction.note_refused(&marks.refused).await?;
+    point("dlq.marked");
+    Ok(locked.done(replayed, marks, &outcome))
 }
 
 /// A replay whose letters are locked.

@@ -210,17 +210,6 @@ impl<'a, C: LiveColumn> Rows<'a, C> {
         })
     }
 
-    /// The events to write in the first try, reduced and sorted; none if an event has no key and must be found.
-    ///
-    /// # Errors
-    /// [`SinkError::DedupKeyCollision`].
-    pub fn reduced(&self, unique: UniqueKeys) -> Result<Option<Vec<usize>>, SinkError> {
-        if self.mapping.mode == ConflictMode::Append || self.counts_up() {
-            return Ok(Some((0..self.batch.len()).collect()));
-        }
-        Ok(self.checked_keys(unique)?.map(|keys| reduce(self.mapping.mode, &keys, self)))
-    }
-
     /// The keys of all events, none if one has none; refuses collisions of keys that are promised to be unique.
     fn checked_keys(&self, unique: UniqueKeys) -> Result<Option<RowKeys>, SinkError> {
         let Ok(keys) = self.keys() else { return Ok(None) };
@@ -230,12 +219,12 @@ impl<'a, C: LiveColumn> Rows<'a, C> {
         Ok(Some(keys))
     }
 
-    /// As [`reduced`](Self::reduced), and the places in that order where a key is the one before again: a database
-    /// that takes no key twice in one statement must cut there.
+    /// The events to write in the first try, reduced and sorted, and the places in that order where a key is the one
+    /// before again; none if an event has no key and must be found.
     ///
     /// # Errors
     /// [`SinkError::DedupKeyCollision`].
-    pub fn reduced_with_cuts(&self, unique: UniqueKeys) -> Result<Option<CutOrder>, SinkError> {
+    pub fn reduced(&self, unique: UniqueKeys) -> Result<Option<CutOrder>, SinkError> {
         if self.mapping.mode == ConflictMode::Append || self.counts_up() {
             return Ok(Some(((0..self.batch.len()).collect(), Vec::new())));
         }

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hapax_engine::batch::Batch;
+use hapax_engine::lifecycle::SinkLifecycle;
 use hapax_engine::sink::{Claim, Committed, EpochRecord, SinkError, Target, TargetIdentity, TransactionalSink};
 use hapax_model::epoch::Epoch;
 use hapax_model::field::FieldPath;
@@ -16,7 +17,6 @@ use hapax_model::position::DeliveryId;
 use hapax_model::progress::Progress;
 use hapax_model::transaction::TransactionState;
 
-use super::life::Life;
 use super::mapping::Mapping;
 use super::replay::ReplayJob;
 use super::seen::{Inspection, Seen};
@@ -84,13 +84,13 @@ pub struct TableSink<H: Home> {
     home: H,
     id: DeliveryId,
     seen: Seen<H::Inspected>,
-    life: Life,
+    lifecycle: SinkLifecycle,
     metrics: SinkMetrics,
 }
 
 impl<H: Home> TableSink<H> {
     pub(crate) fn over(home: H, id: DeliveryId) -> Self {
-        Self { home, id, seen: Seen::default(), life: Life::default(), metrics: SinkMetrics::default() }
+        Self { home, id, seen: Seen::default(), lifecycle: SinkLifecycle::default(), metrics: SinkMetrics::default() }
     }
 
     /// What the sink counted so far.
@@ -145,7 +145,7 @@ impl<H: Home> TableSink<H> {
 
     async fn commit(&mut self, record: &EpochRecord) -> Result<Committed, SinkError> {
         let inspected = self.inspected().await?;
-        let (was, batch) = self.life.work(|| self.home.target().to_owned())?;
+        let (was, batch) = self.lifecycle.work(|| self.home.target().to_owned())?;
         let events = batch.len() as u64;
         let job = Job {
             config: Arc::clone(self.home.config()),
@@ -190,36 +190,36 @@ impl<H: Home> Target for TableSink<H> {
 
 impl<H: Home> TransactionalSink for TableSink<H> {
     async fn init_transactions(&mut self, claim: &Claim) -> Result<Progress, SinkError> {
-        self.life.may_claim()?;
+        self.lifecycle.may_claim()?;
         self.inspected().await?;
         let progress = self.home.claim(&self.id, claim).await?;
-        self.life.claimed(progress.clone())?;
+        self.lifecycle.claimed(progress.clone())?;
         Ok(progress)
     }
 
     fn begin_transaction(&mut self, epoch: Epoch) -> Result<(), SinkError> {
-        self.life.begin(epoch, || self.home.target().to_owned())
+        self.lifecycle.begin(epoch, || self.home.target().to_owned())
     }
 
     fn write(&mut self, batch: Arc<Batch>) -> Result<(), SinkError> {
-        self.life.write(batch)
+        self.lifecycle.write(batch)
     }
 
     async fn commit_transaction(&mut self, record: &EpochRecord) -> Result<Committed, SinkError> {
-        let committing = self.life.committing()?;
+        let committing = self.lifecycle.committing()?;
         let committed = self.commit(record).await.inspect_err(|_| self.metrics.commit_failures += 1)?;
-        self.life.committed(committing, committed.progress.clone())?;
+        self.lifecycle.committed(committing, committed.progress.clone())?;
         Ok(committed)
     }
 
     async fn abort_transaction(&mut self) -> Result<(), SinkError> {
-        self.life.abort()?;
+        self.lifecycle.abort()?;
         self.metrics.aborts += 1;
         Ok(())
     }
 
     fn transaction_state(&self) -> TransactionState {
-        self.life.state()
+        self.lifecycle.state()
     }
 
     async fn finish(&mut self) -> Result<(), SinkError> {

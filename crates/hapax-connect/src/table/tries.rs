@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use hapax_engine::sink::{SinkError, Written};
+use hapax_engine::sink::SinkError;
+pub use hapax_engine::sink::WriteOutcome as Outcome;
 use hapax_model::letter::{Cause, Stage};
 
 /// The table took the statement and changed no row.
@@ -87,15 +88,6 @@ impl From<Fault> for Trouble {
             Fault::Target(error) => Self::Stop(error),
         }
     }
-}
-
-/// What became of a batch's rows.
-#[derive(Debug, Default)]
-pub struct Outcome {
-    /// Rows by what became of them.
-    pub written: Written,
-    /// Events that were refused, in lane order, one for each input that died.
-    pub refused: Vec<(usize, Cause)>,
 }
 
 /// The tries of one commit.

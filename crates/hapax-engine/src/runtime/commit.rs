@@ -21,7 +21,8 @@ use super::meter::TakenBy;
 use super::{AfterDoubt, Control, Settings, Stop, now_ms, point, stopping, suspect};
 use crate::backoff::Backoff;
 use crate::batch::Batch;
-use crate::sink::{Claim, Committed, EpochRecord, Reaction, SinkError, TransactionalSink, Written, causes_of};
+use crate::bookkeeping::causes;
+use crate::sink::{Claim, Committed, EpochRecord, Reaction, SinkError, TransactionalSink, Written};
 use crate::state::StateStore;
 
 /// The witness is saved at most so often.
@@ -292,7 +293,7 @@ fn landed(found: Progress, batch: &Batch) -> Committed {
         stored: true,
         written: Written { upserts: batch.len() as u64, ..Written::default() },
         dead_inputs,
-        causes: causes_of(batch, &[]),
+        causes: causes(batch, &[]),
     }
 }
 

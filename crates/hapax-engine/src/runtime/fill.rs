@@ -9,7 +9,6 @@ use std::time::Duration;
 
 use hapax_model::delivery::EpochBounds;
 use hapax_model::epoch::Epoch;
-use hapax_model::ledger::Totals;
 use hapax_model::position::{Bookmark, Incarnation};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, watch};
 use tokio::time::Instant;
@@ -401,10 +400,7 @@ impl<S: Source> Filler<S> {
     fn close(&mut self, buffer: Buffer, slot: OwnedSemaphorePermit) -> Filled {
         point("barrier");
         let to = self.source.bookmark();
-        let (read, dead) = (buffer.batch.inputs.len() as u64, buffer.batch.letters().len() as u64);
-        let filtered = buffer.batch.filtered();
-        let counts =
-            Totals { read, dead, filtered, delivered: read - dead - filtered, rows: buffer.batch.len() as u64 };
+        let counts = buffer.batch.counts();
         let closed_at_ms = now_ms();
         let record = EpochRecord {
             epoch: self.epoch,

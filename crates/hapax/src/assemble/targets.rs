@@ -12,7 +12,7 @@ use hapax_connect::sqlite::{SqliteIdempotentSink, SqliteSink};
 use hapax_engine::batch::{Batch, OutputEvent};
 use hapax_engine::letters::{Replay as _, Replayed};
 use hapax_engine::sink::{
-    Claim, Committed, EpochRecord, IdempotentSink, SinkError, Target, TargetIdentity, TransactionalSink, Upserted,
+    Claim, Committed, EpochRecord, IdempotentSink, SinkError, Target, TargetIdentity, TransactionalSink, WriteOutcome,
     Written,
 };
 use hapax_model::epoch::Epoch;
@@ -179,7 +179,7 @@ impl IdempotentSink for AnyBareTable {
         each_bare!(self, sink => sink.upsert(event).await)
     }
 
-    async fn upsert_batch(&mut self, batch: Arc<Batch>) -> Result<Upserted, SinkError> {
+    async fn upsert_batch(&mut self, batch: Arc<Batch>) -> Result<WriteOutcome, SinkError> {
         each_bare!(self, sink => sink.upsert_batch(batch).await)
     }
 

@@ -66,7 +66,7 @@ async fn write_apart(
     let upserted = sink.upsert_batch(Arc::clone(&batch)).await?;
     let mut refused: BTreeMap<usize, String> =
         batch.letters().iter().map(|(input, letter)| (*input, letter.cause.to_string())).collect();
-    refused.extend(upserted.rejected.iter().map(|(event, cause)| (batch.event(*event).input(), cause.to_string())));
+    refused.extend(upserted.refused.iter().map(|(event, cause)| (batch.event(*event).input(), cause.to_string())));
     let good: Vec<i64> = ids.iter().enumerate().filter(|(n, _)| !refused.contains_key(n)).map(|(_, id)| *id).collect();
     let replayed = books.mark_replayed(&good).await?;
     let refused = refused.into_iter().map(|(input, why)| (ids[input], why)).collect();

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use hapax_engine::sink::{IdempotentSink as _, SinkError, Upserted, Written};
+use hapax_engine::sink::{IdempotentSink as _, SinkError, WriteOutcome, Written};
 use hapax_model::field::FieldPath;
 use hapax_model::key::DedupStrategy;
 use hapax_model::mode::ConflictMode;
@@ -31,7 +31,7 @@ async fn rig<D: Database>(mode: ConflictMode) -> Rig<D> {
 }
 
 impl<D: Database> Rig<D> {
-    async fn upsert(&mut self, inputs: &[&str]) -> Upserted {
+    async fn upsert(&mut self, inputs: &[&str]) -> WriteOutcome {
         let batch = batch(self.sink.fields(), 0, inputs);
         self.sink.upsert_batch(Arc::new(batch)).await.unwrap()
     }
@@ -76,7 +76,7 @@ pub(crate) async fn refused_rows_are_returned<D: Database>() {
     let mut rig = rig::<D>(ConflictMode::Update).await;
     let done =
         rig.upsert(&[r#"{"id":1,"b":1}"#, r#"{"id":2,"b":"no"}"#, r#"{"id":3,"b":13}"#, r#"{"id":4,"b":4}"#]).await;
-    let refused: Vec<(usize, &str)> = done.rejected.iter().map(|(event, cause)| (*event, cause.code)).collect();
+    let refused: Vec<(usize, &str)> = done.refused.iter().map(|(event, cause)| (*event, cause.code)).collect();
     assert_eq!(refused, [(1, "HX2020"), (2, "HX2032")]);
     assert_eq!(rig.rows().await, ["1 1", "4 4"]);
     let metrics = rig.sink.metrics();

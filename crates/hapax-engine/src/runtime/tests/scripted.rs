@@ -13,9 +13,7 @@ use hapax_model::progress::{Progress, Witness};
 use hapax_model::transaction::{Move, TransactionState};
 
 use crate::batch::{Batch, Inputs};
-use crate::sink::{
-    Claim, Committed, EpochRecord, SinkError, Target, TargetIdentity, TransactionalSink, Written, causes_of,
-};
+use crate::sink::{Claim, Committed, EpochRecord, SinkError, Target, TargetIdentity, TransactionalSink, Written};
 use crate::source::{Follow, Held, Polled, Room, Source, SourceError, StartAt};
 use crate::state::{DeliveryNote, Lease, StateError, StateStore, Suspicion, TakeOver};
 
@@ -186,7 +184,7 @@ impl MemorySink {
         world.letters.extend(batch.letters().iter().map(|(_, letter)| letter.clone()));
         world.epochs.push(record.clone());
         let dead_inputs = batch.letters().iter().map(|(input, _)| *input).collect();
-        let causes = causes_of(batch, &[]);
+        let causes = crate::bookkeeping::causes(batch, &[]);
         Ok(Committed { stored: true, progress, written: Written::default(), dead_inputs, causes })
     }
 

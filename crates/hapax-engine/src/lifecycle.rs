@@ -6,15 +6,16 @@
 
 use std::sync::Arc;
 
-use hapax_engine::batch::Batch;
-use hapax_engine::sink::SinkError;
 use hapax_model::epoch::Epoch;
 use hapax_model::progress::Progress;
 use hapax_model::transaction::{IllegalMove, Move, TransactionState};
 
-/// Where a sink stands.
+use crate::batch::Batch;
+use crate::sink::SinkError;
+
+/// Where a sink stands between its claim and the known end of its last commit.
 #[derive(Debug, Default)]
-pub struct Life {
+pub struct SinkLifecycle {
     state: TransactionState,
     staged: Option<Arc<Batch>>,
     progress: Option<Progress>,
@@ -25,7 +26,7 @@ pub struct Life {
 #[must_use]
 pub struct Committing(TransactionState);
 
-impl Life {
+impl SinkLifecycle {
     /// Where the transaction stands.
     #[must_use]
     pub const fn state(&self) -> TransactionState {

@@ -1,0 +1,319 @@
+//! The one transaction of an epoch, for all SQL databases: progress first, rows, dead letters, the epoch's log row
+//! last, a checked COMMIT. This is step 5 of the delivery protocol.
+//!
+//! Reads and writes: the target, through the few steps in which databases differ. Invariant: whatever ends a try before
+//! COMMIT rolls all of it back; the batch is kept by the caller. Not here: states and claims (`sink`), SQL.
+
+use std::sync::Arc;
+
+use hapax_engine::bookkeeping::{EpochBooks, expected_progress};
+use hapax_engine::sink::{Committed, EpochRecord, SinkError};
+use hapax_model::epoch::{Epoch, Generation};
+use hapax_model::fault::{Bug, planted, point};
+use hapax_model::ledger::Totals;
+use hapax_model::letter::Letter;
+use hapax_model::position::{DeliveryId, Incarnation};
+use hapax_model::progress::Progress;
+
+use super::config::UniqueKeys;
+use super::during::During;
+use super::order::RowOrder;
+use super::rows::{Incarnations, Rows};
+use super::seen::Inspection;
+use super::sink::{Home, Job};
+use super::tries::{Before, Outcome, Pass, Tries, Trouble};
+
+/// What a transaction writes besides rows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Besides {
+    /// Progress, before anything else.
+    Progress,
+    /// Perhaps nothing: all rows may be there already.
+    Nothing,
+}
+
+/// Rows of one transaction, and how they are tried.
+#[derive(Debug, Clone, Copy)]
+pub struct RowsToWrite<'a, I: Inspection> {
+    pub(crate) table: &'a I,
+    pub(crate) rows: &'a Rows<'a, I::Column>,
+    pub(crate) order: &'a RowOrder,
+    pub(crate) pass: &'a Pass,
+}
+
+/// A transaction that writes rows, over one session: the steps in which databases differ.
+pub trait RowTransaction: Send {
+    /// The live table as it is read there.
+    type Table: Inspection;
+
+    /// BEGIN.
+    fn begin(&mut self, besides: Besides) -> impl Future<Output = Result<(), Trouble>> + Send;
+
+    /// Holds the table as it is until COMMIT, and compares it with what was read: the rows will go into this one.
+    fn hold_table(&mut self, table: &Self::Table) -> impl Future<Output = Result<(), Trouble>> + Send;
+
+    /// Writes the rows.
+    fn write_rows(
+        &mut self,
+        rows: RowsToWrite<'_, Self::Table>,
+    ) -> impl Future<Output = Result<Outcome, Trouble>> + Send;
+
+    /// COMMIT, with its outcome looked at. `sent` is the fault point between COMMIT and its answer.
+    fn commit(&mut self, sent: &'static str) -> impl Future<Output = Result<(), SinkError>> + Send;
+
+    /// ROLLBACK. A session that cannot even do that is closed, and the database rolls back by itself.
+    fn roll_back(&mut self) -> impl Future<Output = ()> + Send;
+
+    /// Reads the live table again, outside a transaction.
+    fn read_table_again(&mut self, was: &Self::Table) -> impl Future<Output = Result<Self::Table, SinkError>> + Send;
+
+    /// A moment of random length: after a deadlock both sides go again, not at the same moment.
+    fn pause(&mut self) -> impl Future<Output = ()> + Send;
+}
+
+/// The same, with our own tables beside the rows.
+pub trait EpochTransaction: RowTransaction {
+    /// The compare-and-swap: progress must be exactly `was`, and moves to the record's end.
+    fn swap_progress(
+        &mut self,
+        id: &DeliveryId,
+        was: &Progress,
+        record: &EpochRecord,
+    ) -> impl Future<Output = Result<Progress, SinkError>> + Send;
+
+    /// Keeps the contract in step with a table that the database has numbered anew.
+    fn follow_table(
+        &mut self,
+        id: &DeliveryId,
+        table: &Self::Table,
+        progress: Progress,
+    ) -> impl Future<Output = Result<Progress, SinkError>> + Send;
+
+    /// Adds dead letters of an epoch.
+    fn insert_letters(
+        &mut self,
+        epoch: LetterEpoch<'_>,
+        letters: &[Letter],
+    ) -> impl Future<Output = Result<(), SinkError>> + Send;
+
+    /// Writes other totals than the swap did.
+    fn correct_totals(
+        &mut self,
+        id: &DeliveryId,
+        epoch: Epoch,
+        totals: Totals,
+    ) -> impl Future<Output = Result<(), SinkError>> + Send;
+
+    /// The epoch's log row.
+    fn log_epoch(
+        &mut self,
+        id: &DeliveryId,
+        generation: Generation,
+        record: &EpochRecord,
+        counts: Totals,
+    ) -> impl Future<Output = Result<(), SinkError>> + Send;
+}
+
+/// Which epoch letters belong to.
+#[derive(Debug, Clone, Copy)]
+pub struct LetterEpoch<'a> {
+    pub(crate) id: &'a DeliveryId,
+    pub(crate) generation: Generation,
+    pub(crate) epoch: Epoch,
+    pub(crate) incarnation: &'a Incarnation,
+}
+
+/// Commits the epoch, in as many tries as it takes; only the last one leaves anything behind.
+///
+/// With what it did it tells the table as it was read last: it may have changed.
+pub(crate) async fn commit_epoch<H, T>(
+    transaction: &mut T,
+    job: &Job<H>,
+    unique: UniqueKeys,
+) -> Result<(Committed, Arc<T::Table>), SinkError>
+where
+    H: Home<Inspected = T::Table>,
+    T: EpochTransaction,
+{
+    let mut table = Arc::clone(&job.inspected);
+    let mut tries = Tries::new(Pass::Fast);
+    loop {
+        let trouble = match try_epoch(transaction, job, unique, &table, &tries.pass).await {
+            Ok(committed) => return Ok((committed, table)),
+            Err(trouble) => trouble,
+        };
+        before_next_try(transaction, tries.after(trouble, &job.target)?, &mut table).await?;
+    }
+}
+
+/// What must happen between two tries.
+pub(crate) async fn before_next_try<T: RowTransaction>(
+    transaction: &mut T,
+    before: Before,
+    table: &mut Arc<T::Table>,
+) -> Result<(), SinkError> {
+    match before {
+        Before::Nothing => {}
+        Before::Pause => transaction.pause().await,
+        Before::ReadSchema => *table = Arc::new(transaction.read_table_again(table).await?),
+    }
+    Ok(())
+}
+
+async fn try_epoch<H, T>(
+    transaction: &mut T,
+    job: &Job<H>,
+    unique: UniqueKeys,
+    table: &T::Table,
+    pass: &Pass,
+) -> Result<Committed, Trouble>
+where
+    H: Home<Inspected = T::Table>,
+    T: EpochTransaction,
+{
+    let incarnation = job.record.from.incarnation.number;
+    let rows = Rows::new(table.mapping(), &job.batch, Incarnations::One(incarnation));
+    rows.refuse_gone(&job.target)?;
+    let order = RowOrder::of(&rows, unique, pass)?;
+    if planted(Bug::LettersOutsideTransaction) {
+        let letters: Vec<Letter> = job.batch.letters().iter().map(|(_, letter)| letter.clone()).collect();
+        transaction.insert_letters(letter_epoch(job), &letters).await?;
+    }
+    transaction.begin(Besides::Progress).await?;
+    point("sql.begun");
+    let filled = fill(transaction, job, RowsToWrite { table, rows: &rows, order: &order, pass }).await;
+    let committed = end(transaction, "sql.commit_sent", filled).await?;
+    if planted(Bug::ProgressOutsideTransaction) {
+        progress_afterwards(transaction, job, committed.progress.totals).await?;
+    }
+    Ok(committed)
+}
+
+/// Everything between BEGIN and COMMIT.
+async fn fill<H, T>(transaction: &mut T, job: &Job<H>, rows: RowsToWrite<'_, T::Table>) -> Result<Committed, Trouble>
+where
+    H: Home<Inspected = T::Table>,
+    T: EpochTransaction,
+{
+    let Job { id, was, record, batch, .. } = job;
+    let swapped = swap_first(transaction, job).await?;
+    point("sql.cas_done");
+    transaction.hold_table(rows.table).await?;
+    let swapped = transaction.follow_table(id, rows.table, swapped).await?;
+    let outcome = transaction.write_rows(rows).await?;
+    let books = EpochBooks::close(record, batch, &outcome)?;
+    transaction.insert_letters(letter_epoch(job), &books.letters).await?;
+    point("sql.dead_letters_written");
+    let totals = was.totals.plus(books.counts);
+    if !planted(Bug::ProgressOutsideTransaction) {
+        if !outcome.refused.is_empty() {
+            transaction.correct_totals(id, record.epoch, totals).await?;
+        }
+        transaction.log_epoch(id, was.generation, record, books.counts).await?;
+    }
+    point("sql.before_commit");
+    Ok(books.committed(Progress { totals, ..swapped }, true))
+}
+
+/// Commits what went well, and rolls back what did not.
+pub(crate) async fn end<T: RowTransaction, R>(
+    transaction: &mut T,
+    sent: &'static str,
+    filled: Result<R, Trouble>,
+) -> Result<R, Trouble> {
+    match filled {
+        Ok(done) => {
+            transaction.commit(sent).await?;
+            Ok(done)
+        }
+        Err(trouble) => {
+            if matches!(trouble, Trouble::Refused) {
+                point("sql.rejected");
+            }
+            transaction.roll_back().await;
+            Err(trouble)
+        }
+    }
+}
+
+async fn swap_first<H, T>(transaction: &mut T, job: &Job<H>) -> Result<Progress, SinkError>
+where
+    H: Home<Inspected = T::Table>,
+    T: EpochTransaction,
+{
+    if planted(Bug::ProgressOutsideTransaction) {
+        let (epoch, bookmark) = (job.record.epoch, job.record.to.clone());
+        return Ok(Progress { epoch, bookmark, ..job.was.clone() });
+    }
+    transaction.swap_progress(&job.id, &expected_progress(&job.was, &job.record), &job.record).await
+}
+
+/// Only with the bug planted: progress in a transaction of its own, after the data.
+async fn progress_afterwards<H, T>(transaction: &mut T, job: &Job<H>, totals: Totals) -> Result<(), Trouble>
+where
+    H: Home<Inspected = T::Table>,
+    T: EpochTransaction,
+{
+    transaction.begin(Besides::Progress).await?;
+    transaction.swap_progress(&job.id, &expected_progress(&job.was, &job.record), &job.record).await?;
+    transaction.correct_totals(&job.id, job.record.epoch, totals).await?;
+    transaction.log_epoch(&job.id, job.was.generation, &job.record, job.record.counts).await?;
+    Ok(transaction.commit("sql.commit_sent").await?)
+}
+
+fn letter_epoch<H: Home>(job: &Job<H>) -> LetterEpoch<'_> {
+    let Job { id, was, record, .. } = job;
+    LetterEpoch { id, generation: was.generation, epoch: record.epoch, incarnation: &record.from.incarnation }
+}
+
+/// A batch for a table whose database holds nothing of ours.
+#[derive(Debug)]
+pub(crate) struct UpsertJob<'a> {
+    pub(crate) target: &'a str,
+    pub(crate) unique: UniqueKeys,
+    pub(crate) batch: &'a hapax_engine::batch::Batch,
+}
+
+/// Writes a batch and nothing else, in as many tries as it takes; only the last one leaves anything behind.
+pub(crate) async fn commit_rows<T: RowTransaction>(
+    transaction: &mut T,
+    job: &UpsertJob<'_>,
+    mut table: Arc<T::Table>,
+) -> Result<(Outcome, Arc<T::Table>), SinkError> {
+    let mut tries = Tries::new(Pass::Fast);
+    loop {
+        let trouble = match try_rows(transaction, job, &table, &tries.pass).await {
+            Ok(outcome) => return Ok((outcome, table)),
+            Err(trouble) => trouble,
+        };
+        before_next_try(transaction, tries.after(trouble, job.target)?, &mut table).await?;
+    }
+}
+
+async fn try_rows<T: RowTransaction>(
+    transaction: &mut T,
+    job: &UpsertJob<'_>,
+    table: &T::Table,
+    pass: &Pass,
+) -> Result<Outcome, Trouble> {
+    // No version is made from positions here: the mapping refuses that where progress is elsewhere.
+    let rows = Rows::new(table.mapping(), job.batch, Incarnations::One(0));
+    rows.refuse_gone(job.target)?;
+    let order = RowOrder::of(&rows, job.unique, pass)?;
+    transaction.begin(Besides::Nothing).await?;
+    point("sql.begun");
+    let written = match transaction.hold_table(table).await {
+        Ok(()) => transaction.write_rows(RowsToWrite { table, rows: &rows, order: &order, pass }).await,
+        Err(trouble) => Err(trouble),
+    };
+    if written.is_ok() {
+        point("sql.before_commit");
+    }
+    end(transaction, "sql.commit_sent", written).await
+}
+
+/// Which moment of the protocol a transaction belongs to, for the meaning of its errors.
+#[must_use]
+pub(crate) const fn during_epoch(record: &EpochRecord) -> During {
+    During::Epoch(record.epoch)
+}

@@ -1,0 +1,125 @@
+//! The books of one epoch, for every place where progress can live: what died, whether so much may die, what is counted.
+//!
+//! Reads: the epoch's record, its batch, and what the target refused. Writes: nothing. Invariant: every input of the
+//! epoch has one fate, and a dead one has one letter. Not here: where the books are stored (the sinks).
+
+use std::collections::BTreeSet;
+
+use hapax_model::epoch::Epoch;
+use hapax_model::fault::{Bug, planted};
+use hapax_model::ledger::Totals;
+use hapax_model::letter::{Cause, CauseCount, Letter, count_causes};
+use hapax_model::progress::Progress;
+
+use crate::batch::Batch;
+use crate::sink::{Committed, EpochRecord, SinkError, WriteOutcome, Written};
+
+/// More causes than this in one epoch are counted under the last one.
+const MOST_CAUSES: usize = 64;
+
+/// What an epoch did, as it is written down beside its rows.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct EpochBooks {
+    /// The epoch's counts, less what the target refused.
+    pub counts: Totals,
+    /// The letters of the fill and of the refused rows, in lane order, one for each dead input.
+    pub letters: Vec<Letter>,
+    /// Indexes of the inputs that died, ascending; those of the fill included.
+    pub dead_inputs: Vec<usize>,
+    /// Why they died, by cause.
+    pub causes: Vec<CauseCount>,
+    /// Rows by what became of them.
+    pub written: Written,
+}
+
+impl EpochBooks {
+    /// Closes the books of an epoch whose rows were written, with what the target refused.
+    ///
+    /// # Errors
+    /// [`SinkError::Rejected`] if more died than the record allows: the epoch must not commit.
+    pub fn close(record: &EpochRecord, batch: &Batch, outcome: &WriteOutcome) -> Result<Self, SinkError> {
+        let refused = &outcome.refused;
+        let dead_inputs = dead_inputs(batch, refused);
+        judge(record, batch, refused, &dead_inputs)?;
+        Ok(Self {
+            counts: counts(batch, refused, &dead_inputs),
+            letters: letters(batch, refused),
+            dead_inputs,
+            causes: causes(batch, refused),
+            written: outcome.written,
+        })
+    }
+
+    /// What the sink answers, once the epoch has committed and progress is this.
+    #[must_use]
+    pub fn committed(self, progress: Progress, stored: bool) -> Committed {
+        let Self { written, dead_inputs, causes, .. } = self;
+        Committed { progress, stored, written, dead_inputs, causes }
+    }
+}
+
+/// Progress as it must be for this epoch to be the next one: what the record says, not what we remember.
+#[must_use]
+pub fn expected_progress(was: &Progress, record: &EpochRecord) -> Progress {
+    let epoch = Epoch(record.epoch.0.saturating_sub(1));
+    Progress { epoch, bookmark: record.from.clone(), ..was.clone() }
+}
+
+/// Why inputs of `batch` died: those of the fill, and `refused`, by event, which the target did not take.
+#[must_use]
+pub fn causes(batch: &Batch, refused: &[(usize, Cause)]) -> Vec<CauseCount> {
+    let in_fill = batch.letters().iter().map(|(_, letter)| &letter.cause);
+    count_causes(in_fill.chain(refused.iter().map(|(_, cause)| cause)), MOST_CAUSES)
+}
+
+/// Inputs of which a row was refused, and those that died in the fill; ascending.
+fn dead_inputs(batch: &Batch, refused: &[(usize, Cause)]) -> Vec<usize> {
+    let in_fill = batch.letters().iter().map(|(input, _)| *input);
+    let dead: BTreeSet<usize> = in_fill.chain(inputs_of(batch, refused)).collect();
+    dead.into_iter().collect()
+}
+
+fn inputs_of(batch: &Batch, refused: &[(usize, Cause)]) -> impl Iterator<Item = usize> {
+    refused.iter().map(|(event, _)| batch.event(*event).input())
+}
+
+/// Whether so many may be rejected.
+fn judge(record: &EpochRecord, batch: &Batch, refused: &[(usize, Cause)], dead: &[usize]) -> Result<(), SinkError> {
+    let Err(stop) = record.rejects.judge(batch.inputs.len(), dead) else { return Ok(()) };
+    let guilty = stop.input();
+    let in_fill = batch.letters().iter().find(|(input, _)| *input == guilty).map(|(_, letter)| &letter.cause);
+    let refused = refused.iter().find(|(event, _)| batch.event(*event).input() == guilty);
+    let cause = in_fill.or(refused.map(|(_, cause)| cause));
+    let message = cause.map(|cause| cause.message.clone()).unwrap_or_default();
+    Err(SinkError::Rejected { stop, position: batch.inputs.position(guilty), message })
+}
+
+/// One letter for each dead input, in lane order.
+fn letters(batch: &Batch, refused: &[(usize, Cause)]) -> Vec<Letter> {
+    let in_fill = batch.letters().iter().filter(|_| !planted(Bug::LettersOutsideTransaction));
+    let mut all: Vec<(usize, Letter)> = in_fill.cloned().collect();
+    all.extend(refused.iter().map(|(event, cause)| {
+        let event = batch.event(*event);
+        let key = event.event_key().map(|key| key.text().to_string());
+        (event.input(), batch.letter(event.input(), cause.clone(), key))
+    }));
+    all.sort_by_key(|(input, _)| *input);
+    all.dedup_by_key(|(input, _)| *input);
+    all.into_iter().map(|(_, letter)| letter).collect()
+}
+
+/// The counts of the batch, less what the target refused. An input whose row was refused has none of its rows written.
+fn counts(batch: &Batch, refused: &[(usize, Cause)], dead_inputs: &[usize]) -> Totals {
+    let planned = batch.counts();
+    if refused.is_empty() {
+        return planned;
+    }
+    let refused: BTreeSet<usize> = inputs_of(batch, refused).collect();
+    let dead = dead_inputs.len() as u64;
+    let rows = batch.events().filter(|event| !refused.contains(&event.input())).count() as u64;
+    Totals { dead, delivered: planned.read.saturating_sub(planned.filtered + dead), rows, ..planned }
+}
+
+#[cfg(test)]
+#[path = "bookkeeping_tests.rs"]
+mod tests;
