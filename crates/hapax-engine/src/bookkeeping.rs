@@ -10,6 +10,7 @@ use hapax_model::fault::{Bug, planted};
 use hapax_model::ledger::Totals;
 use hapax_model::letter::{Cause, CauseCount, Letter, count_causes};
 use hapax_model::progress::Progress;
+use hapax_model::rejects::RejectRule;
 
 use crate::batch::Batch;
 use crate::sink::{Committed, EpochRecord, SinkError, WriteOutcome, Written};
@@ -40,7 +41,7 @@ impl EpochBooks {
     pub fn close(record: &EpochRecord, batch: &Batch, outcome: &WriteOutcome) -> Result<Self, SinkError> {
         let refused = &outcome.refused;
         let dead_inputs = dead_inputs(batch, refused);
-        judge(record, batch, refused, &dead_inputs)?;
+        judge_inputs(&record.rejects, batch, refused, &dead_inputs)?;
         Ok(Self {
             counts: counts(batch, refused, &dead_inputs),
             letters: letters(batch, refused),
@@ -83,9 +84,21 @@ fn inputs_of(batch: &Batch, refused: &[(usize, Cause)]) -> impl Iterator<Item = 
     refused.iter().map(|(event, _)| batch.event(*event).input())
 }
 
-/// Whether so many may be rejected.
-fn judge(record: &EpochRecord, batch: &Batch, refused: &[(usize, Cause)], dead: &[usize]) -> Result<(), SinkError> {
-    let Err(stop) = record.rejects.judge(batch.inputs.len(), dead) else { return Ok(()) };
+/// Whether so many of a batch may be rejected: those of the fill, and `refused`, by event.
+///
+/// # Errors
+/// [`SinkError::Rejected`] if not: the input that broke the rule, with its own cause.
+pub fn judge(rejects: &RejectRule, batch: &Batch, refused: &[(usize, Cause)]) -> Result<(), SinkError> {
+    judge_inputs(rejects, batch, refused, &dead_inputs(batch, refused))
+}
+
+fn judge_inputs(
+    rejects: &RejectRule,
+    batch: &Batch,
+    refused: &[(usize, Cause)],
+    dead: &[usize],
+) -> Result<(), SinkError> {
+    let Err(stop) = rejects.judge(batch.inputs.len(), dead) else { return Ok(()) };
     let guilty = stop.input();
     let in_fill = batch.letters().iter().find(|(input, _)| *input == guilty).map(|(_, letter)| &letter.cause);
     let refused = refused.iter().find(|(event, _)| batch.event(*event).input() == guilty);

@@ -11,6 +11,7 @@ pub mod books;
 #[cfg(feature = "contract")]
 pub mod contract;
 pub mod decode;
+mod in_doubt;
 pub mod letters;
 pub mod lifecycle;
 pub mod memory;

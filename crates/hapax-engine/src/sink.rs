@@ -159,11 +159,26 @@ pub trait IdempotentSink: Send + 'static {
     /// Writes one event: updates or creates. Visible at once.
     fn upsert(&mut self, event: &OutputEvent<'_>) -> impl Future<Output = Result<Written, SinkError>> + Send;
 
-    /// Writes a batch, cheaper per event than singles. A row that the target refuses is returned, not an error.
-    fn upsert_batch(&mut self, batch: Arc<Batch>) -> impl Future<Output = Result<WriteOutcome, SinkError>> + Send;
+    /// Writes a batch, cheaper per event than singles. A row that the target refuses is returned, not an error, unless
+    /// more are refused than `limits` allow: then [`SinkError::Rejected`], and nothing of the batch is visible.
+    /// If the future is dropped, the write has ended, or can no longer take effect, before another one begins.
+    fn upsert_batch(
+        &mut self,
+        batch: Arc<Batch>,
+        limits: &UpsertLimits,
+    ) -> impl Future<Output = Result<WriteOutcome, SinkError>> + Send;
 
     /// How keys are made, for logs and `check`.
     fn dedup_strategy(&self) -> &hapax_model::key::DedupStrategy;
+}
+
+/// Which epoch a batch of upserts belongs to, and what may be refused of it.
+#[derive(Debug, Clone)]
+pub struct UpsertLimits {
+    /// The epoch, for messages and for what an unclear end means.
+    pub epoch: Epoch,
+    /// What may be rejected.
+    pub rejects: RejectRule,
 }
 
 /// What became of a batch's rows.

@@ -3,7 +3,7 @@
 use std::future::Future;
 use std::time::Duration;
 
-use hapax_model::epoch::Epoch;
+use hapax_model::epoch::{Epoch, Generation};
 use hapax_model::letter::Letter;
 use hapax_model::position::{Bookmark, DeliveryId};
 use hapax_model::progress::{Progress, Witness};
@@ -140,10 +140,12 @@ pub trait ProgressStore: Send + 'static {
     /// What was about to be sent when a worker last wrote it down.
     fn load_intent(&mut self, id: &DeliveryId) -> impl Future<Output = Result<Option<Intent>, SinkError>> + Send;
 
-    /// Writes down what is about to be sent; `epoch` is only for people.
+    /// Writes down what is about to be sent, if the delivery is still of this generation; `epoch` is only for people.
+    /// [`SinkError::FencedOut`] if it is not.
     fn save_intent(
         &mut self,
         id: &DeliveryId,
+        generation: Generation,
         epoch: Epoch,
         intent: &Intent,
     ) -> impl Future<Output = Result<(), SinkError>> + Send;

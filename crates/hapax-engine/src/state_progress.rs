@@ -1,9 +1,10 @@
 //! `progress: state`: an idempotent sink and a progress store joined into what the runtime drives.
 //!
-//! Rows and position are two commits: rows first, the position every `progressInterval`, as pipelines that flush offsets
-//! do. A crash between them repeats rows. With [`Order::PositionFirst`] (at-most-once) it loses them instead.
-//! Invariant: what is about to be sent under keys is written down before it is sent, so that other keys are noticed.
+//! Rows and position are two commits. What is about to be sent is written down first, under the fence; then the rows;
+//! then the position, every `progressInterval`. A crash in between repeats rows ([`AfterCrash::WriteAgain`]) or makes
+//! letters of them ([`AfterCrash::GiveUp`], at-most-once). Invariant: nothing is sent that was not written down.
 
+use std::cmp::Ordering;
 use std::future::Future;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -11,28 +12,29 @@ use std::time::{Duration, Instant};
 use hapax_model::fault::{self, Bug};
 use hapax_model::field::FieldPath;
 use hapax_model::ledger::Totals;
-use hapax_model::letter::{Cause, Letter, Stage};
+use hapax_model::letter::Letter;
 use hapax_model::position::{Bookmark, DeliveryId};
 use hapax_model::progress::Progress;
-use hapax_model::rejects::{OnReject, RejectRule};
 use hapax_model::transaction::TransactionState;
 use sha2::{Digest, Sha256};
 
 use crate::batch::Batch;
 use crate::bookkeeping::EpochBooks;
+use crate::in_doubt;
 use crate::lifecycle::SinkLifecycle;
 use crate::sink::{
-    Claim, Committed, EpochRecord, IdempotentSink, SinkError, Target, TargetIdentity, TransactionalSink, WriteOutcome,
+    Claim, Committed, EpochRecord, IdempotentSink, Reaction, SinkError, Target, TargetIdentity, TransactionalSink,
+    UpsertLimits, WriteOutcome,
 };
 use crate::state::{Intent, ProgressStore};
 
-/// Which of the two commits comes first.
+/// What becomes of inputs that were about to be sent when the worker died.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Order {
-    /// Rows, then the position: nothing is lost, something may be repeated.
-    RowsFirst,
-    /// The position, then the rows, never tried again: nothing is repeated, something may be lost.
-    PositionFirst,
+pub enum AfterCrash {
+    /// They are sent again: nothing is lost, something may be repeated.
+    WriteAgain,
+    /// Never: they become dead letters in doubt. Nothing is repeated, and the position is saved with every epoch.
+    GiveUp,
 }
 
 /// Whether keys are watched for being the same after a restart.
@@ -50,15 +52,19 @@ pub struct StateProgress<K, P> {
     id: DeliveryId,
     sink: K,
     store: P,
-    order: Order,
+    after_crash: AfterCrash,
     watch_keys: WatchKeys,
     interval: Duration,
     lifecycle: SinkLifecycle,
     /// Rows of the staged batch are in the target; only the position is missing.
     written: Option<WriteOutcome>,
+    /// The staged epoch, if its rows are in the target and its position was being saved.
+    saving: Option<(EpochRecord, EpochBooks)>,
     saved: Option<Progress>,
     unsaved: Unsaved,
     keys: KeyWatch,
+    /// The end of what an earlier life was about to send, and must never be sent again.
+    in_doubt: Option<Bookmark>,
 }
 
 /// What is in the target but not in the saved position.
@@ -90,104 +96,173 @@ struct Expected {
 
 impl<K: IdempotentSink, P: ProgressStore> StateProgress<K, P> {
     /// Joins `sink` and `store`; the position is saved every `interval`.
-    pub fn new(id: DeliveryId, sink: K, store: P, order: Order, watch_keys: WatchKeys, interval: Duration) -> Self {
+    pub fn new(
+        id: DeliveryId,
+        sink: K,
+        store: P,
+        after_crash: AfterCrash,
+        watch_keys: WatchKeys,
+        interval: Duration,
+    ) -> Self {
         Self {
             id,
             sink,
             store,
-            order,
+            after_crash,
             watch_keys,
             interval,
             lifecycle: SinkLifecycle::default(),
             written: None,
+            saving: None,
             saved: None,
             unsaved: Unsaved::default(),
             keys: KeyWatch::default(),
+            in_doubt: None,
         }
     }
 
     async fn commit(&mut self, record: &EpochRecord) -> Result<Committed, SinkError> {
-        let (_, batch) = self.lifecycle.work(|| self.id.sink.clone())?;
-        if self.order == Order::PositionFirst || fault::planted(Bug::OffsetsBeforeEffect) {
-            return self.commit_position_first(record, &batch).await;
+        let (was, batch) = self.lifecycle.work(|| self.id.sink.clone())?;
+        refuse_elsewhere(&was, record)?;
+        let batch = self.without_doubtful(record, batch);
+        let early = fault::planted(Bug::OffsetsBeforeEffect);
+        if early {
+            self.save(record, &EpochBooks::close(record, &batch, &WriteOutcome::default())?).await?;
+        } else {
+            self.write_down(record, &batch).await?;
         }
-        self.write_down(record, &batch).await?;
-        let outcome = match self.written.take() {
-            Some(outcome) => outcome,
-            None => self.sink.upsert_batch(Arc::clone(&batch)).await?,
-        };
+        let outcome = self.write_rows(record, &batch).await?;
         self.written = Some(outcome.clone());
         let books = EpochBooks::close(record, &batch, &outcome)?;
         fault::point("state.rows_written");
+        if early {
+            self.written = None;
+            return Ok(books.committed(self.progress(), true));
+        }
         let since = *self.unsaved.since.get_or_insert_with(Instant::now);
-        if since.elapsed() >= self.interval {
-            self.save(record, books.counts, books.letters.clone()).await?;
+        if self.after_crash == AfterCrash::GiveUp || since.elapsed() >= self.interval {
+            self.saving = Some((record.clone(), books.clone()));
+            self.save(record, &books).await?;
         } else {
             self.unsaved.add(record, &books);
         }
-        self.written = None;
+        (self.written, self.saving) = (None, None);
         Ok(books.committed(self.progress(), self.position_is_stored()))
     }
 
-    /// The position is saved before the rows are written, and the rows are written once: what fails is a dead letter.
-    async fn commit_position_first(
-        &mut self,
-        record: &EpochRecord,
-        batch: &Arc<Batch>,
-    ) -> Result<Committed, SinkError> {
-        self.save(record, Totals::default(), Vec::new()).await?;
-        let outcome = match self.sink.upsert_batch(Arc::clone(batch)).await {
-            Ok(outcome) => outcome,
-            Err(error) => {
-                tracing::error!(delivery = %self.id, %error, events = batch.len(), "not written: at-most-once never tries twice");
-                WriteOutcome {
-                    refused: (0..batch.len()).map(|event| (event, never_repeated(&error))).collect(),
-                    ..WriteOutcome::default()
-                }
+    /// The batch, with letters in place of what an earlier life may have sent.
+    fn without_doubtful(&mut self, record: &EpochRecord, batch: Arc<Batch>) -> Arc<Batch> {
+        let Some(end) = &self.in_doubt else { return batch };
+        let doubtful = match record.from.incarnation.number.cmp(&end.incarnation.number) {
+            // It ended in a later file than this one: all of this is before its end.
+            Ordering::Less => batch.inputs.len(),
+            Ordering::Equal => {
+                (0..batch.inputs.len()).take_while(|at| batch.inputs.position(*at) < end.position).count()
             }
+            Ordering::Greater => 0,
         };
-        let never_stops = RejectRule::new(OnReject::DeadLetter, 1000);
-        let books = EpochBooks::close(&EpochRecord { rejects: never_stops, ..record.clone() }, batch, &outcome)?;
-        self.unsaved.add(record, &books);
-        Ok(books.committed(self.progress(), self.position_is_stored()))
+        match doubtful {
+            0 => {
+                self.in_doubt = None;
+                batch
+            }
+            doubtful => {
+                tracing::warn!(delivery = %self.id, inputs = doubtful, "an earlier worker may have written these; at-most-once makes letters of them");
+                Arc::new(in_doubt::with_letters(&batch, doubtful))
+            }
+        }
     }
 
-    /// Writes down which keys are about to be sent, and compares with what was written down before a restart.
+    /// Writes the rows, unless they are there already.
+    async fn write_rows(&mut self, record: &EpochRecord, batch: &Arc<Batch>) -> Result<WriteOutcome, SinkError> {
+        if let Some(outcome) = self.written.take() {
+            return Ok(outcome);
+        }
+        if batch.is_empty() {
+            return Ok(WriteOutcome::default());
+        }
+        let limits = UpsertLimits { epoch: record.epoch, rejects: record.rejects.clone() };
+        let error = match self.sink.upsert_batch(Arc::clone(batch), &limits).await {
+            Ok(outcome) => return Ok(outcome),
+            Err(error) => error,
+        };
+        if self.after_crash == AfterCrash::WriteAgain {
+            return Err(error);
+        }
+        if let SinkError::ConnectionLost { target, message } = error {
+            // Perhaps the target has no transactions, and keeps what it got.
+            return Err(SinkError::CommitInDoubt { target, epoch: record.epoch, message });
+        }
+        if error.reaction() != Reaction::InDoubt {
+            self.take_back_intent(record).await;
+        }
+        Err(error)
+    }
+
+    /// Nothing was sent: a restart need not take the epoch for doubtful. If this fails it will, which is safe.
+    async fn take_back_intent(&mut self, record: &EpochRecord) {
+        let saved = self.saved.as_ref().expect("progress was claimed");
+        let to = self.in_doubt.as_ref().unwrap_or(&saved.bookmark).clone();
+        let nothing = Intent { from: saved.bookmark.clone(), to, digest: NOT_WATCHED };
+        if let Err(error) = self.store.save_intent(&self.id, saved.generation, record.epoch, &nothing).await {
+            tracing::debug!(delivery = %self.id, %error, "the intent was not taken back");
+        }
+    }
+
+    /// Writes down what is about to be sent, under the fence; compares keys with what was written down before a restart.
     async fn write_down(&mut self, record: &EpochRecord, batch: &Batch) -> Result<(), SinkError> {
-        if self.watch_keys == WatchKeys::No || self.written.is_some() {
+        if self.written.is_some() {
             return Ok(());
         }
-        let from = self.saved.as_ref().map(|p| p.bookmark.clone()).expect("progress was claimed");
-        if !self.keys.rolled {
+        if self.watch_keys == WatchKeys::Yes && !self.keys.rolled {
             self.keys.roll(record, batch)?;
         }
-        let intent = Intent { from, to: record.to.clone(), digest: self.keys.digest.clone().finalize().into() };
-        self.store.save_intent(&self.id, record.epoch, &intent).await
+        let digest = match self.watch_keys {
+            WatchKeys::Yes => self.keys.digest.clone().finalize().into(),
+            WatchKeys::No => NOT_WATCHED,
+        };
+        let saved = self.saved.as_ref().expect("progress was claimed");
+        // What an earlier life was about to send stays doubtful until the position has passed it.
+        let doubtful = self.in_doubt.as_ref().filter(|end| lies_after(end, &record.to));
+        let to = doubtful.unwrap_or(&record.to).clone();
+        let intent = Intent { from: saved.bookmark.clone(), to, digest };
+        self.store.save_intent(&self.id, saved.generation, record.epoch, &intent).await?;
+        fault::point("state.intent_saved");
+        Ok(())
     }
 
-    /// Saves the position at the end of `record`, with everything that is in the target and not saved yet.
-    async fn save(&mut self, record: &EpochRecord, counts: Totals, letters: Vec<Letter>) -> Result<(), SinkError> {
+    /// Saves the position at the end of `record`, with everything that is in the target and not saved yet. Changes
+    /// nothing of what is unsaved before the store has answered: if this is dropped, it can be called again.
+    async fn save(&mut self, record: &EpochRecord, books: &EpochBooks) -> Result<(), SinkError> {
         let saved = self.saved.as_ref().expect("progress was claimed");
         let record = EpochRecord {
             from: saved.bookmark.clone(),
-            counts: self.unsaved.counts.plus(counts),
+            counts: self.unsaved.counts.plus(books.counts),
             opened_at_ms: self.unsaved.record.as_ref().map_or(record.opened_at_ms, |first| first.opened_at_ms),
             ..record.clone()
         };
-        let kept = self.unsaved.letters.len();
-        self.unsaved.letters.extend(letters);
-        match self.store.save(&self.id, saved, &record, &self.unsaved.letters).await {
-            Ok(after) => {
-                self.saved = Some(after);
-                self.unsaved = Unsaved::default();
-                self.keys.digest = Sha256::new();
-                Ok(())
-            }
-            Err(error) => {
-                self.unsaved.letters.truncate(kept);
-                Err(error)
-            }
-        }
+        let letters = [&self.unsaved.letters[..], &books.letters[..]].concat();
+        let after = self.store.save(&self.id, saved, &record, &letters).await?;
+        self.saved = Some(after);
+        self.unsaved = Unsaved::default();
+        self.keys.digest = Sha256::new();
+        Ok(())
+    }
+
+    /// Goes on from progress as the store has it.
+    async fn start_from(&mut self, found: Progress) -> Result<(), SinkError> {
+        let intent = self.store.load_intent(&self.id).await?;
+        let ends_after = |intent: &Intent| lies_after(&intent.to, &found.bookmark);
+        let gives_up = self.after_crash == AfterCrash::GiveUp;
+        self.in_doubt = intent.as_ref().filter(|intent| gives_up && ends_after(intent)).map(|intent| intent.to.clone());
+        let same_keys = |intent: &Intent| intent.from == found.bookmark && intent.digest != NOT_WATCHED;
+        let expected = intent.filter(|intent| self.watch_keys == WatchKeys::Yes && same_keys(intent));
+        let expected = expected.map(|intent| Expected { intent, digest: Sha256::new() });
+        self.keys = KeyWatch { expected, ..KeyWatch::default() };
+        self.unsaved = Unsaved::default();
+        self.saving = None;
+        self.saved = Some(found);
+        Ok(())
     }
 
     /// Progress as it truly is: what is saved, and what is in the target beyond it.
@@ -200,10 +275,8 @@ impl<K: IdempotentSink, P: ProgressStore> StateProgress<K, P> {
         }
     }
 
-    /// With the position first, only counts and letters wait for the next save.
     fn position_is_stored(&self) -> bool {
-        let saved = self.saved.as_ref().map(|progress| progress.epoch);
-        self.unsaved.record.as_ref().is_none_or(|record| Some(record.epoch) == saved)
+        self.unsaved.record.is_none()
     }
 }
 
@@ -249,13 +322,23 @@ impl KeyWatch {
     }
 }
 
-fn never_repeated(error: &SinkError) -> Cause {
-    Cause {
-        stage: Stage::Write,
-        code: "HX2040",
-        message: format!("the write failed, and at-most-once never tries one twice: {error}"),
-        fingerprint: "not written under at-most-once".into(),
+/// The digest of an intent whose keys nobody watches.
+const NOT_WATCHED: [u8; 32] = [0; 32];
+
+/// Whether one bookmark of a lane comes after the other.
+fn lies_after(one: &Bookmark, other: &Bookmark) -> bool {
+    let place = |bookmark: &Bookmark| (bookmark.incarnation.number, bookmark.position);
+    place(one) > place(other)
+}
+
+/// An epoch must begin where progress ends: as the compare-and-swap of a transaction says, before anything is sent.
+fn refuse_elsewhere(was: &Progress, record: &EpochRecord) -> Result<(), SinkError> {
+    if record.epoch == was.epoch.next() && record.from == was.bookmark {
+        return Ok(());
     }
+    let by =
+        format!("progress is at epoch {}, {}, and not where epoch {} begins", was.epoch, was.bookmark, record.epoch);
+    Err(SinkError::FencedOut { ours: was.generation, by: Some(by) })
 }
 
 impl<K: IdempotentSink, P: ProgressStore> Target for StateProgress<K, P> {
@@ -281,16 +364,24 @@ impl<K: IdempotentSink, P: ProgressStore> TransactionalSink for StateProgress<K,
         self.lifecycle.may_claim()?;
         let found = self.store.claim(&self.id, claim).await?;
         match (claim, &self.saved) {
-            (Claim::Reclaim { .. }, Some(saved)) if found.epoch == saved.epoch => {}
+            (Claim::Reclaim { .. }, Some(saved)) if found.epoch == saved.epoch => self.saved = Some(found),
             (Claim::Reclaim { .. } | Claim::Take { .. }, _) => {
-                let intent = self.store.load_intent(&self.id).await?.filter(|intent| intent.from == found.bookmark);
-                let expected = intent.map(|intent| Expected { intent, digest: Sha256::new() });
-                self.keys = KeyWatch { expected, ..KeyWatch::default() };
-                self.unsaved = Unsaved::default();
-                self.written = None;
+                self.start_from(found).await?;
+                if matches!(claim, Claim::Take { .. }) {
+                    self.written = None;
+                }
             }
         }
-        self.saved = Some(found);
+        // At-most-once: the rows are in the target, and only their position was not saved. It is now.
+        if self.after_crash == AfterCrash::GiveUp
+            && let Some((record, books)) = self.saving.take()
+        {
+            let again = (record.clone(), books.clone());
+            if let Err(error) = self.save(&record, &books).await {
+                self.saving = Some(again);
+                return Err(error);
+            }
+        }
         let progress = self.progress();
         self.lifecycle.claimed(progress.clone())?;
         Ok(progress)
@@ -315,7 +406,7 @@ impl<K: IdempotentSink, P: ProgressStore> TransactionalSink for StateProgress<K,
 
     async fn abort_transaction(&mut self) -> Result<(), SinkError> {
         self.lifecycle.abort()?;
-        self.written = None;
+        (self.written, self.saving) = (None, None);
         Ok(())
     }
 
@@ -324,13 +415,8 @@ impl<K: IdempotentSink, P: ProgressStore> TransactionalSink for StateProgress<K,
     }
 
     async fn finish(&mut self) -> Result<(), SinkError> {
-        let Some(mut last) = self.unsaved.record.clone() else { return Ok(()) };
-        // Position first: the epoch's position is saved already, its counts and letters get an epoch of their own.
-        let saved = self.saved.as_ref().expect("progress was claimed").epoch;
-        if last.epoch <= saved {
-            last.epoch = saved.next();
-        }
-        self.save(&last, Totals::default(), Vec::new()).await
+        let Some(last) = self.unsaved.record.clone() else { return Ok(()) };
+        self.save(&last, &EpochBooks::default()).await
     }
 }
 

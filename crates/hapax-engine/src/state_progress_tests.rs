@@ -15,7 +15,7 @@ use hapax_model::rejects::{OnReject, RejectRule};
 
 use super::*;
 use crate::batch::{Batch, Layout, Operation, OutputEvent};
-use crate::sink::{EpochRecord, Written};
+use crate::sink::{EpochRecord, UpsertLimits, Written};
 
 /// The target and the store of one test.
 #[derive(Debug, Default)]
@@ -23,7 +23,10 @@ struct World {
     rows: Vec<u64>,
     refuse: Vec<u64>,
     target_away: bool,
+    unreachable: bool,
     store_away: bool,
+    saves_fail: bool,
+    save_hangs: bool,
     saved: Option<Progress>,
     letters: Vec<Letter>,
     intent: Option<Intent>,
@@ -61,12 +64,16 @@ impl IdempotentSink for Parts {
         Ok(Written { upserts: 1, ..Written::default() })
     }
 
-    async fn upsert_batch(&mut self, batch: Arc<Batch>) -> Result<WriteOutcome, SinkError> {
+    async fn upsert_batch(&mut self, batch: Arc<Batch>, limits: &UpsertLimits) -> Result<WriteOutcome, SinkError> {
         let mut world = self.lock();
         if world.target_away {
             return Err(away());
         }
+        if world.unreachable {
+            return Err(SinkError::ConnectionFailed { target: "memory".into(), message: "nobody answers".into() });
+        }
         let mut upserted = WriteOutcome::default();
+        let rows = world.rows.len();
         for event in batch.events() {
             let offset = event.position().offset;
             if world.refuse.contains(&offset) {
@@ -80,6 +87,10 @@ impl IdempotentSink for Parts {
             } else {
                 world.rows.push(offset);
             }
+        }
+        if let Err(stop) = crate::bookkeeping::judge(&limits.rejects, &batch, &upserted.refused) {
+            world.rows.truncate(rows);
+            return Err(stop);
         }
         Ok(upserted)
     }
@@ -116,8 +127,11 @@ impl ProgressStore for Parts {
         record: &EpochRecord,
         letters: &[Letter],
     ) -> Result<Progress, SinkError> {
+        if self.lock().save_hangs {
+            std::future::pending::<()>().await;
+        }
         let mut world = self.lock();
-        if world.store_away {
+        if world.store_away || world.saves_fail {
             return Err(away());
         }
         let stored = world.saved.clone().expect("claimed");
@@ -135,8 +149,22 @@ impl ProgressStore for Parts {
         Ok(self.lock().intent.clone())
     }
 
-    async fn save_intent(&mut self, _: &DeliveryId, _: Epoch, intent: &Intent) -> Result<(), SinkError> {
-        self.lock().intent = Some(intent.clone());
+    async fn save_intent(
+        &mut self,
+        _: &DeliveryId,
+        generation: Generation,
+        _: Epoch,
+        intent: &Intent,
+    ) -> Result<(), SinkError> {
+        let mut world = self.lock();
+        if world.store_away {
+            return Err(away());
+        }
+        let owner = world.saved.as_ref().expect("claimed").generation;
+        if owner != generation {
+            return Err(SinkError::FencedOut { ours: generation, by: None });
+        }
+        world.intent = Some(intent.clone());
         Ok(())
     }
 }
@@ -147,12 +175,12 @@ fn id() -> DeliveryId {
     DeliveryId { workflow: "orders".into(), sink: "memory".into(), lane: "0".into() }
 }
 
-fn joined(parts: &Parts, order: Order, interval: Duration) -> StateProgress<Parts, Parts> {
-    StateProgress::new(id(), parts.clone(), parts.clone(), order, WatchKeys::Yes, interval)
+fn joined(parts: &Parts, after_crash: AfterCrash, interval: Duration) -> StateProgress<Parts, Parts> {
+    StateProgress::new(id(), parts.clone(), parts.clone(), after_crash, WatchKeys::Yes, interval)
 }
 
-async fn claimed(parts: &Parts, order: Order, interval: Duration) -> StateProgress<Parts, Parts> {
-    let mut sink = joined(parts, order, interval);
+async fn claimed(parts: &Parts, after_crash: AfterCrash, interval: Duration) -> StateProgress<Parts, Parts> {
+    let mut sink = joined(parts, after_crash, interval);
     let claim = Claim::Take { start: Bookmark::at("lines", 0), contract: Contract::default(), session: "test".into() };
     sink.init_transactions(&claim).await.expect("claims");
     sink
@@ -201,7 +229,7 @@ async fn epoch(
 #[tokio::test]
 async fn the_position_lags_behind_the_rows_until_it_is_due() {
     let parts = Parts::default();
-    let mut sink = claimed(&parts, Order::RowsFirst, HOUR).await;
+    let mut sink = claimed(&parts, AfterCrash::WriteAgain, HOUR).await;
     for number in 1..=3 {
         let committed = epoch(&mut sink, number, number * 2 - 2, number * 2, own_key).await.expect("commits");
         assert!(!committed.stored);
@@ -213,7 +241,7 @@ async fn the_position_lags_behind_the_rows_until_it_is_due() {
     let saved = parts.lock().saved.clone().expect("saved");
     assert_eq!((saved.epoch, saved.bookmark.position.offset, saved.totals.read), (Epoch(3), 6, 6));
     assert!(saved.totals.adds_up());
-    let mut at_once = claimed(&Parts::default(), Order::RowsFirst, Duration::ZERO).await;
+    let mut at_once = claimed(&Parts::default(), AfterCrash::WriteAgain, Duration::ZERO).await;
     assert!(epoch(&mut at_once, 1, 0, 2, own_key).await.expect("commits").stored);
 }
 
@@ -222,7 +250,7 @@ async fn the_position_lags_behind_the_rows_until_it_is_due() {
 #[tokio::test]
 async fn a_failed_save_is_repeated_without_writing_the_rows_again() {
     let parts = Parts::default();
-    let mut sink = claimed(&parts, Order::RowsFirst, Duration::ZERO).await;
+    let mut sink = claimed(&parts, AfterCrash::WriteAgain, Duration::ZERO).await;
     epoch(&mut sink, 1, 0, 2, own_key).await.expect("commits");
     parts.lock().store_away = true;
     epoch(&mut sink, 2, 2, 4, own_key).await.expect_err("the store is away");
@@ -238,7 +266,7 @@ async fn a_failed_save_is_repeated_without_writing_the_rows_again() {
 #[tokio::test]
 async fn rows_that_failed_are_written_when_the_target_is_back() {
     let parts = Parts::default();
-    let mut sink = claimed(&parts, Order::RowsFirst, HOUR).await;
+    let mut sink = claimed(&parts, AfterCrash::WriteAgain, HOUR).await;
     epoch(&mut sink, 1, 0, 2, own_key).await.expect("commits");
     parts.lock().target_away = true;
     epoch(&mut sink, 2, 2, 4, own_key).await.expect_err("the target is away");
@@ -257,7 +285,7 @@ async fn rows_that_failed_are_written_when_the_target_is_back() {
 async fn a_refused_row_is_a_letter_saved_with_the_position() {
     let parts = Parts::default();
     parts.lock().refuse = vec![1];
-    let mut sink = claimed(&parts, Order::RowsFirst, HOUR).await;
+    let mut sink = claimed(&parts, AfterCrash::WriteAgain, HOUR).await;
     let committed = epoch(&mut sink, 1, 0, 3, own_key).await.expect("commits");
     assert_eq!(committed.dead_inputs, [1]);
     assert!(parts.lock().letters.is_empty());
@@ -267,23 +295,101 @@ async fn a_refused_row_is_a_letter_saved_with_the_position() {
     assert_eq!(totals, Some(Totals { read: 3, delivered: 2, dead: 1, rows: 2, ..Totals::default() }));
 }
 
-/// Goal: at-most-once saves the position first and never writes twice; what failed is a letter, not a silent loss.
+/// Goal: at-most-once never sends twice what may have arrived: after a crash its inputs are letters, in doubt, and the
+/// books add up. Method: a worker that dies after its rows were written and before their position was saved; the next one
+/// reads them again, cut otherwise, among new ones, and dies in turn.
 #[tokio::test]
-async fn position_first_never_writes_twice() {
+async fn what_an_earlier_life_was_about_to_send_becomes_letters() {
     let parts = Parts::default();
-    let mut sink = claimed(&parts, Order::PositionFirst, HOUR).await;
-    epoch(&mut sink, 1, 0, 2, own_key).await.expect("commits");
-    assert_eq!(parts.lock().saved.as_ref().map(|p| p.bookmark.position.offset), Some(2));
-    parts.lock().target_away = true;
-    let committed = epoch(&mut sink, 2, 2, 4, own_key).await.expect("commits the position");
+    let mut first = claimed(&parts, AfterCrash::GiveUp, HOUR).await;
+    epoch(&mut first, 1, 0, 2, own_key).await.expect("commits");
+    assert_eq!(parts.lock().saved.as_ref().map(|p| p.bookmark.position.offset), Some(2), "saved with every epoch");
+    parts.lock().saves_fail = true;
+    epoch(&mut first, 2, 2, 6, own_key).await.expect_err("the position is not saved");
+    assert_eq!(parts.lock().rows, [0, 1, 2, 3, 4, 5], "but the rows are there");
+    parts.lock().saves_fail = false;
+    let mut second = claimed(&parts, AfterCrash::GiveUp, HOUR).await;
+    let committed = epoch(&mut second, 2, 2, 4, own_key).await.expect("commits letters");
     assert_eq!(committed.dead_inputs, [0, 1]);
-    sink.finish().await.expect("saves");
-    assert_eq!(parts.lock().rows, [0, 1]);
-    assert_eq!(parts.lock().letters.iter().map(|l| l.cause.code).collect::<Vec<_>>(), ["HX2040"; 2]);
+    let mut third = claimed(&parts, AfterCrash::GiveUp, HOUR).await;
+    let committed = epoch(&mut third, 3, 4, 8, own_key).await.expect("commits");
+    assert_eq!(committed.dead_inputs, [0, 1]);
+    epoch(&mut third, 4, 8, 9, own_key).await.expect("commits");
+    assert_eq!(parts.lock().rows, [0, 1, 2, 3, 4, 5, 6, 7, 8], "nothing was sent twice");
+    let letters: Vec<_> = parts.lock().letters.iter().map(|l| (l.position.offset, l.cause.code)).collect();
+    assert_eq!(letters, [(2, "HX2040"), (3, "HX2040"), (4, "HX2040"), (5, "HX2040")]);
     let totals = parts.lock().saved.as_ref().map(|p| p.totals).expect("saved");
-    assert_eq!(totals, Totals { read: 4, delivered: 2, dead: 2, rows: 2, ..Totals::default() });
-    let epoch = parts.lock().saved.as_ref().map(|p| p.epoch.0);
-    assert_eq!(epoch, Some(3), "what the last epoch did is an epoch of its own: its number is saved already");
+    assert_eq!(totals, Totals { read: 9, delivered: 5, dead: 4, rows: 5, ..Totals::default() });
+}
+
+/// Goal: a target that cannot be reached gets the epoch later; one whose connection was lost while it wrote does not.
+/// Method: both under at-most-once.
+#[tokio::test]
+async fn at_most_once_tries_again_only_what_was_not_sent() {
+    let parts = Parts::default();
+    let mut sink = claimed(&parts, AfterCrash::GiveUp, HOUR).await;
+    parts.lock().unreachable = true;
+    let error = epoch(&mut sink, 1, 0, 2, own_key).await.expect_err("nobody answers");
+    assert_eq!(error.reaction(), Reaction::Retry, "{error}");
+    assert_eq!(claimed(&parts, AfterCrash::GiveUp, HOUR).await.in_doubt, None, "nothing was sent");
+    parts.lock().unreachable = false;
+    parts.lock().target_away = true;
+    let mut sink = claimed(&parts, AfterCrash::GiveUp, HOUR).await;
+    let error = epoch(&mut sink, 1, 0, 2, own_key).await.expect_err("the connection is lost");
+    assert_eq!(error.reaction(), Reaction::InDoubt, "{error}");
+}
+
+/// Goal: at-most-once stops where the rule says so. Method: a refused row with `onReject: stop`.
+#[tokio::test]
+async fn at_most_once_obeys_the_rule_for_rejects() {
+    let parts = Parts::default();
+    parts.lock().refuse = vec![1];
+    let mut sink = claimed(&parts, AfterCrash::GiveUp, HOUR).await;
+    sink.begin_transaction(Epoch(1)).expect("begins");
+    sink.write(batch(0, 3, own_key)).expect("stages");
+    let stop = EpochRecord { rejects: RejectRule::new(OnReject::Stop, 1000), ..record(1, 0, 3) };
+    let stopped = sink.commit_transaction(&stop).await;
+    assert!(matches!(stopped, Err(SinkError::Rejected { .. })), "{stopped:?}");
+    assert_eq!(parts.lock().saved.as_ref().map(|p| p.epoch), Some(Epoch(0)));
+}
+
+/// Goal: a save whose future was dropped writes its letters once, also when it is repeated. Method: a store that hangs
+/// once, before it saves.
+#[tokio::test]
+async fn a_save_that_was_given_up_writes_its_letters_once() {
+    for after_crash in [AfterCrash::WriteAgain, AfterCrash::GiveUp] {
+        let parts = Parts::default();
+        parts.lock().refuse = vec![1];
+        let mut sink = claimed(&parts, after_crash, Duration::ZERO).await;
+        sink.begin_transaction(Epoch(1)).expect("begins");
+        sink.write(batch(0, 3, own_key)).expect("stages");
+        parts.lock().save_hangs = true;
+        let record = record(1, 0, 3);
+        let dropped = tokio::time::timeout(Duration::from_millis(20), sink.commit_transaction(&record)).await;
+        assert!(dropped.is_err(), "the store hangs");
+        parts.lock().save_hangs = false;
+        let reclaim = Claim::Reclaim { generation: Generation(1), session: "test".into() };
+        let found = sink.init_transactions(&reclaim).await.expect("reclaims");
+        if found.epoch == Epoch(0) {
+            sink.commit_transaction(&record).await.expect("commits");
+        }
+        sink.finish().await.expect("saves");
+        let world = parts.lock();
+        assert_eq!((world.letters.len(), &world.rows), (1, &vec![0, 2]), "{after_crash:?}");
+        let totals = Totals { read: 3, delivered: 2, dead: 1, rows: 2, ..Totals::default() };
+        assert_eq!(world.saved.as_ref().map(|p| p.totals), Some(totals), "{after_crash:?}");
+    }
+}
+
+/// Goal: whoever was fenced sends nothing. Method: another claim, then the older owner's epoch.
+#[tokio::test]
+async fn a_fenced_worker_sends_nothing() {
+    let parts = Parts::default();
+    let mut old = claimed(&parts, AfterCrash::WriteAgain, HOUR).await;
+    claimed(&parts, AfterCrash::WriteAgain, HOUR).await;
+    let fenced = epoch(&mut old, 1, 0, 2, own_key).await.expect_err("another owns it");
+    assert!(matches!(fenced, SinkError::FencedOut { .. }), "{fenced}");
+    assert_eq!(parts.lock().rows, [0; 0]);
 }
 
 /// Goal: after a restart the same inputs must give the same keys, however the epochs are cut. Method: send two epochs,
@@ -295,10 +401,10 @@ async fn other_keys_after_a_restart_are_noticed() {
     for (key, fails) in [(own_key as fn(u64) -> u8, false), (|n| own_key(n) + u8::from(n == 3), true)] {
         for (cut, interval) in cuts.iter().flat_map(|cut| [(cut, HOUR), (cut, Duration::ZERO)]) {
             let parts = Parts::default();
-            let mut first = claimed(&parts, Order::RowsFirst, HOUR).await;
+            let mut first = claimed(&parts, AfterCrash::WriteAgain, HOUR).await;
             epoch(&mut first, 1, 0, 2, own_key).await.expect("commits");
             epoch(&mut first, 2, 2, 6, own_key).await.expect("commits");
-            let mut second = claimed(&parts, Order::RowsFirst, interval).await;
+            let mut second = claimed(&parts, AfterCrash::WriteAgain, interval).await;
             let mut noticed = false;
             for (number, (from, to)) in (1..).zip(cut) {
                 if let Err(error) = epoch(&mut second, number, *from, *to, key).await {

@@ -2,6 +2,9 @@
 
 use crate::position::Position;
 
+/// The code of an input whose write was in doubt, under a guarantee that never repeats one: it may be in the target.
+pub const IN_DOUBT: &str = "HX2040";
+
 /// At which step an input died.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Stage {

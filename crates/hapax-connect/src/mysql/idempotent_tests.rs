@@ -5,6 +5,7 @@ clauses!(idempotent, Server:
     writing_twice_leaves_what_writing_once_leaves,
     a_replayed_batch_leaves_the_same_rows,
     refused_rows_are_returned,
+    too_many_refused_rows_leave_nothing_behind,
     the_target_gets_nothing_of_ours(
         "SELECT TABLE_NAME FROM information_schema.TABLES WHERE TABLE_SCHEMA = DATABASE()"
     ),

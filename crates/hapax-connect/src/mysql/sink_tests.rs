@@ -1,12 +1,16 @@
 use std::time::Duration;
 
 use hapax_engine::contract::sink::{Harness, POISON, SeenRow, every_clause};
+use hapax_engine::state_progress::AfterCrash;
+use hapax_model::key::DedupStrategy;
 use hapax_model::mode::ConflictMode;
 
+use super::super::idempotent::MysqlIdempotentSink;
 use super::super::rig::{Rig, Server, keyed, texts};
 use super::super::sample::{Place, run};
 use super::*;
 use crate::table::contract::clauses;
+use crate::table::contract::state_file::{ByState, StateFile};
 use crate::table::rig::{block_on, of_contract, strs};
 
 /// A table of every mode, under a name that wants to be more than a name.
@@ -73,6 +77,43 @@ impl Harness for Mysql {
         let texts = self.ask("SELECT position FROM hapax_dead_letters ORDER BY CAST(position AS UNSIGNED)");
         texts.iter().map(|text| text.parse().unwrap()).collect()
     }
+
+    fn is_one_transaction(&self) -> bool {
+        true
+    }
+}
+
+/// The same table as a target that holds nothing of ours, with progress in a state store.
+struct BareMysql {
+    target: Mysql,
+    store: StateFile,
+}
+
+impl Harness for BareMysql {
+    type Sink = ByState<MysqlDatabase>;
+
+    fn empty(&mut self, mode: ConflictMode) {
+        self.target.empty(mode);
+        self.store.empty();
+    }
+
+    fn sink(&self, id: &DeliveryId) -> Self::Sink {
+        let config = self.target.config();
+        let pool = config.pool();
+        self.store.join(MysqlIdempotentSink::new(config, pool, DedupStrategy::SourceOffset), id)
+    }
+
+    fn rows(&self) -> Vec<SeenRow> {
+        self.target.rows()
+    }
+
+    fn letters(&self) -> Vec<u64> {
+        self.store.letters()
+    }
+
+    fn is_one_transaction(&self) -> bool {
+        false
+    }
 }
 
 /// Goal: MariaDB keeps the contract of every transactional sink. Method: all its clauses, on a real server.
@@ -80,6 +121,16 @@ impl Harness for Mysql {
 async fn mysql_keeps_the_contract_of_a_transactional_sink() {
     let place = Place::new().await;
     every_clause(&mut Mysql { place, mode: ConflictMode::Append }).await;
+}
+
+/// Goal: with progress in a state store MariaDB keeps what the same contract says, as far as two commits can. Method: all its
+/// clauses, for workers that write again after a crash and for those that never do.
+#[tokio::test(flavor = "multi_thread")]
+async fn mysql_keeps_the_contract_with_progress_in_the_state_store() {
+    for after_crash in [AfterCrash::WriteAgain, AfterCrash::GiveUp] {
+        let target = Mysql { place: Place::new().await, mode: ConflictMode::Append };
+        every_clause(&mut BareMysql { target, store: StateFile::new(after_crash) }).await;
+    }
 }
 
 /// Goal: MySQL's own server, which wants a row alias, keeps the contract too. Method: the same clauses.

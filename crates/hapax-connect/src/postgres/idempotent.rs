@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use hapax_engine::batch::Batch;
-use hapax_engine::sink::SinkError;
+use hapax_engine::sink::{SinkError, UpsertLimits};
 use hapax_model::key::DedupStrategy;
 use hapax_model::mode::ProgressPlace;
 use hapax_sql::postgres::Pool;
@@ -51,16 +51,17 @@ impl Foreign for PostgresDatabase {
         &mut self,
         table: Arc<Inspected>,
         batch: Arc<Batch>,
+        limits: &UpsertLimits,
         metrics: &mut SinkMetrics,
     ) -> Result<(Outcome, Arc<Inspected>), SinkError> {
         let session = self.session().await?;
         let begun = Instant::now();
-        let job = UpsertJob { target: &self.target, unique: self.config.table.unique_keys, batch: &batch };
+        let job = UpsertJob { target: &self.target, unique: self.config.table.unique_keys, batch: &batch, limits };
         let mut transaction = PostgresTransaction {
             session: &session,
             config: &self.config,
             target: &self.target,
-            during: During::Look,
+            during: During::Epoch(limits.epoch),
             delivery: None,
         };
         let done = Box::pin(commit_rows(&mut transaction, &job, table)).await;

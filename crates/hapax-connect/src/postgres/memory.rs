@@ -7,7 +7,7 @@ use hapax_engine::books::{NotedDelivery, Pause};
 use hapax_engine::pulse::Verdict;
 use hapax_engine::sink::SinkError;
 use hapax_engine::state::{DeliveryNote, Intent, Suspicion};
-use hapax_model::epoch::Epoch;
+use hapax_model::epoch::{Epoch, Generation};
 use hapax_model::position::{Bookmark, DeliveryId};
 use hapax_model::progress::Witness;
 use hapax_sql::postgres::Session;
@@ -110,14 +110,26 @@ pub(super) async fn load_intent(session: &Session, id: &DeliveryId) -> Result<Op
     Ok(Some(Intent { from, to, digest }))
 }
 
+/// Whether another worker owns the delivery.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Fenced {
+    Yes,
+    No,
+}
+
+/// The owner's row is locked until the intent is there: a claim comes before it, and fences it, or after it, and reads it.
 pub(super) async fn save_intent(
     session: &Session,
     id: &DeliveryId,
+    generation: Generation,
     epoch: Epoch,
     intent: &Intent,
-) -> Result<(), SinkError> {
-    let sql = "INSERT INTO hapax.intents (workflow, sink, lane, epoch, from_position, from_incarnation, to_position, \
-               to_incarnation, digest, saved_at_ms) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10) \
+) -> Result<Fenced, SinkError> {
+    let sql = "WITH owner AS (SELECT workflow, sink, lane FROM hapax.progress \
+               WHERE workflow = $1 AND sink = $2 AND lane = $3 AND generation = $11 FOR SHARE) \
+               INSERT INTO hapax.intents (workflow, sink, lane, epoch, from_position, from_incarnation, to_position, \
+               to_incarnation, digest, saved_at_ms) \
+               SELECT workflow, sink, lane, $4::bigint, $5, $6, $7, $8, $9::bytea, $10::bigint FROM owner \
                ON CONFLICT (workflow, sink, lane) DO UPDATE SET epoch = excluded.epoch, \
                from_position = excluded.from_position, from_incarnation = excluded.from_incarnation, \
                to_position = excluded.to_position, to_incarnation = excluded.to_incarnation, \
@@ -125,10 +137,24 @@ pub(super) async fn save_intent(
     let (from, from_incarnation) = (intent.from.position.to_string(), intent.from.incarnation.to_string());
     let (to, to_incarnation) = (intent.to.position.to_string(), intent.to.incarnation.to_string());
     let (number, digest, now) = (stored(epoch.0), intent.digest.as_slice(), stored(now_ms()));
-    let values: ask::Values<'_> =
-        &[&id.workflow, &id.sink, &id.lane, &number, &from, &from_incarnation, &to, &to_incarnation, &digest, &now];
-    ask::execute(session, During::Epoch(epoch), sql, values).await?;
-    Ok(())
+    let ours = stored(generation.0);
+    let values: ask::Values<'_> = &[
+        &id.workflow,
+        &id.sink,
+        &id.lane,
+        &number,
+        &from,
+        &from_incarnation,
+        &to,
+        &to_incarnation,
+        &digest,
+        &now,
+        &ours,
+    ];
+    match ask::execute(session, During::Epoch(epoch), sql, values).await? {
+        0 => Ok(Fenced::Yes),
+        _ => Ok(Fenced::No),
+    }
 }
 
 pub(super) async fn paused(session: &Session, workflow: &str) -> Result<bool, SinkError> {

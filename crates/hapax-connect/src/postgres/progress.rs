@@ -404,7 +404,12 @@ async fn trim_epochs(session: &Session, id: &DeliveryId, epoch: Epoch) -> Result
 }
 
 /// Who has the delivery now, for the message of a fenced worker. The outer error: even that could not be read.
-async fn fenced(session: &Session, during: During, id: &DeliveryId, ours: Generation) -> Result<SinkError, SinkError> {
+pub(super) async fn fenced(
+    session: &Session,
+    during: During,
+    id: &DeliveryId,
+    ours: Generation,
+) -> Result<SinkError, SinkError> {
     Ok(fenced_by(stored_progress(session, during, id).await?.as_ref(), ours))
 }
 

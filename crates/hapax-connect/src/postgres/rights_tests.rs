@@ -122,7 +122,7 @@ async fn the_printed_grants_suffice() {
     let note = DeliveryNote { state: "running".into(), exit_code: None, code: None, message: "a\0b".into() };
     state.note(&id("w"), &note).await.unwrap();
     let intent = hapax_engine::state::Intent { from: Bookmark::at("a", 1), to: Bookmark::at("a", 2), digest: [1; 32] };
-    state.save_intent(&id("w"), Epoch(1), &intent).await.unwrap();
+    state.save_intent(&id("w"), was.generation, Epoch(1), &intent).await.unwrap();
     let mut books = PostgresBooks::open(&url, Limits::default()).await.unwrap();
     books.pause(&pause("w")).await.unwrap();
     assert!(state.paused("w").await.unwrap() && books.resume("w").await.unwrap());

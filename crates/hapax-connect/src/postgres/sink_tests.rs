@@ -3,14 +3,18 @@ use std::time::Duration;
 use hapax_engine::contract::sink::{Harness, POISON, SeenRow, every_clause};
 use hapax_engine::sink::Reaction;
 use hapax_engine::sink::{Target as _, TransactionalSink as _};
+use hapax_engine::state_progress::AfterCrash;
 use hapax_model::epoch::Epoch;
+use hapax_model::key::DedupStrategy;
 use hapax_model::ledger::Totals;
 use hapax_model::mode::ConflictMode;
 
 use super::super::config::Deletes;
+use super::super::idempotent::PostgresIdempotentSink;
 use super::super::rig::{Rig, Server, keyed, texts};
 use super::super::sample::{Place, id, run};
 use super::*;
+use crate::table::contract::state_file::{ByState, StateFile};
 use crate::table::contract::{self, clauses};
 use crate::table::rig::{Database as _, block_on, of_contract, strs};
 
@@ -76,6 +80,43 @@ impl Harness for Postgres {
         let texts = self.ask("SELECT position FROM hapax.dead_letters ORDER BY position::bigint");
         texts.iter().map(|text| text.parse().unwrap()).collect()
     }
+
+    fn is_one_transaction(&self) -> bool {
+        true
+    }
+}
+
+/// The same table as a target that holds nothing of ours, with progress in a state store.
+struct BarePostgres {
+    target: Postgres,
+    store: StateFile,
+}
+
+impl Harness for BarePostgres {
+    type Sink = ByState<PostgresDatabase>;
+
+    fn empty(&mut self, mode: ConflictMode) {
+        self.target.empty(mode);
+        self.store.empty();
+    }
+
+    fn sink(&self, id: &DeliveryId) -> Self::Sink {
+        let config = self.target.config();
+        let pool = config.pool();
+        self.store.join(PostgresIdempotentSink::new(config, pool, DedupStrategy::SourceOffset), id)
+    }
+
+    fn rows(&self) -> Vec<SeenRow> {
+        self.target.rows()
+    }
+
+    fn letters(&self) -> Vec<u64> {
+        self.store.letters()
+    }
+
+    fn is_one_transaction(&self) -> bool {
+        false
+    }
 }
 
 /// Goal: PostgreSQL keeps the contract of every transactional sink. Method: all its clauses, on a real server.
@@ -83,6 +124,16 @@ impl Harness for Postgres {
 async fn postgres_keeps_the_contract_of_a_transactional_sink() {
     let place = Place::new().await;
     every_clause(&mut Postgres { place, mode: ConflictMode::Append }).await;
+}
+
+/// Goal: with progress in a state store PostgreSQL keeps what the same contract says, as far as two commits can. Method: all its
+/// clauses, for workers that write again after a crash and for those that never do.
+#[tokio::test(flavor = "multi_thread")]
+async fn postgres_keeps_the_contract_with_progress_in_the_state_store() {
+    for after_crash in [AfterCrash::WriteAgain, AfterCrash::GiveUp] {
+        let target = Postgres { place: Place::new().await, mode: ConflictMode::Append };
+        every_clause(&mut BarePostgres { target, store: StateFile::new(after_crash) }).await;
+    }
 }
 
 const PLAIN: &str = Server::PLAIN;

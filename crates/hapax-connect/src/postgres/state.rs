@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use hapax_engine::sink::{Claim, EpochRecord, SinkError};
 use hapax_engine::state::{DeliveryNote, Intent, Lease, ProgressStore, StateError, StateStore, Suspicion, TakeOver};
-use hapax_model::epoch::Epoch;
+use hapax_model::epoch::{Epoch, Generation};
 use hapax_model::letter::Letter;
 use hapax_model::position::DeliveryId;
 use hapax_model::progress::{Progress, Witness};
@@ -18,6 +18,7 @@ use hapax_sql::process::{ProcessId, session_name};
 
 use super::error::{During, connect_error};
 use super::lease::{self, Holder};
+use super::memory::Fenced;
 use super::tables::{self, Role};
 use super::{ask, letters, memory, progress};
 
@@ -148,8 +149,18 @@ impl ProgressStore for PostgresState {
         memory::load_intent(&*self.session().await?, id).await
     }
 
-    async fn save_intent(&mut self, id: &DeliveryId, epoch: Epoch, intent: &Intent) -> Result<(), SinkError> {
-        memory::save_intent(&*self.session().await?, id, epoch, intent).await
+    async fn save_intent(
+        &mut self,
+        id: &DeliveryId,
+        generation: Generation,
+        epoch: Epoch,
+        intent: &Intent,
+    ) -> Result<(), SinkError> {
+        let session = self.session().await?;
+        match memory::save_intent(&session, id, generation, epoch, intent).await? {
+            Fenced::No => Ok(()),
+            Fenced::Yes => Err(progress::fenced(&session, During::Epoch(epoch), id, generation).await?),
+        }
     }
 }
 

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use hapax_engine::batch::Batch;
-use hapax_engine::sink::SinkError;
+use hapax_engine::sink::{SinkError, UpsertLimits};
 use hapax_model::key::DedupStrategy;
 use hapax_model::mode::ProgressPlace;
 use rusqlite::Connection;
@@ -51,20 +51,20 @@ impl Foreign for SqliteDatabase {
         &mut self,
         table: Arc<Inspected>,
         batch: Arc<Batch>,
+        limits: &UpsertLimits,
         metrics: &mut SinkMetrics,
     ) -> Result<(Outcome, Arc<Inspected>), SinkError> {
         let config = Arc::clone(&self.config);
-        let events = batch.len() as u64;
+        let (events, during, limits) = (batch.len() as u64, During::Epoch(limits.epoch), limits.clone());
         let work = move |connection: &mut Connection| {
             let begun = Instant::now();
             let target = config.target_name();
-            let job = UpsertJob { target: &target, unique: config.table.unique_keys, batch: &batch };
-            let mut transaction =
-                SqliteTransaction { connection, config: &config, during: During::Look, delivery: None };
+            let job = UpsertJob { target: &target, unique: config.table.unique_keys, batch: &batch, limits: &limits };
+            let mut transaction = SqliteTransaction { connection, config: &config, during, delivery: None };
             let (outcome, inspected) = run_to_end(commit_rows(&mut transaction, &job, table))?;
             Ok((outcome, inspected, begun.elapsed()))
         };
-        let done = self.run(During::Look, work).await;
+        let done = self.run(during, work).await;
         let (outcome, inspected, took) = done.inspect_err(|_| metrics.commit_failures += 1)?;
         metrics.committed(events, &outcome.written, took);
         Ok((outcome, inspected))

@@ -341,7 +341,7 @@ pub fn insert_letters(
 }
 
 /// Who has the delivery now, for the message of a fenced worker. The outer error: even that could not be read.
-fn fenced(connection: &Connection, id: &DeliveryId, ours: Generation) -> Result<SinkError, SinkError> {
+pub(super) fn fenced(connection: &Connection, id: &DeliveryId, ours: Generation) -> Result<SinkError, SinkError> {
     Ok(fenced_by(look(connection, id)?.as_ref(), ours))
 }
 

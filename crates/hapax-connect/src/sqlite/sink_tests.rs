@@ -2,13 +2,17 @@ use std::time::Duration;
 
 use hapax_engine::contract::sink::{Harness, POISON, SeenRow, every_clause};
 use hapax_engine::sink::Target as _;
+use hapax_engine::state_progress::AfterCrash;
+use hapax_model::key::DedupStrategy;
 use hapax_model::ledger::Totals;
 use hapax_model::mode::ConflictMode;
 
+use super::super::idempotent::SqliteIdempotentSink;
 use super::super::rig::{File, Rig, keyed};
 use super::super::sample::{Place, bare};
 use super::*;
 use crate::table::contract::clauses;
+use crate::table::contract::state_file::{ByState, StateFile};
 use crate::table::rig::{Database as _, of_contract, strs};
 
 /// A table of every mode, under a name that wants to be more than a name.
@@ -58,12 +62,58 @@ impl Harness for Sqlite {
             connection.prepare("SELECT CAST(position AS INTEGER) FROM hapax_dead_letters ORDER BY 1").unwrap();
         statement.query_map([], |row| row.get::<_, i64>(0)).unwrap().map(|n| n.unwrap().cast_unsigned()).collect()
     }
+
+    fn is_one_transaction(&self) -> bool {
+        true
+    }
+}
+
+/// The same table as a target that holds nothing of ours, with progress in a state store.
+struct BareSqlite {
+    target: Sqlite,
+    store: StateFile,
+}
+
+impl Harness for BareSqlite {
+    type Sink = ByState<SqliteDatabase>;
+
+    fn empty(&mut self, mode: ConflictMode) {
+        self.target.empty(mode);
+        self.store.empty();
+    }
+
+    fn sink(&self, id: &DeliveryId) -> Self::Sink {
+        let sink = SqliteIdempotentSink::new(self.target.config(), DedupStrategy::SourceOffset);
+        self.store.join(sink, id)
+    }
+
+    fn rows(&self) -> Vec<SeenRow> {
+        self.target.rows()
+    }
+
+    fn letters(&self) -> Vec<u64> {
+        self.store.letters()
+    }
+
+    fn is_one_transaction(&self) -> bool {
+        false
+    }
 }
 
 /// Goal: SQLite keeps the contract of every transactional sink. Method: all its clauses, on real files.
 #[tokio::test]
 async fn sqlite_keeps_the_contract_of_a_transactional_sink() {
     every_clause(&mut Sqlite { place: Place::new(), mode: ConflictMode::Append }).await;
+}
+
+/// Goal: with progress in a state store SQLite keeps what the same contract says, as far as two commits can. Method: all its
+/// clauses, for workers that write again after a crash and for those that never do.
+#[tokio::test(flavor = "multi_thread")]
+async fn sqlite_keeps_the_contract_with_progress_in_the_state_store() {
+    for after_crash in [AfterCrash::WriteAgain, AfterCrash::GiveUp] {
+        let target = Sqlite { place: Place::new(), mode: ConflictMode::Append };
+        every_clause(&mut BareSqlite { target, store: StateFile::new(after_crash) }).await;
+    }
 }
 
 const PLAIN: &str = File::PLAIN;

@@ -10,7 +10,7 @@ use std::time::Duration;
 use hapax_engine::pulse::Verdict;
 use hapax_engine::sink::{Claim, EpochRecord, SinkError};
 use hapax_engine::state::{DeliveryNote, Intent, Lease, ProgressStore, StateError, StateStore, Suspicion, TakeOver};
-use hapax_model::epoch::Epoch;
+use hapax_model::epoch::{Epoch, Generation};
 use hapax_model::letter::Letter;
 use hapax_model::position::{Bookmark, DeliveryId};
 use hapax_model::progress::{Progress, Witness};
@@ -324,9 +324,16 @@ impl ProgressStore for SqliteState {
         self.run(During::Look, move |connection| load_intent(connection, &id)).await
     }
 
-    async fn save_intent(&mut self, id: &DeliveryId, epoch: Epoch, intent: &Intent) -> Result<(), SinkError> {
+    async fn save_intent(
+        &mut self,
+        id: &DeliveryId,
+        generation: Generation,
+        epoch: Epoch,
+        intent: &Intent,
+    ) -> Result<(), SinkError> {
         let (id, intent) = (id.clone(), intent.clone());
-        self.run(During::Epoch(epoch), move |connection| save_intent(connection, &id, epoch, &intent)).await
+        let work = move |connection: &Connection| save_intent(connection, &id, generation, epoch, &intent);
+        self.run(During::Epoch(epoch), work).await
     }
 }
 
@@ -365,9 +372,17 @@ fn load_intent(connection: &Connection, id: &DeliveryId) -> Result<Option<Intent
     Ok(Some(Intent { from, to, digest }))
 }
 
-fn save_intent(connection: &Connection, id: &DeliveryId, epoch: Epoch, intent: &Intent) -> Result<(), SinkError> {
+/// One statement, so that no claim comes between the fence and the intent.
+fn save_intent(
+    connection: &Connection,
+    id: &DeliveryId,
+    generation: Generation,
+    epoch: Epoch,
+    intent: &Intent,
+) -> Result<(), SinkError> {
     let sql = "INSERT INTO hapax_intents (workflow, sink, lane, epoch, from_position, from_incarnation, to_position, \
-               to_incarnation, digest, saved_at_ms) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10) \
+               to_incarnation, digest, saved_at_ms) SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10 \
+               FROM hapax_progress WHERE workflow = ?1 AND sink = ?2 AND lane = ?3 AND generation = ?11 \
                ON CONFLICT (workflow, sink, lane) DO UPDATE SET epoch = excluded.epoch, \
                from_position = excluded.from_position, from_incarnation = excluded.from_incarnation, \
                to_position = excluded.to_position, to_incarnation = excluded.to_incarnation, \
@@ -383,9 +398,13 @@ fn save_intent(connection: &Connection, id: &DeliveryId, epoch: Epoch, intent: &
         intent.to.incarnation.to_string(),
         intent.digest.as_slice(),
         stored(now_ms()),
+        stored(generation.0),
     ];
     let done = connection.prepare_cached(sql).and_then(|mut statement| statement.execute(values));
-    done.map(|_| ()).map_err(|error| sink_error(&path_of(connection), During::Epoch(epoch), &error))
+    match done.map_err(|error| sink_error(&path_of(connection), During::Epoch(epoch), &error))? {
+        0 => Err(progress::fenced(connection, id, generation)?),
+        _ => Ok(()),
+    }
 }
 
 #[cfg(test)]

@@ -7,9 +7,11 @@ use std::fmt::Debug;
 use std::sync::Arc;
 
 use hapax_engine::batch::{Batch, OutputEvent};
-use hapax_engine::sink::{IdempotentSink, SinkError, TargetIdentity, WriteOutcome, Written};
+use hapax_engine::sink::{IdempotentSink, SinkError, TargetIdentity, UpsertLimits, WriteOutcome, Written};
+use hapax_model::epoch::Epoch;
 use hapax_model::field::FieldPath;
 use hapax_model::key::{DedupStrategy, KeyHash};
+use hapax_model::rejects::{OnReject, RejectRule};
 
 use super::alone::{alone, refused};
 use super::config::TableConfig;
@@ -36,6 +38,7 @@ pub trait Foreign: Debug + Send + 'static {
         &mut self,
         table: Arc<Self::Inspected>,
         batch: Arc<Batch>,
+        limits: &UpsertLimits,
         metrics: &mut SinkMetrics,
     ) -> impl Future<Output = Result<(Outcome, Arc<Self::Inspected>), SinkError>> + Send;
 }
@@ -75,9 +78,9 @@ impl<D: Foreign> KeyedSink<D> {
         Ok(inspected)
     }
 
-    async fn write(&mut self, batch: Arc<Batch>) -> Result<WriteOutcome, SinkError> {
+    async fn write(&mut self, batch: Arc<Batch>, limits: &UpsertLimits) -> Result<WriteOutcome, SinkError> {
         let inspected = self.inspected().await?;
-        let (outcome, inspected) = self.database.upsert(inspected, batch, &mut self.metrics).await?;
+        let (outcome, inspected) = self.database.upsert(inspected, batch, limits, &mut self.metrics).await?;
         self.seen.keep(inspected);
         Ok(outcome)
     }
@@ -106,15 +109,16 @@ impl<D: Foreign> IdempotentSink for KeyedSink<D> {
 
     async fn upsert(&mut self, event: &OutputEvent<'_>) -> Result<Written, SinkError> {
         let batch = alone(event);
-        let (position, done) = (event.position(), self.write(Arc::new(batch)).await?);
+        let limits = UpsertLimits { epoch: Epoch(0), rejects: RejectRule::new(OnReject::DeadLetter, 1000) };
+        let (position, done) = (event.position(), self.write(Arc::new(batch), &limits).await?);
         match done.refused.into_iter().next() {
             None => Ok(done.written),
             Some((_, cause)) => Err(refused(position, cause)),
         }
     }
 
-    async fn upsert_batch(&mut self, batch: Arc<Batch>) -> Result<WriteOutcome, SinkError> {
-        self.write(batch).await
+    async fn upsert_batch(&mut self, batch: Arc<Batch>, limits: &UpsertLimits) -> Result<WriteOutcome, SinkError> {
+        self.write(batch, limits).await
     }
 
     fn dedup_strategy(&self) -> &DedupStrategy {

@@ -197,7 +197,6 @@ pub(crate) fn strs(inputs: &[String]) -> Vec<&str> {
 }
 
 /// Runs a future to its end on a thread of its own, for callers that cannot wait.
-#[cfg(any(feature = "mysql", feature = "postgres"))]
 pub(crate) fn block_on<T: Send>(future: impl Future<Output = T> + Send) -> T {
     std::thread::scope(|scope| {
         let runtime = || tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();

@@ -6,8 +6,9 @@
 
 use std::sync::Arc;
 
-use hapax_engine::bookkeeping::{EpochBooks, expected_progress};
-use hapax_engine::sink::{Committed, EpochRecord, SinkError};
+use hapax_engine::batch::Batch;
+use hapax_engine::bookkeeping::{EpochBooks, expected_progress, judge};
+use hapax_engine::sink::{Committed, EpochRecord, SinkError, UpsertLimits};
 use hapax_model::epoch::{Epoch, Generation};
 use hapax_model::fault::{Bug, planted, point};
 use hapax_model::ledger::Totals;
@@ -16,7 +17,6 @@ use hapax_model::position::{DeliveryId, Incarnation};
 use hapax_model::progress::Progress;
 
 use super::config::UniqueKeys;
-use super::during::During;
 use super::order::RowOrder;
 use super::rows::{Incarnations, Rows};
 use super::seen::Inspection;
@@ -271,7 +271,8 @@ fn letter_epoch<H: Home>(job: &Job<H>) -> LetterEpoch<'_> {
 pub(crate) struct UpsertJob<'a> {
     pub(crate) target: &'a str,
     pub(crate) unique: UniqueKeys,
-    pub(crate) batch: &'a hapax_engine::batch::Batch,
+    pub(crate) batch: &'a Batch,
+    pub(crate) limits: &'a UpsertLimits,
 }
 
 /// Writes a batch and nothing else, in as many tries as it takes; only the last one leaves anything behind.
@@ -306,14 +307,10 @@ async fn try_rows<T: RowTransaction>(
         Ok(()) => transaction.write_rows(RowsToWrite { table, rows: &rows, order: &order, pass }).await,
         Err(trouble) => Err(trouble),
     };
-    if written.is_ok() {
+    let judged = written.and_then(|outcome| {
+        judge(&job.limits.rejects, job.batch, &outcome.refused)?;
         point("sql.before_commit");
-    }
-    end(transaction, "sql.commit_sent", written).await
-}
-
-/// Which moment of the protocol a transaction belongs to, for the meaning of its errors.
-#[must_use]
-pub(crate) const fn during_epoch(record: &EpochRecord) -> During {
-    During::Epoch(record.epoch)
+        Ok(outcome)
+    });
+    end(transaction, "sql.commit_sent", judged).await
 }

@@ -48,6 +48,10 @@ pub trait Harness {
 
     /// The offsets of the dead letters that a reader sees now, ascending.
     fn letters(&self) -> Vec<u64>;
+
+    /// Whether rows and progress are one transaction: then a commit in doubt lands once in every mode, else only where
+    /// rows have keys.
+    fn is_one_transaction(&self) -> bool;
 }
 
 /// All clauses.
@@ -59,6 +63,7 @@ pub async fn every_clause(harness: &mut impl Harness) {
     a_claim_fences_the_older_owner(harness).await;
     a_reclaim_succeeds_only_for_the_owner(harness).await;
     a_commit_in_doubt_lands_once(harness).await;
+    a_commit_in_doubt_is_counted_once(harness).await;
     an_epoch_that_does_not_begin_where_progress_ends_is_fenced(harness).await;
     an_epoch_that_was_committed_is_not_committed_again(harness).await;
     illegal_moves_are_refused_and_change_nothing(harness).await;
@@ -271,7 +276,7 @@ pub async fn a_reclaim_succeeds_only_for_the_owner(harness: &mut impl Harness) {
 /// A commit whose answer never came: after the reclaim it is either there, or committed again, and then there once.
 pub async fn a_commit_in_doubt_lands_once(harness: &mut impl Harness) {
     for polls in 0..4 {
-        harness.empty(ConflictMode::Append);
+        harness.empty(if harness.is_one_transaction() { ConflictMode::Append } else { ConflictMode::Update });
         let (mut sink, was) = claimed(harness, "a").await;
         let staged = batch(sink.fields(), 0, &[row(1, 10), row(2, 20)]);
         let record = stage(&mut sink, &was, staged);
@@ -300,6 +305,29 @@ async fn drop_after(future: impl Future, polls: usize) {
             return;
         }
         tokio::time::sleep(std::time::Duration::from_millis(2)).await;
+    }
+}
+
+/// After a commit in doubt the books count every input and every letter once.
+pub async fn a_commit_in_doubt_is_counted_once(harness: &mut impl Harness) {
+    for polls in 0..6 {
+        harness.empty(if harness.is_one_transaction() { ConflictMode::Append } else { ConflictMode::Update });
+        let (mut sink, was) = claimed(harness, "a").await;
+        let staged = batch(sink.fields(), 0, &[row(1, 10), row(2, POISON), row(3, 30)]);
+        let record = stage(&mut sink, &was, staged);
+        drop_after(sink.commit_transaction(&record), polls).await;
+        let reclaim = Claim::Reclaim { generation: was.generation, session: "a again".into() };
+        let found = sink.init_transactions(&reclaim).await.expect("the delivery is still ours");
+        let after = match decide_outcome(record.epoch, found.epoch, Owner::Us) {
+            Outcome::Landed => found,
+            Outcome::CommitAgain => sink.commit_transaction(&record).await.expect("commits again").progress,
+            lost @ (Outcome::LaneLost | Outcome::Broken { .. }) => panic!("a commit in doubt ended as {lost:?}"),
+        };
+        sink.finish().await.expect("nothing stands against it");
+        let totals = Totals { read: 3, delivered: 2, filtered: 0, dead: 1, rows: 2 };
+        assert_eq!((after.totals, harness.letters()), (totals, vec![1]), "dropped after {polls} polls");
+        let (_, found) = claimed(harness, "b").await;
+        assert_eq!(found.totals, totals, "dropped after {polls} polls");
     }
 }
 

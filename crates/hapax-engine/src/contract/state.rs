@@ -64,6 +64,7 @@ pub async fn every_clause(harness: &mut impl Harness) {
     a_suspicion_survives_until_it_is_cleared(harness).await;
     saved_progress_is_fenced_and_keeps_its_letters(harness).await;
     an_intent_survives_a_restart(harness).await;
+    an_intent_of_an_older_owner_is_fenced(harness).await;
     a_renamed_workflow_keeps_its_witness(harness).await;
     forgetting_takes_one_delivery_whole(harness).await;
 }
@@ -285,17 +286,30 @@ async fn saved_progress_is_fenced_and_keeps_its_letters(harness: &mut impl Harne
 async fn an_intent_survives_a_restart(harness: &mut impl Harness) {
     harness.empty().await;
     let mut state = harness.open().await;
-    state.claim(&id("w"), &take(0)).await.expect("the store answers");
+    let was = state.claim(&id("w"), &take(0)).await.expect("the store answers");
     assert_eq!(state.load_intent(&id("w")).await.expect("the store answers"), None);
     let intent = |to| Intent { from: Bookmark::at("a", 1), to: Bookmark::at("b", to), digest: [9; 32] };
-    state.save_intent(&id("w"), Epoch(1), &intent(5)).await.expect("the store answers");
-    state.save_intent(&id("w"), Epoch(2), &intent(6)).await.expect("the store answers");
+    state.save_intent(&id("w"), was.generation, Epoch(1), &intent(5)).await.expect("the store answers");
+    state.save_intent(&id("w"), was.generation, Epoch(2), &intent(6)).await.expect("the store answers");
     drop(state);
     let mut state = harness.open().await;
     assert_eq!(state.load_intent(&id("w")).await.expect("the store answers"), Some(intent(6)));
     let to = Bookmark::at("a", 0);
     harness.books().await.reset(&id("w"), &to, None).await.expect("the store answers");
     assert_eq!(state.load_intent(&id("w")).await.expect("the store answers"), None);
+}
+
+/// Goal: a worker that was fenced writes down nothing. Method: the older of two owners, after the newer one's intent.
+async fn an_intent_of_an_older_owner_is_fenced(harness: &mut impl Harness) {
+    harness.empty().await;
+    let (mut old, mut new) = (harness.open().await, harness.open().await);
+    let older = old.claim(&id("w"), &take(0)).await.expect("the store answers");
+    let newer = new.claim(&id("w"), &take(0)).await.expect("the store answers");
+    let intent = |to| Intent { from: Bookmark::at("a", 1), to: Bookmark::at("a", to), digest: [9; 32] };
+    new.save_intent(&id("w"), newer.generation, Epoch(1), &intent(5)).await.expect("it is the owner");
+    let fenced = old.save_intent(&id("w"), older.generation, Epoch(1), &intent(9)).await;
+    assert!(matches!(fenced, Err(SinkError::FencedOut { .. })), "{fenced:?}");
+    assert_eq!(new.load_intent(&id("w")).await.expect("the store answers"), Some(intent(5)));
 }
 
 /// Goal: a renamed workflow keeps its witness. Method: move it over one that the new name already had.

@@ -7,7 +7,6 @@ use std::time::{Duration, Instant};
 
 use hapax_model::fault::{Bug, planted};
 use hapax_model::field::FieldPath;
-use hapax_model::letter::{Cause, Stage};
 use hapax_model::outcome::{Outcome, Owner, decide_outcome};
 use hapax_model::position::Bookmark;
 use hapax_model::progress::{Progress, Witness};
@@ -22,6 +21,7 @@ use super::{AfterDoubt, Control, Settings, Stop, now_ms, point, stopping, suspec
 use crate::backoff::Backoff;
 use crate::batch::Batch;
 use crate::bookkeeping::causes;
+use crate::in_doubt;
 use crate::sink::{Claim, Committed, EpochRecord, Reaction, SinkError, TransactionalSink, Written};
 use crate::state::StateStore;
 
@@ -234,11 +234,8 @@ impl<K: TransactionalSink, T: StateStore> Committer<K, T> {
     /// the letters are no events, and are committed until they are there.
     async fn commit_letters(&mut self, record: &EpochRecord, batch: &Arc<Batch>) -> Result<Committed, Stop> {
         self.sink.abort_transaction().await.map_err(|e| Stop::of_sink(&e))?;
-        let letters = Arc::new(letters_in_doubt(batch));
-        let mut record = record.clone();
-        record.counts.dead = record.counts.read - record.counts.filtered;
-        record.counts.delivered = 0;
-        record.counts.rows = 0;
+        let letters = Arc::new(in_doubt::with_letters(batch, batch.inputs.len()));
+        let mut record = EpochRecord { counts: letters.counts(), ..record.clone() };
         record.rejects = RejectRule::new(hapax_model::rejects::OnReject::DeadLetter, 1000);
         self.sink.begin_transaction(record.epoch).map_err(|e| Stop::of_sink(&e))?;
         self.sink.write(Arc::clone(&letters)).map_err(|e| Stop::of_sink(&e))?;
@@ -294,27 +291,5 @@ fn landed(found: Progress, batch: &Batch) -> Committed {
         written: Written { upserts: batch.len() as u64, ..Written::default() },
         dead_inputs,
         causes: causes(batch, &[]),
-    }
-}
-
-/// The inputs of `batch`, all of them letters.
-fn letters_in_doubt(batch: &Batch) -> Batch {
-    let mut letters = Batch::new(batch.layout().clone());
-    letters.inputs.set_format(batch.inputs.format());
-    for input in 0..batch.inputs.len() {
-        letters.inputs.push(batch.inputs.position(input), batch.inputs.bytes(input));
-        let dead = batch.letters().iter().find(|(index, _)| *index == input);
-        let cause = dead.map_or_else(in_doubt_cause, |(_, letter)| letter.cause.clone());
-        letters.push_letter(input, cause, None);
-    }
-    letters
-}
-
-fn in_doubt_cause() -> Cause {
-    Cause {
-        stage: Stage::Write,
-        code: "HX2040",
-        message: "the commit of this input was in doubt, and at-most-once never repeats one".into(),
-        fingerprint: "in doubt under at-most-once".into(),
     }
 }

@@ -1,16 +1,21 @@
 //! One connection to one SQLite file, used from async code: each piece of work runs on a blocking thread.
 //!
 //! Invariant: a connection whose state is not known (its future was dropped, its work panicked, it came back with an
-//! open transaction, its file was replaced) is never used again; the next piece of work opens another.
+//! open transaction, its file was replaced) is never used again; the next piece of work opens another. Work that was
+//! given up has ended before the next begins: it cannot overtake it.
 
 use std::fs;
 use std::io::ErrorKind;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use rusqlite::{Connection, Error, ErrorCode, OpenFlags};
+use rusqlite::{Connection, Error, ErrorCode, InterruptHandle, OpenFlags};
 use rustix::fs::Access;
+use tokio::sync::oneshot;
+use tokio::task::JoinHandle;
 
 /// What to do about a file that is not there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -115,6 +120,25 @@ pub struct Session {
     path: PathBuf,
     busy_timeout: Duration,
     connection: Option<Opened>,
+    /// Work that has not come back yet; its future may have been dropped.
+    running: Option<JoinHandle<Option<Opened>>>,
+}
+
+/// Ends work on its thread when its future is dropped: before its first statement, in the running one, or, between two
+/// statements, by itself.
+struct GivenUp {
+    flag: Arc<AtomicBool>,
+    interrupt: InterruptHandle,
+    answered: bool,
+}
+
+impl Drop for GivenUp {
+    fn drop(&mut self) {
+        if !self.answered {
+            self.flag.store(true, Ordering::Release);
+            self.interrupt.interrupt();
+        }
+    }
 }
 
 #[derive(Debug)]
@@ -139,7 +163,7 @@ impl Session {
         let path = std::path::absolute(path)
             .map_err(|error| OpenError::Failed { path: path.to_owned(), message: error.to_string() })?;
         let opened = connect_on_thread(path.clone(), open, busy_timeout).await?;
-        Ok(Self { path, busy_timeout, connection: Some(opened) })
+        Ok(Self { path, busy_timeout, connection: Some(opened), running: None })
     }
 
     /// The database's path, absolute.
@@ -150,8 +174,8 @@ impl Session {
 
     /// Runs `work` on a blocking thread and gives its answer back.
     ///
-    /// If this future is dropped, the work goes on to its end and the connection is closed then: a commit in it is in
-    /// doubt. The next `run` opens another connection.
+    /// If this future is dropped, the work is interrupted, and its connection closed when it has ended: a commit in it is
+    /// in doubt. The next `run` waits for that end and opens another connection.
     ///
     /// # Errors
     /// If there was no connection and none could be opened, or the work panicked.
@@ -160,23 +184,54 @@ impl Session {
         F: FnOnce(&mut Connection) -> R + Send + 'static,
         R: Send + 'static,
     {
+        self.wait_for_given_up().await;
         let usable = self.connection.take().filter(|opened| FileIdentity::of(&self.path).ok() == Some(opened.file));
         let mut opened = match usable {
             Some(opened) => opened,
             None => connect_on_thread(self.path.clone(), Open::Existing, self.busy_timeout).await?,
         };
-        let done = tokio::task::spawn_blocking(move || {
+        let flag = Arc::new(AtomicBool::new(false));
+        let interrupt = opened.connection.get_interrupt_handle();
+        let (tell, told) = oneshot::channel();
+        let given_up = Arc::clone(&flag);
+        self.running = Some(tokio::task::spawn_blocking(move || {
+            if given_up.load(Ordering::Acquire) {
+                return None;
+            }
             let answer = work(&mut opened.connection);
             // Left open by the work: whatever it staged must not become part of the next transaction.
             let kept = if opened.connection.is_autocommit() { Some(opened) } else { None };
-            (answer, kept)
-        });
-        match done.await {
-            Ok((answer, kept)) => {
+            // Nobody listens any more if the future was dropped.
+            tell.send(answer).ok();
+            kept
+        }));
+        let mut guard = GivenUp { flag, interrupt, answered: false };
+        let answer = told.await;
+        guard.answered = true;
+        let ended = match &mut self.running {
+            Some(running) => running.await,
+            None => Ok(None),
+        };
+        self.running = None;
+        match (answer, ended) {
+            (Ok(answer), Ok(kept)) => {
                 self.connection = kept;
                 Ok(answer)
             }
-            Err(error) => Err(SessionLost::Panicked { path: self.path.clone(), message: error.to_string() }),
+            (_, Err(error)) => Err(SessionLost::Panicked { path: self.path.clone(), message: error.to_string() }),
+            (Err(_), Ok(_)) => {
+                let message = "it ended without an answer".to_owned();
+                Err(SessionLost::Panicked { path: self.path.clone(), message })
+            }
+        }
+    }
+
+    /// Work whose future was dropped may still write: nothing else begins before it has ended.
+    async fn wait_for_given_up(&mut self) {
+        if let Some(running) = &mut self.running {
+            // Whatever came of it, nobody asks any more, and its connection is closed.
+            drop(running.await);
+            self.running = None;
         }
     }
 

@@ -91,15 +91,36 @@ async fn work_whose_future_was_dropped_leaves_no_connection_behind() {
     });
     tokio::time::timeout(Duration::from_millis(50), work).await.unwrap_err();
     has_begun.recv().unwrap();
-    let locked = session.run(|c| c.execute_batch("BEGIN IMMEDIATE").is_err()).await.unwrap();
-    assert!(locked, "the dropped work still holds the lock");
+    let next = session.run(count);
+    let early = tokio::time::timeout(Duration::from_millis(50), next).await;
+    assert!(early.is_err(), "the dropped work has not ended: nothing else begins");
     drop(go_on);
-    let free = session.run(|c| {
-        c.busy_timeout(Duration::from_secs(20)).unwrap();
-        c.execute_batch("BEGIN IMMEDIATE; COMMIT").unwrap();
-        count(c)
+    assert_eq!(session.run(count).await, Ok(0));
+}
+
+/// Goal: work that was given up cannot overtake what comes after it. Method: a write waits for a lock, longer than its
+/// caller does; a newer write follows; then the lock is free.
+#[tokio::test]
+async fn a_write_that_was_given_up_does_not_overtake_a_newer_one() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a.db");
+    drop(with_table(&path).await);
+    let mut session = Session::open(&path, Open::Existing, Duration::from_secs(60)).await.unwrap();
+    let other = Connection::open(&path).unwrap();
+    other.execute_batch("DELETE FROM t; INSERT INTO t VALUES (0); BEGIN IMMEDIATE").unwrap();
+    let set = |value: i64| move |c: &mut Connection| c.execute("UPDATE t SET a = ?1", [value]).map(drop);
+    let older = tokio::time::timeout(Duration::from_millis(200), session.run(set(1))).await;
+    assert!(older.is_err(), "the lock is held");
+    let unlock = std::thread::spawn(move || {
+        std::thread::sleep(Duration::from_millis(300));
+        other.execute_batch("COMMIT").unwrap();
     });
-    assert_eq!(free.await, Ok(0));
+    session.run(set(2)).await.unwrap().unwrap();
+    unlock.join().unwrap();
+    // A write that still waited would come now.
+    tokio::time::sleep(Duration::from_millis(500)).await;
+    let value = session.run(|c| c.query_row("SELECT a FROM t", [], |row| row.get::<_, i64>(0)).unwrap()).await;
+    assert_eq!(value, Ok(2));
 }
 
 /// Goal: a panic, an open transaction and a discard each cost only the connection. Method: all three, then count.

@@ -7,7 +7,7 @@ use hapax_connect::postgres::config as postgres;
 use hapax_connect::sqlite::config::{self as sqlite, Deletes, TableConfig, UniqueKeys};
 use hapax_connect::sqlite::inspect::check_live;
 use hapax_engine::runtime::Settings;
-use hapax_engine::state_progress::{Order, StateProgress, WatchKeys};
+use hapax_engine::state_progress::{AfterCrash, StateProgress, WatchKeys};
 use hapax_model::audit::TableKind;
 use hapax_model::delivery::Guarantee;
 use hapax_model::mode::ProgressPlace;
@@ -87,10 +87,13 @@ impl Part<'_> {
             );
             return Err(Failure::new("HX5003", message).with_exit(USAGE));
         };
-        let order = if guarantee == Guarantee::AtMostOnce { Order::PositionFirst } else { Order::RowsFirst };
+        let after_crash = match guarantee {
+            Guarantee::AtMostOnce => AfterCrash::GiveUp,
+            Guarantee::AtLeastOnce | Guarantee::IdempotentKeys | Guarantee::ExactlyOnce => AfterCrash::WriteAgain,
+        };
         let watched = plan::watches_keys(table.progress, guarantee);
         let watch = if watched { WatchKeys::Yes } else { WatchKeys::No };
-        Ok(StateProgress::new(settings.id.clone(), sink, state.clone(), order, watch, table.progress_interval))
+        Ok(StateProgress::new(settings.id.clone(), sink, state.clone(), after_crash, watch, table.progress_interval))
     }
 
     /// What the SQLite connector wants to know.

@@ -7,7 +7,7 @@ use hapax_connect::postgres::PostgresState;
 use hapax_connect::sqlite::state::SqliteState;
 use hapax_engine::sink::{Claim, EpochRecord, SinkError};
 use hapax_engine::state::{DeliveryNote, Intent, Lease, ProgressStore, StateError, StateStore, Suspicion, TakeOver};
-use hapax_model::epoch::Epoch;
+use hapax_model::epoch::{Epoch, Generation};
 use hapax_model::letter::Letter;
 use hapax_model::position::DeliveryId;
 use hapax_model::progress::{Progress, Witness};
@@ -124,7 +124,13 @@ impl ProgressStore for AnyState {
         each!(self, state => state.load_intent(id).await)
     }
 
-    async fn save_intent(&mut self, id: &DeliveryId, epoch: Epoch, intent: &Intent) -> Result<(), SinkError> {
-        each!(self, state => state.save_intent(id, epoch, intent).await)
+    async fn save_intent(
+        &mut self,
+        id: &DeliveryId,
+        generation: Generation,
+        epoch: Epoch,
+        intent: &Intent,
+    ) -> Result<(), SinkError> {
+        each!(self, state => state.save_intent(id, generation, epoch, intent).await)
     }
 }

@@ -12,8 +12,8 @@ use hapax_connect::sqlite::{SqliteIdempotentSink, SqliteSink};
 use hapax_engine::batch::{Batch, OutputEvent};
 use hapax_engine::letters::{Replay as _, Replayed};
 use hapax_engine::sink::{
-    Claim, Committed, EpochRecord, IdempotentSink, SinkError, Target, TargetIdentity, TransactionalSink, WriteOutcome,
-    Written,
+    Claim, Committed, EpochRecord, IdempotentSink, SinkError, Target, TargetIdentity, TransactionalSink, UpsertLimits,
+    WriteOutcome, Written,
 };
 use hapax_model::epoch::Epoch;
 use hapax_model::field::FieldPath;
@@ -179,8 +179,8 @@ impl IdempotentSink for AnyBareTable {
         each_bare!(self, sink => sink.upsert(event).await)
     }
 
-    async fn upsert_batch(&mut self, batch: Arc<Batch>) -> Result<WriteOutcome, SinkError> {
-        each_bare!(self, sink => sink.upsert_batch(batch).await)
+    async fn upsert_batch(&mut self, batch: Arc<Batch>, limits: &UpsertLimits) -> Result<WriteOutcome, SinkError> {
+        each_bare!(self, sink => sink.upsert_batch(batch, limits).await)
     }
 
     fn dedup_strategy(&self) -> &DedupStrategy {

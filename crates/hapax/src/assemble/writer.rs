@@ -6,9 +6,11 @@ use std::sync::Arc;
 use hapax_engine::batch::Batch;
 use hapax_engine::books::Books as _;
 use hapax_engine::letters::Replayed;
-use hapax_engine::sink::{IdempotentSink as _, Target as _};
+use hapax_engine::sink::{IdempotentSink as _, Target as _, UpsertLimits};
+use hapax_model::epoch::Epoch;
 use hapax_model::field::FieldPath;
 use hapax_model::mode::ProgressPlace;
+use hapax_model::rejects::{OnReject, RejectRule};
 
 use super::{AnyBareTable, AnyBooks, AnyTable, Part, plan};
 use crate::exit::Failure;
@@ -63,7 +65,9 @@ async fn write_apart(
     batch: Batch,
 ) -> Result<Replayed, Failure> {
     let batch = Arc::new(batch);
-    let upserted = sink.upsert_batch(Arc::clone(&batch)).await?;
+    // A replay judges no letter by the others.
+    let limits = UpsertLimits { epoch: Epoch(0), rejects: RejectRule::new(OnReject::DeadLetter, 1000) };
+    let upserted = sink.upsert_batch(Arc::clone(&batch), &limits).await?;
     let mut refused: BTreeMap<usize, String> =
         batch.letters().iter().map(|(input, letter)| (*input, letter.cause.to_string())).collect();
     refused.extend(upserted.refused.iter().map(|(event, cause)| (batch.event(*event).input(), cause.to_string())));

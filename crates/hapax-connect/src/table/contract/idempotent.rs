@@ -2,10 +2,12 @@
 
 use std::sync::Arc;
 
-use hapax_engine::sink::{IdempotentSink as _, SinkError, WriteOutcome, Written};
+use hapax_engine::sink::{IdempotentSink as _, SinkError, UpsertLimits, WriteOutcome, Written};
+use hapax_model::epoch::Epoch;
 use hapax_model::field::FieldPath;
 use hapax_model::key::DedupStrategy;
 use hapax_model::mode::ConflictMode;
+use hapax_model::rejects::{OnReject, RejectRule};
 
 use crate::table::idempotent::KeyedSink;
 use crate::table::rig::{Database, by_id, strs};
@@ -30,10 +32,14 @@ async fn rig<D: Database>(mode: ConflictMode) -> Rig<D> {
     Rig { sink, database }
 }
 
+fn limits(on_reject: OnReject) -> UpsertLimits {
+    UpsertLimits { epoch: Epoch(1), rejects: RejectRule::new(on_reject, 1000) }
+}
+
 impl<D: Database> Rig<D> {
     async fn upsert(&mut self, inputs: &[&str]) -> WriteOutcome {
         let batch = batch(self.sink.fields(), 0, inputs);
-        self.sink.upsert_batch(Arc::new(batch)).await.unwrap()
+        self.sink.upsert_batch(Arc::new(batch), &limits(OnReject::DeadLetter)).await.unwrap()
     }
 
     async fn rows(&mut self) -> Vec<String> {
@@ -85,6 +91,15 @@ pub(crate) async fn refused_rows_are_returned<D: Database>() {
     assert!(matches!(rig.sink.upsert(&alone.event(0)).await, Err(SinkError::Rejected { .. })));
 }
 
+/// Goal: with `onReject: stop` nothing of the batch is there. Method: one refused row among good ones.
+pub(crate) async fn too_many_refused_rows_leave_nothing_behind<D: Database>() {
+    let mut rig = rig::<D>(ConflictMode::Update).await;
+    let batch = batch(rig.sink.fields(), 0, &[r#"{"id":1,"b":1}"#, r#"{"id":3,"b":13}"#, r#"{"id":4,"b":4}"#]);
+    let stopped = rig.sink.upsert_batch(Arc::new(batch), &limits(OnReject::Stop)).await;
+    assert!(matches!(stopped, Err(SinkError::Rejected { .. })), "{stopped:?}");
+    assert_eq!(rig.rows().await, [""; 0]);
+}
+
 /// Goal: nothing of ours is in the target. Method: all that the catalogue has after some writing, by `all`.
 pub(crate) async fn the_target_gets_nothing_of_ours<D: Database>(all: &str) {
     let mut rig = rig::<D>(ConflictMode::Update).await;
@@ -111,6 +126,6 @@ pub(crate) async fn a_changed_schema_is_healed_or_named<D: Database>() {
     assert!(rig.sink.fields().contains(&FieldPath::of_name("c")));
     rig.database.run("DROP TABLE t").await;
     let batch = batch(rig.sink.fields(), 0, &[r#"{"id":3}"#]);
-    let error = rig.sink.upsert_batch(Arc::new(batch)).await.unwrap_err();
+    let error = rig.sink.upsert_batch(Arc::new(batch), &limits(OnReject::DeadLetter)).await.unwrap_err();
     assert!(matches!(error, SinkError::SchemaEvolution { .. }), "{error}");
 }

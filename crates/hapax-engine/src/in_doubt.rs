@@ -1,0 +1,69 @@
+//! Inputs whose write was in doubt, as dead letters: at-most-once never repeats one.
+//!
+//! Reads: the batch that was being written. Writes: nothing. Invariant: an input that had no output stays filtered, one
+//! that had died keeps its own cause, and a letter keeps what is known of an input that was too long.
+
+use hapax_model::letter::{Cause, IN_DOUBT, Stage};
+
+use crate::batch::Batch;
+
+/// The batch with letters in place of the events of its first `inputs` inputs.
+#[must_use]
+pub(crate) fn with_letters(batch: &Batch, inputs: usize) -> Batch {
+    let mut after = batch.without_events_before(inputs);
+    let mut died = batch.letters().iter().map(|(input, _)| *input).peekable();
+    let mut events = batch.events().map(|event| event.input()).peekable();
+    for input in 0..inputs {
+        let mut had_output = false;
+        while events.next_if_eq(&input).is_some() {
+            had_output = true;
+        }
+        if died.next_if_eq(&input).is_none() && had_output {
+            after.add_letter(input, cause());
+        }
+    }
+    after
+}
+
+fn cause() -> Cause {
+    Cause {
+        stage: Stage::Write,
+        code: IN_DOUBT,
+        message: "the commit of this input was in doubt, and at-most-once never repeats one".into(),
+        fingerprint: "in doubt under at-most-once".into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use hapax_model::ledger::Totals;
+    use hapax_model::letter::LetterBytes;
+    use hapax_model::position::Position;
+
+    use super::*;
+    use crate::batch::{Layout, Operation};
+
+    /// Goal: every input keeps its one fate: filtered stays filtered, dead keeps its cause, what was cut stays cut. Method:
+    /// one of each, all in doubt, and only the first two.
+    #[test]
+    fn only_inputs_with_outputs_become_letters() {
+        let mut batch = Batch::new(Layout::new(&[]));
+        batch.inputs.push(Position::at(0), b"sent");
+        batch.push_event(0, 0, Operation::Upsert);
+        batch.push_event(0, 1, Operation::Upsert);
+        batch.inputs.push(Position::at(1), b"filtered");
+        batch.push_filtered();
+        batch.inputs.push_oversized(Position::at(2), b"head", 99, [7; 32]);
+        batch.push_letter(2, Cause { code: "HX2002", ..cause() }, None);
+        batch.inputs.push_oversized(Position::at(3), b"cut", 77, [8; 32]);
+        batch.push_event(3, 0, Operation::Upsert);
+        let all = with_letters(&batch, 4);
+        assert_eq!(all.counts(), Totals { read: 4, delivered: 0, filtered: 1, dead: 3, rows: 0 });
+        let codes: Vec<_> = all.letters().iter().map(|(input, letter)| (*input, letter.cause.code)).collect();
+        assert_eq!(codes, [(0, IN_DOUBT), (2, "HX2002"), (3, IN_DOUBT)]);
+        assert!(matches!(all.letters()[2].1.bytes, LetterBytes::Cut { length: 77, .. }), "{:?}", all.letters()[2]);
+        let some = with_letters(&batch, 2);
+        assert_eq!(some.counts(), Totals { read: 4, delivered: 1, filtered: 1, dead: 2, rows: 1 });
+        assert_eq!(some.event(0).input(), 3);
+    }
+}
