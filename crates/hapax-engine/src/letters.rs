@@ -2,7 +2,7 @@
 
 use std::future::Future;
 
-use hapax_model::letter::LetterBytes;
+use hapax_model::letter::{IN_DOUBT, LetterBytes};
 use hapax_model::position::{DeliveryId, Position};
 
 use crate::batch::Batch;
@@ -37,6 +37,14 @@ pub struct StoredLetter {
     pub written_at_ms: u64,
     /// `dead`, `replayed` or `discarded`.
     pub state: String,
+}
+
+impl StoredLetter {
+    /// Whether its rows may be in the target all the same: replaying it may write them twice.
+    #[must_use]
+    pub fn is_in_doubt(&self) -> bool {
+        self.code == IN_DOUBT
+    }
 }
 
 /// Which letters are meant. An empty choice means all that are `dead`; letters chosen by number, position or event key

@@ -131,7 +131,7 @@ fn letter_json(letter: &StoredLetter) -> serde_json::Value {
     json!({
         "id": letter.id, "workflow": letter.delivery.workflow, "sink": letter.delivery.sink, "lane": letter.delivery.lane,
         "epoch": letter.epoch, "position": letter.position.to_string(), "incarnation": letter.incarnation, "stage": letter.stage,
-        "code": letter.code, "message": letter.message, "cause": letter.fingerprint, "eventKey": letter.event_key,
+        "code": letter.code, "inDoubt": letter.is_in_doubt(), "message": letter.message, "cause": letter.fingerprint, "eventKey": letter.event_key,
         "writtenAtMs": letter.written_at_ms, "state": letter.state, "length": length, "input": String::from_utf8_lossy(bytes),
     })
 }

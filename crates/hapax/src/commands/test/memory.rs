@@ -6,9 +6,10 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use hapax_engine::batch::{Batch, Inputs, Operation, OutputEvent};
+use hapax_engine::bookkeeping::causes;
 use hapax_engine::decode::csv::Format;
 use hapax_engine::sink::{
-    Claim, Committed, EpochRecord, SinkError, Target, TargetIdentity, TransactionalSink, Written, causes_of,
+    Claim, Committed, EpochRecord, SinkError, Target, TargetIdentity, TransactionalSink, Written,
 };
 use hapax_engine::source::{Follow, Held, Polled, Room, Source, SourceError, StartAt};
 use hapax_model::epoch::Epoch;
@@ -221,7 +222,7 @@ impl MemorySink {
         }));
         kept.totals = progress.totals;
         kept.cuts.push(record.to.position.offset + 1);
-        let causes = causes_of(batch, &[]);
+        let causes = causes(batch, &[]);
         let written = Written { upserts: batch.len() as u64, ..Written::default() };
         Ok(Committed { progress, stored: true, written, dead_inputs, causes })
     }

@@ -1,0 +1,38 @@
+//! What a buffer counts, and a buffer without some of its events.
+
+use hapax_model::ledger::Totals;
+use hapax_model::letter::Cause;
+
+use super::{Batch, Operation};
+
+impl Batch {
+    /// What an epoch of this buffer counts if the target refuses nothing.
+    #[must_use]
+    pub fn counts(&self) -> Totals {
+        let (read, dead, filtered) = (self.inputs.len() as u64, self.letters.len() as u64, self.filtered);
+        Totals { read, dead, filtered, delivered: read - dead - filtered, rows: self.len() as u64 }
+    }
+
+    /// The same inputs, letters and events, less the events of the first `inputs` inputs.
+    pub(crate) fn without_events_before(&self, inputs: usize) -> Self {
+        let first = self.events.partition_point(|event| (event.input as usize) < inputs);
+        let events = self.events[first..].to_vec();
+        Self {
+            inputs: self.inputs.clone(),
+            unescaped: self.unescaped.clone(),
+            deletes: events.iter().filter(|event| event.operation == Operation::Delete).count(),
+            events,
+            cells: self.cells[first * self.width()..].to_vec(),
+            layout: self.layout.clone(),
+            letters: self.letters.clone(),
+            filtered: self.filtered,
+        }
+    }
+
+    /// Adds a letter for an input among those that have letters.
+    pub(crate) fn add_letter(&mut self, input: usize, cause: Cause) {
+        let letter = self.letter(input, cause, None);
+        let at = self.letters.partition_point(|(other, _)| *other < input);
+        self.letters.insert(at, (input, letter));
+    }
+}
