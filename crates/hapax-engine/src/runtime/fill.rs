@@ -20,7 +20,7 @@ use super::meter::Bound;
 use super::{Control, DeliveryEnd, Settings, Stop, now_ms, point, stopping};
 use crate::backoff::Backoff;
 use crate::batch::Batch;
-use crate::memory::Loan;
+use crate::memory::{DeliveryMemory, Loan, RESERVE_BYTES};
 use crate::pipeline::{Origin, Pipeline};
 use crate::sink::{EpochRecord, TransactionalSink};
 use crate::source::{Held, Polled, Room, Source, SourceError, SourceReaction};
@@ -28,7 +28,7 @@ use crate::state::StateStore;
 
 /// One poll adds at most so much, so that barriers and signals are seen in time, and that what was read is still in the
 /// processor's cache when it is decoded.
-const CHUNK: Room = Room { events: 1024, bytes: 1024 * 1024 };
+const CHUNK: Room = Room { events: 1024, bytes: RESERVE_BYTES };
 /// A position that moved without outputs is committed at most so often.
 const EMPTY_PROGRESS_INTERVAL: Duration = Duration::from_secs(1);
 /// How often the source is asked whether it is still what it was.
@@ -63,6 +63,7 @@ pub(super) struct Filler<S> {
     settings: Settings,
     source: S,
     control: Control,
+    memory: Arc<DeliveryMemory>,
     epoch: Epoch,
     from: Bookmark,
     last_commit: Instant,
@@ -97,6 +98,7 @@ impl<S: Source> Filler<S> {
             settings: settings.clone(),
             source,
             control: control.clone(),
+            memory: DeliveryMemory::new(Arc::clone(&control.memory)),
             epoch: progress.epoch.next(),
             from: progress.bookmark,
             last_commit: Instant::now(),
@@ -150,7 +152,7 @@ impl<S: Source> Filler<S> {
 
     fn buffer(&self, pipeline: &Pipeline, used: Option<Batch>) -> Buffer {
         let batch = used.filter(|batch| batch.layout() == pipeline.layout()).unwrap_or_else(|| pipeline.batch());
-        let mut loan = Loan::new(Arc::clone(&self.control.memory));
+        let mut loan = Loan::new(Arc::clone(&self.memory));
         loan.settle(batch.memory_bytes());
         Buffer { batch, loan, opened_at: None, counted_bytes: 0, full: false }
     }
@@ -254,6 +256,10 @@ impl<S: Source> Filler<S> {
     fn take_in(&mut self, pipeline: &mut Pipeline, buffer: &mut Buffer, first: usize, incarnation: &Incarnation) {
         let read = buffer.batch.inputs.len() - first;
         if read == 0 {
+            // Whoever has nothing to read keeps nothing that others could use.
+            if first == 0 && buffer.batch.memory_bytes() > RESERVE_BYTES {
+                give_room_back(buffer);
+            }
             return;
         }
         if buffer.opened_at.is_none() {
@@ -289,7 +295,8 @@ impl<S: Source> Filler<S> {
         self.control.meter.set_unknown(unknown);
     }
 
-    /// Borrows memory for the next chunk. False: there is none, and the epoch closes early to give its own back.
+    /// Takes memory for the next chunk: of the delivery's reserve, which others cannot take, then borrowed. False: there is
+    /// none, and the epoch closes early to give its own back.
     async fn make_room(&self, buffer: &mut Buffer) -> bool {
         let wanted = buffer.batch.memory_bytes() + CHUNK.bytes;
         if buffer.loan.try_grow(wanted) {
@@ -300,13 +307,11 @@ impl<S: Source> Filler<S> {
             buffer.full = true;
             return false;
         }
-        // An empty buffer gives back the room that an earlier epoch made in it: whoever waited while holding it could
-        // wait for another who does the same.
-        buffer.batch = Batch::new(buffer.batch.layout().clone());
-        buffer.loan.settle(0);
+        // Only the epoch that is being committed can be in the way.
+        give_room_back(buffer);
         let mut stop = self.control.stop.clone();
         tokio::select! {
-            () = buffer.loan.grow(CHUNK.bytes) => true,
+            () = buffer.loan.grow_to_reserve() => true,
             _ = stop.wait_for(|stop| *stop) => false,
         }
     }
@@ -415,6 +420,12 @@ impl<S: Source> Filler<S> {
         self.last_commit = Instant::now();
         Filled { record, batch: buffer.batch, loan: buffer.loan, slot }
     }
+}
+
+/// An empty buffer gives back the room that an earlier epoch made in it.
+fn give_room_back(buffer: &mut Buffer) {
+    buffer.batch = Batch::new(buffer.batch.layout().clone());
+    buffer.loan.settle(0);
 }
 
 fn max_events(bounds: &EpochBounds) -> usize {

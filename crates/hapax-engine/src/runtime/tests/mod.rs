@@ -1,5 +1,6 @@
 //! The protocol, step by step, against parts in memory whose faults can be chosen.
 
+mod limits;
 mod scripted;
 
 use std::sync::Arc;
@@ -471,11 +472,15 @@ async fn a_delivery_that_starts_paused_claims_nothing() {
     assert_eq!(world.lock().rows, THREE);
 }
 
-async fn wait_for(condition: impl Fn() -> bool) {
-    let waited = tokio::time::timeout(Duration::from_secs(20), async {
+/// Waits until `condition` holds, as long as a machine ten times slower needs.
+#[track_caller]
+fn wait_for(condition: impl Fn() -> bool) -> impl Future<Output = ()> {
+    let asked_at = std::panic::Location::caller();
+    async move {
+        let deadline = tokio::time::Instant::now() + Duration::from_secs(120);
         while !condition() {
+            assert!(tokio::time::Instant::now() < deadline, "what {asked_at} waits for never came true");
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
-    });
-    waited.await.expect("it comes true in time");
+    }
 }

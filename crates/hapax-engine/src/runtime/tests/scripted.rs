@@ -114,6 +114,8 @@ pub(super) enum Fault {
     RequestLost,
     /// It is rolled back, and says so.
     RolledBack,
+    /// It waits for ever, as behind a lock that nobody gives back.
+    Blocked,
     /// Another worker claims just before it.
     StolenBefore,
     /// It lands nothing, says nothing, and another worker claims before the reclaim.
@@ -251,6 +253,7 @@ impl TransactionalSink for MemorySink {
         let fault = self.world.lock().faults.pop_front().flatten();
         let result = match fault {
             None => self.apply(record),
+            Some(Fault::Blocked) => std::future::pending().await,
             Some(Fault::AnswerLost) => self.apply(record).and_then(|_| Err(self.in_doubt(record.epoch))),
             Some(Fault::RequestLost) => Err(self.in_doubt(record.epoch)),
             Some(Fault::RolledBack) => Err(SinkError::TransactionCommitFailed {

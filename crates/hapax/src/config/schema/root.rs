@@ -24,7 +24,7 @@ pub(crate) static ROOT: Table = Table {
         Field::new(
             "memory",
             Kind::Size { least: 16 << 20, most: 1 << 40 },
-            "One budget for all buffers of the process; lanes borrow from it.",
+            "One budget for all buffers of the process. Each delivery keeps 1 MiB that no other can take, and borrows beyond it.",
         )
         .or("256MiB"),
         Field::new(
