@@ -17,7 +17,7 @@ use tokio::sync::{mpsc, watch};
 use super::fill::Filled;
 use super::look::Claimed;
 use super::meter::TakenBy;
-use super::{AfterDoubt, Control, Settings, Stop, now_ms, point, stopping, suspect};
+use super::{AfterDoubt, Control, Settings, Stop, now_ms, point, stopping, suspect, wait_for_target};
 use crate::backoff::Backoff;
 use crate::batch::Batch;
 use crate::bookkeeping::causes;
@@ -30,6 +30,8 @@ const WITNESS_INTERVAL: Duration = Duration::from_secs(1);
 
 /// How often a commit is tried once the process was asked to end.
 const TRIES_WHILE_DRAINING: u32 = 5;
+/// The longest wait between these.
+const WAIT_WHILE_DRAINING: Duration = Duration::from_secs(1);
 
 /// What the committer tells the filler.
 #[derive(Debug, Clone)]
@@ -82,6 +84,7 @@ impl<K: TransactionalSink, T: StateStore> Committer<K, T> {
             let result = self.commit(record, &batch, inputs).await;
             if let Err(stop) = result {
                 self.abort().await;
+                self.save_what_was_delivered(&stop).await;
                 return (self.sink, Err(stop));
             }
             if let Some(mut batch) = Arc::into_inner(batch) {
@@ -93,6 +96,18 @@ impl<K: TransactionalSink, T: StateStore> Committer<K, T> {
         }
         let finished = self.finish().await;
         (self.sink, finished)
+    }
+
+    /// Before it stops: the epochs before the one that failed are delivered, and where progress lags behind it is saved, or they
+    /// would come again. Another worker's progress is not touched.
+    async fn save_what_was_delivered(&mut self, stop: &Stop) {
+        if stop.exit_code == 4 {
+            return;
+        }
+        if let Err(left) = self.finish().await {
+            tracing::warn!(delivery = %self.settings.id, code = left.code, error = left.message,
+                "the position of what was delivered last could not be saved: it may come again");
+        }
     }
 
     async fn commit(&mut self, mut record: EpochRecord, batch: &Arc<Batch>, inputs: u64) -> Result<(), Stop> {
@@ -226,7 +241,11 @@ impl<K: TransactionalSink, T: StateStore> Committer<K, T> {
         let wait = wait.ok_or_else(|| Stop::of_sink(error))?;
         tracing::warn!(delivery = %self.settings.id, code = error.code(), %error, attempt = backoff.attempts(),
             wait_ms = wait.as_millis(), "the commit did not go through; finding out what became of it");
-        tokio::time::sleep(wait).await;
+        if stopping(&self.control) {
+            tokio::time::sleep(wait.min(WAIT_WHILE_DRAINING)).await;
+        } else {
+            wait_for_target(&self.control, &mut self.sink, wait, error.code()).await;
+        }
         Ok(())
     }
 

@@ -440,6 +440,15 @@ async fn wait_for_slot(slots: &Arc<Semaphore>, due_at: Option<Instant>) {
     }
 }
 
+/// The committer's task: it ends with whoever waits for it.
+struct CommitterTask<T>(tokio::task::JoinHandle<T>);
+
+impl<T> Drop for CommitterTask<T> {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
 /// Runs filler and committer to their end, and gives source and sink back.
 pub(super) async fn run_both<S: Source, K: TransactionalSink, T: StateStore + Clone>(
     mut filler: Filler<S>,
@@ -451,14 +460,14 @@ pub(super) async fn run_both<S: Source, K: TransactionalSink, T: StateStore + Cl
     let news = committer.news();
     let rests = filler.rests.subscribe();
     let meter = Arc::clone(&filler.control.meter);
-    let committing = tokio::spawn(committer.run(from, give_back));
+    let mut committing = CommitterTask(tokio::spawn(committer.run(from, give_back)));
     let ending = tokio::select! {
         never = lease.note_rests(rests) => match never {},
         never = lease.note_troubles(&meter) => match never {},
         ending = filler.run(to, news, used) => ending,
         () = lease.lost() => Ending::Failed(Stop::new(4, "HX4009", "another worker took the lease of this delivery over")),
     };
-    let (sink, committed) = committing.await.expect("the committer does not panic");
+    let (sink, committed) = (&mut committing.0).await.expect("the committer does not panic");
     let end = match (committed, ending) {
         (Err(stop), _) | (Ok(()), Ending::Failed(stop)) => DeliveryEnd::Stopped(stop),
         (Ok(()), Ending::Exhausted) => DeliveryEnd::Finished,

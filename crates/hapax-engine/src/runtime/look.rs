@@ -5,7 +5,7 @@ use hapax_model::fault::{self, Bug};
 use hapax_model::position::{Bookmark, DeliveryId};
 use hapax_model::progress::{Progress, Witness, WitnessVerdict, decide_witness};
 
-use super::{Control, Settings, Stop, point, sleep_or_stop, stopping};
+use super::{Control, Settings, Stop, point, stopping, wait_for_target};
 use crate::backoff::Backoff;
 use crate::sink::{Claim, Reaction, SinkError, TransactionalSink};
 use crate::source::{Follow, Held, Source, SourceError, SourceReaction, StartAt};
@@ -50,7 +50,7 @@ pub(super) async fn look_and_claim<S: Source, K: TransactionalSink, T: StateStor
         let Some(wait) = wait else { return Err(failure) };
         tracing::warn!(delivery = %settings.id, code = failure.code, error = failure.message, attempt = backoff.attempts(),
             wait_ms = wait.as_millis(), "cannot start yet; trying again");
-        sleep_or_stop(control, wait).await;
+        wait_for_target(control, sink, wait, failure.code).await;
     }
     Ok(None)
 }

@@ -141,10 +141,15 @@ impl Stop {
     }
 }
 
+/// How long a delivery that was asked to end may take to deliver what it has read; then it ends without.
+pub const DRAIN_LIMIT: Duration = Duration::from_secs(20);
+/// How long the state store may take for the last word of a delivery that ended without.
+const LAST_WORD_LIMIT: Duration = Duration::from_secs(2);
+
 /// How often in a minute a fenced delivery that still holds its lease claims again.
 const CLAIMS_PER_MINUTE: usize = 3;
 
-/// Runs a delivery to its end.
+/// Runs a delivery to its end. Asked to end, it does so within [`DRAIN_LIMIT`] and a moment, whatever it waits for.
 pub async fn deliver<S, K, T>(mut delivery: Delivery<S, K, T>, control: Control) -> DeliveryEnd
 where
     S: Source,
@@ -152,12 +157,20 @@ where
     T: StateStore + Clone,
 {
     let id = delivery.settings.id.clone();
+    let (settings, state) = (delivery.settings.clone(), delivery.state.clone());
     let mut claims = std::collections::VecDeque::new();
-    let end = loop {
-        match own(delivery, &control, &mut claims).await {
-            Turn::Ended(end) => break end,
-            Turn::ClaimAgain(again) => delivery = *again,
+    let owning = async {
+        loop {
+            match Box::pin(own(delivery, &control, &mut claims)).await {
+                Turn::Ended(end) => break end,
+                Turn::ClaimAgain(again) => delivery = *again,
+            }
         }
+    };
+    let end = tokio::select! {
+        biased;
+        end = owning => end,
+        () = drain_limit_passed(&control) => end_without(&settings, state, &control).await,
     };
     match &end {
         DeliveryEnd::Finished => control.meter.set_state("finished"),
@@ -166,6 +179,37 @@ where
     }
     tracing::debug!(delivery = %id, ?end, "delivery ended");
     end
+}
+
+/// Returns [`DRAIN_LIMIT`] after the process was asked to end; never, if it is not. Cancel-safe.
+async fn drain_limit_passed(control: &Control) {
+    let mut stop = control.stop.clone();
+    lease::becomes(&mut stop, true).await;
+    tokio::time::sleep(DRAIN_LIMIT).await;
+}
+
+/// Ends a delivery that was asked to and could not in time: whatever it was about has been dropped, and is read again.
+async fn end_without<T: StateStore>(settings: &Settings, state: Option<T>, control: &Control) -> DeliveryEnd {
+    let waited_for = match control.meter.read().trouble {
+        Some(trouble) => format!("{}: {}", trouble.code, trouble.message),
+        None => "an answer of the source, the target or the state store".to_owned(),
+    };
+    let message = format!(
+        "asked to end, and after {} s what was read was not delivered ({waited_for}): ended without. Nothing is lost, the \
+         next start reads it again",
+        DRAIN_LIMIT.as_secs()
+    );
+    let stop = Stop::new(1, "HX5065", message);
+    let last_word = async {
+        let Some(mut state) = state else { return };
+        note(settings, Some(&mut state), "stopped", Some(&stop)).await;
+        // So that a standby need not wait for the lease to end.
+        drop(state.release(&settings.id).await);
+    };
+    if tokio::time::timeout(LAST_WORD_LIMIT, last_word).await.is_err() {
+        tracing::warn!(delivery = %settings.id, "the lease could not be given back; it ends by itself");
+    }
+    DeliveryEnd::Stopped(stop)
 }
 
 enum Turn<S, K, T> {
@@ -268,6 +312,25 @@ async fn note<T: StateStore>(settings: &Settings, state: Option<&mut T>, word: &
 /// Whether the process was asked to end.
 fn stopping(control: &Control) -> bool {
     *control.stop.borrow()
+}
+
+/// A target that is away is asked so often whether it is back, however long the next try would wait.
+const PROBE_INTERVAL: Duration = Duration::from_secs(2);
+/// The codes of a target that is away.
+const AWAY: [&str; 2] = ["HX4001", "HX4002"];
+
+/// Waits before the next try after the failure `code`, less if a target that was away answers before, or if the process is
+/// asked to end. The probe reads progress and writes nothing.
+async fn wait_for_target<K: crate::sink::Target>(control: &Control, sink: &mut K, wait: Duration, code: &str) {
+    let until = tokio::time::Instant::now() + wait;
+    loop {
+        let left = until.saturating_duration_since(tokio::time::Instant::now());
+        let step = if AWAY.contains(&code) { left.min(PROBE_INTERVAL) } else { left };
+        sleep_or_stop(control, step).await;
+        if step == left || stopping(control) || sink.look().await.is_ok() {
+            return;
+        }
+    }
 }
 
 /// Sleeps, or returns early when the process is asked to end.

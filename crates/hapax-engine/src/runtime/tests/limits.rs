@@ -75,3 +75,94 @@ async fn an_idle_delivery_gives_its_memory_back() {
     run.stop.send_replace(true);
     assert_eq!(task.await.expect("no panic"), DeliveryEnd::Drained);
 }
+
+/// Goal: a delivery that is asked to end does so in time, whatever its target does, and gives its lease back. Method: a
+/// commit that never answers, a commit that fails again and again, with the clock run ahead.
+#[tokio::test(start_paused = true)]
+async fn a_drain_ends_in_time_whatever_the_target_does() {
+    for (fault, expected) in [(Fault::Blocked, "HX5065"), (Fault::RequestLost, "HX4006")] {
+        let memory = MemoryBudget::new(16 * MIB);
+        let (world, run, delivery) = delivery("orders", &kibibytes(10), &memory);
+        let state = MemoryState::new("a");
+        let delivery = Delivery { state: Some(state.clone()), ..delivery };
+        world.lock().faults = vec![Some(fault); 100_000].into();
+        let task = tokio::spawn(deliver(delivery, run.control.clone()));
+        wait_for(|| world.lock().faults.len() < 100_000).await;
+        let asked = tokio::time::Instant::now();
+        run.stop.send_replace(true);
+        let end = task.await.expect("no panic");
+        assert_eq!((exit_code(&end), code(&end)), (1, expected), "{end:?}");
+        assert!(asked.elapsed() <= DRAIN_LIMIT + Duration::from_secs(5), "{:?}", asked.elapsed());
+        assert_eq!(state.lock().lease, None, "the lease was given back");
+        assert_eq!(state.lock().notes.last().map(|note| note.state.clone()).as_deref(), Some("stopped"));
+        assert!(world.lock().rows.is_empty());
+        assert_eq!(memory.used(), 0, "the committer has ended, too");
+    }
+}
+
+/// Goal: a target that comes back is noticed soon, however long the back-off is. Method: one that is away at the start, and
+/// one that goes away between two epochs, with a back-off of half an hour.
+#[tokio::test(start_paused = true)]
+async fn a_target_that_comes_back_is_noticed_soon() {
+    let memory = MemoryBudget::new(16 * MIB);
+    let (world, run, delivery) = delivery("orders", &kibibytes(10), &memory);
+    let half_an_hour = Retries { backoff: vec![Duration::from_secs(1800)], ..Retries::default() };
+    let settings = Settings { follow: Follow::Yes, retries: half_an_hour, ..delivery.settings };
+    let more = Arc::clone(&delivery.source.feed);
+    world.lock().away = true;
+    let task = tokio::spawn(deliver(Delivery { settings, ..delivery }, run.control.clone()));
+    for rows in [10, 11] {
+        wait_for(|| run.control.meter.read().state == "waiting").await;
+        tokio::time::sleep(Duration::from_secs(60)).await;
+        let back = tokio::time::Instant::now();
+        world.lock().away = false;
+        wait_for(|| world.lock().rows.len() == rows).await;
+        assert!(back.elapsed() < Duration::from_secs(5), "{:?}", back.elapsed());
+        world.lock().away = true;
+        more.lock().expect("unpoisoned").push(r#"{"id":11}"#.to_owned());
+    }
+    world.lock().away = false;
+    run.stop.send_replace(true);
+    assert_eq!(task.await.expect("no panic"), DeliveryEnd::Drained);
+}
+
+/// Goal: a sink whose progress lags behind can save it, however the delivery ends, unless another worker has it. Method: a
+/// source that ends, a drain, a lease that is lost, an epoch that is refused, and one that is fenced.
+#[tokio::test]
+async fn a_delivery_that_ends_saves_what_it_delivered() {
+    let one_by_one = EpochBounds { max_events: 1, ..settings().epoch };
+    for (fault, finished) in [(None, 1), (Some(Fault::Unfit), 1), (Some(Fault::StolenBefore), 0)] {
+        let (world, settings) = (Shared::default(), Settings { epoch: one_by_one.clone(), ..settings() });
+        // One that is fenced claims again three times.
+        world.lock().faults = [None, fault, fault, fault, fault, fault].into();
+        let (_, _) = run(settings, Lines::new(&THREE), &world, &MemoryState::new("a")).await;
+        assert_eq!(world.lock().finished, finished, "{fault:?}");
+    }
+    let (world, state, run) = (Shared::default(), MemoryState::new("a"), control());
+    let sink = MemorySink::new(&settings().id, &world);
+    let settings = Settings { follow: Follow::Yes, ..settings() };
+    let delivery = Delivery { settings, source: Lines::new(&THREE), sink, state: Some(state.clone()) };
+    let task = tokio::spawn(deliver(delivery, run.control.clone()));
+    wait_for(|| world.lock().rows.len() == 3).await;
+    state.lock().lease = Some(("b", tokio::time::Instant::now() + Duration::from_secs(3600)));
+    assert_eq!(code(&task.await.expect("no panic")), "HX4009");
+    assert_eq!(world.lock().finished, 1, "the lease was lost, and what was delivered is saved under our own fence");
+}
+
+/// Goal: a source that has become another is noticed while nothing comes, every 30 s. Method: replace it after a while, with
+/// the clock run ahead.
+#[tokio::test(start_paused = true)]
+async fn a_source_that_was_replaced_is_noticed_in_time() {
+    let memory = MemoryBudget::new(16 * MIB);
+    let (world, run, delivery) = delivery("orders", &kibibytes(3), &memory);
+    let settings = Settings { follow: Follow::Yes, ..delivery.settings };
+    let replaced = Arc::clone(&delivery.source.replaced);
+    let task = tokio::spawn(deliver(Delivery { settings, ..delivery }, run.control.clone()));
+    wait_for(|| world.lock().rows.len() == 3).await;
+    tokio::time::sleep(Duration::from_secs(100)).await;
+    assert!(!task.is_finished(), "it is compared, and is the same");
+    replaced.store(true, std::sync::atomic::Ordering::SeqCst);
+    let since = tokio::time::Instant::now();
+    assert_eq!(code(&task.await.expect("no panic")), "HX3004");
+    assert!(since.elapsed() <= Duration::from_secs(31), "{:?}", since.elapsed());
+}

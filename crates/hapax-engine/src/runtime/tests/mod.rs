@@ -370,13 +370,13 @@ async fn a_field_without_a_column_is_counted() {
 async fn a_second_worker_stands_by_until_the_lease_ends() {
     let (world, state, run) = (Shared::default(), MemoryState::new("a"), control());
     let other = MemoryState { me: "b", table: Arc::clone(&state.table) };
-    other.lock().lease = Some(("b", tokio::time::Instant::now() + Duration::from_millis(150)));
+    other.lock().lease = Some(("b", tokio::time::Instant::now() + Duration::from_secs(3600)));
     let sink = MemorySink::new(&id("orders"), &world);
     let delivery = Delivery { settings: settings(), source: Lines::new(&THREE), sink, state: Some(state.clone()) };
     let running = tokio::spawn(deliver(delivery, run.control.clone()));
-    tokio::time::sleep(Duration::from_millis(60)).await;
-    assert_eq!(run.control.meter.read().state, "standby");
+    wait_for(|| run.control.meter.read().state == "standby").await;
     assert!(world.lock().progress.is_empty(), "a standby claims nothing");
+    other.lock().lease = Some(("b", tokio::time::Instant::now()));
     assert_eq!(running.await.expect("no panic"), DeliveryEnd::Finished);
     other.lock().lease = Some(("b", tokio::time::Instant::now() + Duration::from_secs(3600)));
     let now = Settings { take_over: TakeOver::Now, ..settings() };

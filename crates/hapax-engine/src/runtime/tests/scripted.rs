@@ -2,6 +2,7 @@
 //! lost after the commit landed, a commit that is lost before it, a claim by another worker at a chosen moment.
 
 use std::collections::{BTreeMap, VecDeque};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
@@ -26,12 +27,22 @@ pub(super) struct Lines {
     pub(super) incarnation: &'static str,
     /// Lines that come later.
     pub(super) feed: Arc<Mutex<Vec<String>>>,
+    /// Whether something else is in its place now.
+    pub(super) replaced: Arc<AtomicBool>,
 }
 
 impl Lines {
     pub(super) fn new(lines: &[&str]) -> Self {
         let lines = lines.iter().map(|line| (*line).to_owned()).collect();
-        Self { lines, next: 0, follow: Follow::No, gap_at: None, incarnation: "lines", feed: Arc::default() }
+        Self {
+            lines,
+            next: 0,
+            follow: Follow::No,
+            gap_at: None,
+            incarnation: "lines",
+            feed: Arc::default(),
+            replaced: Arc::default(),
+        }
     }
 
     fn at(&self, offset: u64) -> Bookmark {
@@ -57,7 +68,9 @@ impl Source for Lines {
     }
 
     async fn hold(&mut self, bookmark: &Bookmark) -> Result<Held, SourceError> {
-        if &*bookmark.incarnation.text == self.incarnation {
+        if self.replaced.load(Ordering::SeqCst) {
+            Ok(Held::OtherIncarnation { now: "another".into() })
+        } else if &*bookmark.incarnation.text == self.incarnation {
             Ok(Held::Yes)
         } else {
             Ok(Held::OtherIncarnation { now: self.incarnation.into() })
@@ -116,6 +129,8 @@ pub(super) enum Fault {
     RolledBack,
     /// It waits for ever, as behind a lock that nobody gives back.
     Blocked,
+    /// It is refused for a reason that no repetition mends.
+    Unfit,
     /// Another worker claims just before it.
     StolenBefore,
     /// It lands nothing, says nothing, and another worker claims before the reclaim.
@@ -133,6 +148,10 @@ pub(super) struct World {
     pub(super) identity: String,
     /// How many aborts fail, as they do without a network.
     pub(super) failing_aborts: u32,
+    /// Nobody reaches the target.
+    pub(super) away: bool,
+    /// How often a sink was told that no more comes.
+    pub(super) finished: u32,
 }
 
 #[derive(Debug, Clone, Default)]
@@ -170,7 +189,15 @@ impl MemorySink {
         SinkError::CommitInDoubt { target: "memory".into(), epoch, message: "no answer".into() }
     }
 
+    fn reach(&self) -> Result<(), SinkError> {
+        if self.world.lock().away {
+            return Err(SinkError::ConnectionFailed { target: "memory".into(), message: "connection refused".into() });
+        }
+        Ok(())
+    }
+
     fn apply(&self, record: &EpochRecord) -> Result<Committed, SinkError> {
+        self.reach()?;
         let mut world = self.world.lock();
         let ours = self.progress.clone().expect("claimed");
         let row = world.progress.get_mut(&self.id).expect("claimed");
@@ -205,6 +232,7 @@ impl Target for MemorySink {
     }
 
     async fn look(&mut self) -> Result<Option<Progress>, SinkError> {
+        self.reach()?;
         Ok(self.world.lock().progress.get(&self.id).cloned())
     }
 
@@ -216,6 +244,7 @@ impl Target for MemorySink {
 
 impl TransactionalSink for MemorySink {
     async fn init_transactions(&mut self, claim: &Claim) -> Result<Progress, SinkError> {
+        self.reach()?;
         self.state = self.state.after(Move::Claim)?;
         let mut world = self.world.lock();
         match claim {
@@ -253,6 +282,9 @@ impl TransactionalSink for MemorySink {
         let fault = self.world.lock().faults.pop_front().flatten();
         let result = match fault {
             None => self.apply(record),
+            Some(Fault::Unfit) => {
+                Err(SinkError::Unfit { code: "HX4110", target: "memory".into(), message: "gone".into() })
+            }
             Some(Fault::Blocked) => std::future::pending().await,
             Some(Fault::AnswerLost) => self.apply(record).and_then(|_| Err(self.in_doubt(record.epoch))),
             Some(Fault::RequestLost) => Err(self.in_doubt(record.epoch)),
@@ -296,6 +328,7 @@ impl TransactionalSink for MemorySink {
     }
 
     async fn finish(&mut self) -> Result<(), SinkError> {
+        self.world.lock().finished += 1;
         Ok(())
     }
 }
