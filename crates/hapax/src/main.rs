@@ -9,6 +9,7 @@ mod assemble;
 mod cli;
 mod commands;
 mod config;
+mod descriptors;
 mod exit;
 mod logging;
 mod roster;

@@ -11,6 +11,8 @@ use hapax_engine::memory::MemoryBudget;
 use hapax_engine::runtime::{Meter, Reading};
 use hapax_model::position::DeliveryId;
 
+use crate::descriptors::Descriptors;
+
 /// A loop that has not turned for so long, beyond what a commit may take, is stuck.
 const LONGEST_TURN: Duration = Duration::from_secs(60);
 
@@ -37,6 +39,7 @@ pub(crate) struct Process {
     pub(crate) started_at_ms: u64,
     pub(crate) memory: Arc<MemoryBudget>,
     pub(crate) memory_total: u64,
+    pub(crate) descriptors: Arc<Descriptors>,
     pub(crate) alerts_sent: AtomicU64,
     pub(crate) alerts_failed: AtomicU64,
     pub(crate) alerts_dropped: AtomicU64,
@@ -60,6 +63,7 @@ impl Roster {
             started_at_ms: now_ms(),
             memory: Arc::clone(memory),
             memory_total,
+            descriptors: Descriptors::new(),
             alerts_sent: AtomicU64::new(0),
             alerts_failed: AtomicU64::new(0),
             alerts_dropped: AtomicU64::new(0),

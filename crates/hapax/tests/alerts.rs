@@ -132,3 +132,20 @@ fn a_webhook_without_roots_of_trust_is_refused_at_the_start() {
     answer.exits(1).says(&["HX5062", "no roots of trust"]).keeps_silent_about(&["hunter2"]);
     assert_eq!(world.rows(), 0, "nothing was started");
 }
+
+/// Goal: a webhook that takes the call and says nothing is called again, after the time that it has. Method: a port that
+/// never answers; the time between two calls.
+#[test]
+fn a_webhook_that_never_answers_is_tried_again() {
+    let chat = Chat::new(&[]);
+    let world = world(&chat);
+    let silent = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+    let address = silent.local_addr().expect("an address").to_string();
+    world.write("hapax.yaml", world.read("hapax.yaml").replace(&chat.address, &address));
+    world.write("orders.jsonl", "no json\n");
+    let _worker = world.start("worker.log", &["run"]);
+    let _first = silent.accept().expect("a call");
+    let called = std::time::Instant::now();
+    let _second = silent.accept().expect("another call");
+    assert!(called.elapsed() >= std::time::Duration::from_secs(9), "it had 10 s: {:?}", called.elapsed());
+}

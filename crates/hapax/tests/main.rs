@@ -18,6 +18,7 @@ mod follow;
 mod gone_back;
 mod guarantees;
 mod init;
+mod limits;
 mod looking;
 mod many_files;
 #[cfg(feature = "mysql")]

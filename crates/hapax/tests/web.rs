@@ -24,10 +24,10 @@ pub(crate) fn get(address: &str, path: &str) -> (u16, String) {
 /// The same with a header line.
 pub(crate) fn get_with(address: &str, path: &str, header: &str) -> (u16, String) {
     let mut stream = TcpStream::connect(address).expect("the port is open");
-    stream.set_read_timeout(Some(Duration::from_secs(30))).expect("a timeout");
+    stream.set_read_timeout(Some(Duration::from_secs(120))).expect("a timeout");
     let extra = if header.is_empty() { String::new() } else { format!("{header}\r\n") };
-    write!(stream, "GET {path} HTTP/1.1\r\nHost: test\r\nConnection: close\r\n{extra}\r\n")
-        .expect("the request is sent");
+    let host = if header.starts_with("Host:") { String::new() } else { format!("Host: {address}\r\n") };
+    write!(stream, "GET {path} HTTP/1.1\r\n{host}Connection: close\r\n{extra}\r\n").expect("the request is sent");
     let mut answer = String::new();
     stream.read_to_string(&mut answer).expect("an answer");
     let (head, body) = answer.split_once("\r\n\r\n").expect("a head");

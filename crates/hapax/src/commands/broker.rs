@@ -17,6 +17,7 @@ use super::run::{Order, listen, tell};
 use super::{load, print_json};
 use crate::cli::{BrokerArgs, Shared};
 use crate::config::{self, BrokerStore, Http};
+use crate::descriptors::Descriptors;
 use crate::exit::{Failure, USAGE};
 use crate::serve::{BrokerPages, serve};
 
@@ -118,7 +119,9 @@ async fn run<S: Store>(store: S, place: String, plan: Plan, shared: &Shared) -> 
     let known = Address { host: address.ip().to_string(), port: address.port() };
     broker.start(known).await.map_err(|error| Failure::new(error.code(), error.to_string()))?;
     let server = listener.serve(Arc::clone(&broker));
-    let pages = BrokerPages::new(Arc::clone(&broker), Arc::clone(server.traffic()));
+    let descriptors = Descriptors::new();
+    let counting = descriptors.watch();
+    let pages = BrokerPages::new(Arc::clone(&broker), Arc::clone(server.traffic()), descriptors);
     let pages = plan.http.as_ref().map(|http| serve(http, Arc::new(pages))).transpose()?;
     announce(&broker, address, &place, shared);
     tell("READY=1");
@@ -130,6 +133,7 @@ async fn run<S: Store>(store: S, place: String, plan: Plan, shared: &Shared) -> 
     server.stop(GRACE).await;
     broker.stop().await;
     orders.abort();
+    counting.abort();
     drop(pages);
     match ended {
         None => {

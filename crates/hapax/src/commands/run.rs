@@ -42,6 +42,7 @@ pub(crate) async fn run(args: &RunArgs, shared: &Shared) -> Result<u8, Failure> 
     let (orders, mut ordered) = signals::listen();
     let memory = MemoryBudget::new(config.memory.as_usize());
     let roster = Roster::new(&memory, config.memory.as_usize() as u64);
+    let counting = roster.process.descriptors.watch();
     // The port first: a process that should be watched does not run unwatched.
     let server = config.http.as_ref().map(|http| crate::serve::serve(http, Arc::new(roster.clone()))).transpose()?;
     #[cfg(any(feature = "mysql", feature = "postgres"))]
@@ -59,6 +60,7 @@ pub(crate) async fn run(args: &RunArgs, shared: &Shared) -> Result<u8, Failure> 
     let bar = (args.once && !shared.json && std::io::stderr().is_terminal()).then(|| bar::Bar::show(roster.clone()));
     let code = fleet.wait(&mut ordered).await;
     orders.abort();
+    counting.abort();
     #[cfg(feature = "postgres")]
     snapshots.abort();
     if let Some(bar) = bar {

@@ -14,8 +14,9 @@ use serde_json::json;
 
 use super::Pages;
 use super::health::Verdict;
-use super::metrics::{Labels, Number, describe, encode_number, seconds};
+use super::metrics::{Labels, Number, describe, encode_number, of_descriptors, seconds};
 use super::names::{self, Name};
+use crate::descriptors::Descriptors;
 use crate::roster::now_ms;
 
 /// A broker as one look sees it.
@@ -36,6 +37,7 @@ pub(crate) struct BrokerPages {
     look: Arc<dyn Fn() -> Seen + Send + Sync>,
     metrics: Arc<Metrics>,
     traffic: Arc<Traffic>,
+    descriptors: Arc<Descriptors>,
     started_at_ms: u64,
 }
 
@@ -47,7 +49,7 @@ impl fmt::Debug for BrokerPages {
 
 impl BrokerPages {
     /// The pages of this broker.
-    pub(crate) fn new<S: Store>(broker: Arc<Broker<S>>, traffic: Arc<Traffic>) -> Self {
+    pub(crate) fn new<S: Store>(broker: Arc<Broker<S>>, traffic: Arc<Traffic>, descriptors: Arc<Descriptors>) -> Self {
         let metrics = Arc::clone(&broker.config.metrics);
         let look = move || {
             let topics = broker.catalog.all();
@@ -61,7 +63,7 @@ impl BrokerPages {
                 groups: broker.groups.known(),
             }
         };
-        Self { look: Arc::new(look), metrics, traffic, started_at_ms: now_ms() }
+        Self { look: Arc::new(look), metrics, traffic, descriptors, started_at_ms: now_ms() }
     }
 }
 
@@ -85,12 +87,16 @@ impl Pages for BrokerPages {
         let word = if leads { "ready" } else { "standby" };
         Verdict { good: leads, body: json!({"status": word, "leader": leader, "brokers": brokers}) }
     }
+
+    fn descriptors(&self) -> &Arc<Descriptors> {
+        &self.descriptors
+    }
 }
 
 impl Collector for BrokerPages {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
         let seen = (self.look)();
-        for name in [&names::BUILD, &names::STARTED].into_iter().chain(names::OF_BROKER) {
+        for name in names::OF_ANY_PROCESS.into_iter().chain(names::OF_BROKER) {
             let mut metric = describe(&mut encoder, name)?;
             if name.name == names::BROKER_COMMITS.name {
                 let read = self.metrics.commits.read();
@@ -141,7 +147,10 @@ impl BrokerPages {
                 let age = metrics.snapshot_age().into_iter();
                 age.map(|age| (Vec::new(), Number::Real(age.as_secs_f64()))).collect()
             }
-            other => self.of_place(other, seen).or_else(|| self.of_traffic(other)).map_or_else(Vec::new, plain),
+            other => match of_descriptors(other, &self.descriptors) {
+                Some(value) => vec![(Vec::new(), value)],
+                None => self.of_place(other, seen).or_else(|| self.of_traffic(other)).map_or_else(Vec::new, plain),
+            },
         }
     }
 
@@ -200,7 +209,13 @@ mod tests {
     fn pages(leads: bool) -> BrokerPages {
         let look =
             move || Seen { leads, leader: Some(1), brokers: 2, topics: 3, partitions: 7, lost_records: 0, groups: 0 };
-        BrokerPages { look: Arc::new(look), metrics: Arc::default(), traffic: Arc::default(), started_at_ms: 1000 }
+        BrokerPages {
+            look: Arc::new(look),
+            metrics: Arc::default(),
+            traffic: Arc::default(),
+            descriptors: Descriptors::new(),
+            started_at_ms: 1000,
+        }
     }
 
     /// Goal: every name is on the page with what was counted. Method: some counts, and a look at every name.

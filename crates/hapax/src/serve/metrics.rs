@@ -13,6 +13,7 @@ use prometheus_client::metrics::MetricType;
 use prometheus_client::registry::Registry;
 
 use super::names::{self, Name};
+use crate::descriptors::Descriptors;
 use crate::roster::{Roster, now_ms};
 
 /// What the text is.
@@ -276,9 +277,22 @@ impl Page {
                 labelled("result", "done", load(&process.reloads_done)),
                 labelled("result", "refused", load(&process.reloads_refused)),
             ],
-            _ => Vec::new(),
+            other => {
+                of_descriptors(other, &process.descriptors).map_or_else(Vec::new, |value| vec![(Vec::new(), value)])
+            }
         }
     }
+}
+
+/// What a process says about its descriptors, and about the connections to its pages.
+pub(super) fn of_descriptors(name: &str, descriptors: &Descriptors) -> Option<Number> {
+    Some(Number::Whole(match name {
+        n if n == names::DESCRIPTORS_OPEN.name => descriptors.open(),
+        n if n == names::DESCRIPTORS_LIMIT.name => descriptors.limit(),
+        n if n == names::DESCRIPTORS_EXHAUSTED.name => descriptors.exhausted(),
+        n if n == names::PAGES_CLOSED.name => descriptors.pages_closed(),
+        _ => return None,
+    }))
 }
 
 pub(super) fn seconds(us: u64) -> f64 {

@@ -78,8 +78,17 @@ names! { OF_PROCESS:
     MEMORY_USED = gauge("hapax_memory_used_bytes", &[], "How much of it is lent");
     ALERTS = counter("hapax_alerts_total", &["result"], "Alerts by result: sent, failed (given up after retries), dropped (the queue was full)");
     SNAPSHOT = gauge("hapax_oldest_snapshot_seconds", &["target"], "Age of the oldest transaction with a view of a PostgreSQL target: until it ends, every epoch makes the next a little slower. Look above 600");
+    DESCRIPTORS_OPEN = gauge("hapax_descriptors_open", &[], "Files and connections that the process has open, counted once a second");
+    DESCRIPTORS_LIMIT = gauge("hapax_descriptors_limit", &[], "How many it may have open (ulimit -n); the soft limit is raised to the hard one at the start");
+    DESCRIPTORS_EXHAUSTED = counter("hapax_descriptors_exhausted_total", &[], "How often there were none left, when a connection came or at a count");
+    PAGES_CLOSED = counter("hapax_http_connections_closed_total", &[], "Connections to these pages closed because there were too many, half requests first");
     RELOADS = counter("hapax_reloads_total", &["result"], "Configurations read again on SIGHUP: done, refused (something was wrong; the old one stays)");
 }
+
+/// Those of the process that a broker has, too.
+#[cfg(feature = "broker")]
+pub(crate) const OF_ANY_PROCESS: [&Name; 6] =
+    [&BUILD, &STARTED, &DESCRIPTORS_OPEN, &DESCRIPTORS_LIMIT, &DESCRIPTORS_EXHAUSTED, &PAGES_CLOSED];
 
 // The page of all metrics is the same in every edition.
 #[cfg(any(feature = "broker", test))]
@@ -137,7 +146,7 @@ mod tests {
         let head = written.split("## Deliveries\n").next().expect("a head");
         let page = format!(
             "{head}## Deliveries\n\nEach with the labels `workflow`, `sink` and `lane`.\n\n{}\n## Process\n\n{}\n## Broker\n\n\
-             Of `hapax broker`, beside `hapax_build_info` and `hapax_start_timestamp_seconds`.\n\n{}",
+             Of `hapax broker`, beside `hapax_build_info`, `hapax_start_timestamp_seconds` and those of descriptors and of these pages.\n\n{}",
             table(OF_DELIVERIES, &[]),
             table(OF_PROCESS, &[]),
             table(OF_BROKER, &[])

@@ -3,13 +3,13 @@
 //! Invariant: of one delivery there is never more than one at a time; a changed one is drained before its successor
 //! starts. Not here: what a delivery does (the engine), which signals there are (`signals`).
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use hapax_engine::memory::MemoryBudget;
-use hapax_engine::runtime::{Control, DeliveryEnd, Reading, Stop};
+use hapax_engine::runtime::{Control, DRAIN_LIMIT, DeliveryEnd, Reading, Stop};
 use hapax_engine::source::Follow;
 use hapax_engine::state::TakeOver;
 use hapax_model::position::DeliveryId;
@@ -31,6 +31,10 @@ use crate::roster::{Member, Roster, count};
 
 /// How often files of patterns are looked for.
 const LOOK_FOR_FILES: Duration = Duration::from_secs(1);
+/// How often a process that ends says what it still waits for.
+const SAY_DRAINING: Duration = Duration::from_secs(5);
+/// How long after its deliveries should have ended a process ends without them.
+const DRAIN_GRACE: Duration = Duration::from_secs(5);
 
 /// All deliveries.
 pub(super) struct Fleet {
@@ -49,11 +53,17 @@ pub(super) struct Fleet {
     next: Vec<DeliveryId>,
     /// The files of patterns.
     files: Vec<Files>,
+    /// Patterns of new and changed workflows whose progress is being asked for.
+    looking: JoinSet<(WorkflowSink, Result<Files, Failure>)>,
+    looked_for: HashSet<WorkflowSink>,
     /// What `--json` says of files that were read.
     done: Vec<serde_json::Value>,
     draining: bool,
     watchdog: Watchdog,
 }
+
+/// Names of a workflow and of one of its sinks.
+type WorkflowSink = (String, String);
 
 /// A delivery's task.
 struct Running {
@@ -92,6 +102,8 @@ impl Fleet {
             ended: Vec::new(),
             next: Vec::new(),
             files: Vec::new(),
+            looking: JoinSet::new(),
+            looked_for: HashSet::new(),
             done: Vec::new(),
             draining: false,
             watchdog,
@@ -127,16 +139,39 @@ impl Fleet {
         Ok(())
     }
 
-    /// Watches the patterns of workflows that are new or changed.
-    async fn watch_more(&mut self, changes: &Changes) -> Result<(), Failure> {
+    /// Begins to watch the patterns of workflows that are new or changed. Their databases are asked beside the loop, which
+    /// must hear signals meanwhile.
+    fn watch_more(&mut self, changes: &Changes) {
+        // What was asked for an older configuration is asked again.
+        self.looking.abort_all();
+        let asked_before = std::mem::take(&mut self.looked_for);
         let config = Arc::clone(&self.config.borrow());
-        for part in parts(&config).filter(Part::has_many_files).filter(|part| changes.touches(&part.workflow.id)) {
-            if self.only.is_empty() || self.only.contains(&part.workflow.id) {
-                let files = Files::of(&part, &config).await?;
-                self.files.push(files);
+        for (index, part) in parts(&config).enumerate().filter(|(_, part)| part.has_many_files()) {
+            let name = (part.workflow.id.clone(), part.sink.name.clone());
+            let chosen = self.only.is_empty() || self.only.contains(&name.0);
+            if !chosen || !(changes.touches(&name.0) || asked_before.contains(&name)) {
+                continue;
+            }
+            self.looked_for.insert(name.clone());
+            let config = Arc::clone(&config);
+            self.looking.spawn(async move {
+                let part = parts(&config).nth(index).expect("the configuration has not changed");
+                (name, Files::of(&part, &config).await)
+            });
+        }
+    }
+
+    /// The files of a pattern are known, or cannot be.
+    fn watch_found(&mut self, found: Result<(WorkflowSink, Result<Files, Failure>), JoinError>) {
+        let Ok((name, files)) = found else { return };
+        self.looked_for.remove(&name);
+        match files {
+            Ok(files) => self.files.push(files),
+            Err(failure) => {
+                tracing::error!(workflow = name.0, sink = name.1, %failure,
+                    "the files of a pattern cannot be watched; reload again when that is mended");
             }
         }
-        Ok(())
     }
 
     /// Starts files that wait, as many as may be open.
@@ -185,14 +220,22 @@ impl Fleet {
     /// Waits until none is left running, doing what is ordered meanwhile; returns the highest code.
     pub(super) async fn wait(&mut self, orders: &mut mpsc::Receiver<Order>) -> u8 {
         let mut look = tokio::time::interval(LOOK_FOR_FILES);
-        while !self.tasks.is_empty() || self.expects_files() {
+        let mut say = tokio::time::interval(SAY_DRAINING);
+        let mut end_by = None;
+        while !self.tasks.is_empty() || !self.looking.is_empty() || self.expects_files() {
             tokio::select! {
                 Some(joined) = self.tasks.join_next_with_id() => self.joined(joined),
+                Some(found) = self.looking.join_next() => self.watch_found(found),
                 Some(order) = orders.recv() => match order {
-                    Order::Drain => self.drain(),
-                    Order::Reload => self.reload().await,
+                    Order::Drain => {
+                        self.drain();
+                        say.reset();
+                        end_by = Some(tokio::time::Instant::now() + DRAIN_LIMIT + DRAIN_GRACE);
+                    }
+                    Order::Reload => self.reload(),
                 },
                 _ = look.tick(), if self.expects_files() => self.files.iter_mut().for_each(Files::look),
+                _ = say.tick(), if self.draining => self.say_draining(end_by),
             }
             self.start_next();
             self.start_files();
@@ -211,13 +254,33 @@ impl Fleet {
         self.draining = true;
         self.watchdog.ending();
         self.next.clear();
+        self.looking.abort_all();
         for running in self.running.values() {
             running.stop.send_replace(true);
         }
     }
 
+    /// Says what is still waited for; past `end_by` waits no longer.
+    fn say_draining(&mut self, end_by: Option<tokio::time::Instant>) {
+        for running in self.running.values() {
+            let reading = self.roster.meter(&running.id).map(|meter| meter.read()).unwrap_or_default();
+            let waits_for = reading.trouble.map(|trouble| format!("{}: {}", trouble.code, trouble.message));
+            let waits_for = waits_for.unwrap_or_else(|| "its commit".to_owned());
+            tracing::warn!(delivery = %running.id, waits_for, in_flight = reading.ledger.in_flight,
+                "still draining; a second signal ends at once, and nothing is lost by it");
+        }
+        if end_by.is_some_and(|end_by| tokio::time::Instant::now() >= end_by) {
+            self.tasks.abort_all();
+        }
+    }
+
     fn joined(&mut self, joined: Result<(Id, DeliveryEnd), JoinError>) {
         let (task, end) = joined.unwrap_or_else(|error| {
+            if error.is_cancelled() {
+                let message = "asked to end, and nothing that it waited for answered: ended without. Nothing is lost";
+                let stop = Stop { exit_code: 1, code: "HX5065", message: message.into() };
+                return (error.id(), DeliveryEnd::Stopped(stop));
+            }
             let message = format!("a bug in Hapax ended this delivery: {error}");
             (error.id(), DeliveryEnd::Stopped(Stop { exit_code: 1, code: "HX5009", message }))
         });
@@ -261,7 +324,7 @@ impl Fleet {
     }
 
     /// Reads the configuration again and goes over to it, workflow by workflow. One that is wrong changes nothing.
-    async fn reload(&mut self) {
+    fn reload(&mut self) {
         if self.draining {
             return;
         }
@@ -292,11 +355,7 @@ impl Fleet {
         self.files.iter_mut().for_each(Files::forgive);
         // Files of workflows that changed are looked for anew, when the old ones have drained.
         self.files.retain(|files| !changes.touches(files.workflow()));
-        if !changes.is_quiet()
-            && let Err(failure) = self.watch_more(&changes).await
-        {
-            tracing::error!(%failure, "the files of a pattern cannot be watched; reload again when that is mended");
-        }
+        self.watch_more(&changes);
         count(&self.roster.process.reloads_done);
         let say = |what: &[String]| if what.is_empty() { "none".to_owned() } else { what.join(", ") };
         let (added, removed, changed) = (say(&changes.added), say(&changes.removed), say(&changes.changed));

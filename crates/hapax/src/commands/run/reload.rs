@@ -43,11 +43,6 @@ impl Changes {
         [&self.added, &self.removed, &self.changed].iter().any(|ids| ids.iter().any(|id| id == workflow))
     }
 
-    /// Whether no workflow is another.
-    pub(super) fn is_quiet(&self) -> bool {
-        self.added.is_empty() && self.removed.is_empty() && self.changed.is_empty()
-    }
-
     /// The new workflows in a process that keeps all else as it was.
     pub(super) fn applied(old: &Config, new: Config) -> Config {
         let Config { state, memory, http, webhook, .. } = old.clone();

@@ -44,10 +44,9 @@ async fn pass_on(mut term: Signal, mut interrupt: Signal, mut hangup: Signal, or
             tracing::warn!("asked twice: ending at once; nothing is lost, what was in flight is read again");
             std::process::exit(1);
         }
-        // A full queue means that a reload is already on its way.
-        match order {
-            Order::Drain => drop(orders.send(order).await),
-            Order::Reload => drop(orders.try_send(order)),
+        // One place is kept for the word to end: a queue full of reloads must not keep a second signal from being heard.
+        if order == Order::Drain || orders.capacity() > 1 {
+            orders.try_send(order).ok();
         }
     }
 }

@@ -39,6 +39,9 @@ pub(super) type SharedLook = Arc<tokio::sync::Mutex<Option<(Instant, Arc<Look>)>
 /// For how long such a look serves. Each lane reads the table again before it writes.
 const LOOK_SERVES: Duration = Duration::from_secs(30);
 
+/// However long the back-off is, a target that is away is looked for so often.
+const LOOK_AGAIN_WITHIN: Duration = Duration::from_secs(5);
+
 type Ready = hapax_engine::runtime::Delivery<crate::assemble::AnySource, crate::assemble::AnySink, AnyState>;
 
 impl Start {
@@ -69,7 +72,12 @@ impl Start {
         let mut backoff = Backoff::new(retries);
         let mut stopped = control.stop.clone();
         loop {
-            let failure = match self.prepare(&part).await {
+            // A look that waits for a database is dropped when the process is asked to end: it has claimed nothing.
+            let prepared = tokio::select! {
+                prepared = self.prepare(&part) => prepared,
+                _ = stopped.wait_for(|stop| *stop) => return Ok(None),
+            };
+            let failure = match prepared {
                 Ok(ready) => return Ok(Some(ready)),
                 Err(failure) => failure,
             };
@@ -81,6 +89,8 @@ impl Start {
                 None
             };
             let Some(wait) = wait.filter(|_| !told) else { return Err(failure.into()) };
+            // Another try is only a look: one that comes back is noticed soon.
+            let wait = wait.min(LOOK_AGAIN_WITHIN);
             control.meter.waits_to_start(failure.code.unwrap_or("HX5009"), &failure.message);
             tracing::warn!(delivery = %self.id, code = failure.code, error = failure.message, attempt = backoff.attempts(),
                 wait_ms = wait.as_millis(), "cannot start yet; trying again");

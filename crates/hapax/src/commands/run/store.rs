@@ -29,7 +29,11 @@ pub(super) async fn open(
     let patient = follow == Follow::Yes && Place::of_state(config).is_some_and(|place| place.is_remote());
     let mut backoff = Backoff::new(&Retries::default());
     loop {
-        let failure = match AnyState::open(config).await {
+        let opened = tokio::select! {
+            opened = AnyState::open(config) => opened,
+            () = asked_to_end(orders) => return Ok(Opened::Asked),
+        };
+        let failure = match opened {
             Ok(state) => return Ok(Opened::State(state)),
             Err(failure) => failure,
         };
@@ -42,10 +46,14 @@ pub(super) async fn open(
             wait_ms = wait.as_millis(),
             "the state store is away; trying again"
         );
-        let asked = async { while orders.recv().await.is_some_and(|order| order != Order::Drain) {} };
         tokio::select! {
             () = tokio::time::sleep(wait) => {}
-            () = asked => return Ok(Opened::Asked),
+            () = asked_to_end(orders) => return Ok(Opened::Asked),
         }
     }
+}
+
+/// Returns when the process is asked to end. Cancel-safe: only words that mean nothing yet are lost.
+async fn asked_to_end(orders: &mut mpsc::Receiver<Order>) {
+    while orders.recv().await.is_some_and(|order| order != Order::Drain) {}
 }
