@@ -8,6 +8,7 @@ mod check;
 mod child;
 mod coverage;
 mod edition;
+mod load;
 mod peers;
 mod phase;
 mod proof;
@@ -28,9 +29,11 @@ Project chores.
 
 usage: cargo xtask COMMAND
 
-  test [--quick] [--seed N]   everything that must pass: tidy rules, all tests, a slice of the crash proof (about
+  test [--quick] [--busy] [--seed N]
+                              everything that must pass: tidy rules, all tests, a slice of the crash proof (about
                               8 minutes, chosen by the seed), that the embedded edition compiles and is small.
-                              --quick leaves the slice out. The seed comes from the commit unless you give one; it is
+                              --quick leaves the slice out. --busy runs all of it beside four busy processes, as on a
+                              machine that has other work. The seed comes from the commit unless you give one; it is
                               printed.
   check                       format, lints (also with fault points, and of the embedded edition), documentation links,
                               tidy rules; cargo-deny and typos where they are installed

@@ -5,6 +5,7 @@ use std::process::ExitCode;
 use anyhow::{Context as _, Result, bail, ensure};
 
 use crate::child::{self, cargo};
+use crate::load::Load;
 use crate::phase::{Phases, Tally};
 use crate::prove::{self, Scope, Subject};
 use crate::services::Services;
@@ -21,6 +22,15 @@ const BROKER_MINUTES: u32 = 5;
 pub(crate) struct Options {
     seed: Option<u64>,
     slice: Slice,
+    machine: Machine,
+}
+
+/// What else the machine does meanwhile.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Machine {
+    Quiet,
+    /// Busy processes beside everything: tests must wait for what they need, however long it takes.
+    Busy,
 }
 
 /// Whether the crash proof's slice runs.
@@ -31,18 +41,19 @@ enum Slice {
 }
 
 impl Options {
-    /// `[--quick] [--seed N]`.
+    /// `[--quick] [--busy] [--seed N]`.
     pub(crate) fn parse(words: &[&str]) -> Result<Self> {
-        let mut options = Self { seed: None, slice: Slice::Run };
+        let mut options = Self { seed: None, slice: Slice::Run, machine: Machine::Quiet };
         let mut words = words.iter();
         while let Some(word) = words.next() {
             match *word {
                 "--quick" => options.slice = Slice::LeaveOut,
+                "--busy" => options.machine = Machine::Busy,
                 "--seed" => {
                     let number = words.next().and_then(|number| number.parse().ok());
                     options.seed = Some(number.context(Usage("--seed needs a number".to_owned()))?);
                 }
-                other => bail!(Usage(format!("test takes --quick and --seed N, not \"{other}\""))),
+                other => bail!(Usage(format!("test takes --quick, --busy and --seed N, not \"{other}\""))),
             }
         }
         Ok(options)
@@ -53,6 +64,10 @@ impl Options {
 pub(crate) fn run(options: &Options) -> Result<ExitCode> {
     let seed = options.seed.unwrap_or_else(seed_of_commit);
     println!("seed {seed} (repeat with `cargo xtask test --seed {seed}`)");
+    let _load = match options.machine {
+        Machine::Quiet => None,
+        Machine::Busy => Some(Load::start()?),
+    };
     let mut phases = Phases::default();
     phases.run("tidy", |tally| {
         tally.failed = tidy::inspect()? as u64;
@@ -161,8 +176,10 @@ mod tests {
     #[test]
     fn options_are_read_or_refused() {
         let read = |words: &[&str]| Options::parse(words).map_err(|error| error.to_string());
-        assert_eq!(read(&[]), Ok(Options { seed: None, slice: Slice::Run }));
-        assert_eq!(read(&["--seed", "7", "--quick"]), Ok(Options { seed: Some(7), slice: Slice::LeaveOut }));
+        let plain = Options { seed: None, slice: Slice::Run, machine: Machine::Quiet };
+        assert_eq!(read(&[]), Ok(plain));
+        let all = Options { seed: Some(7), slice: Slice::LeaveOut, machine: Machine::Busy };
+        assert_eq!(read(&["--seed", "7", "--quick", "--busy"]), Ok(all));
         assert!(read(&["--seed"]).is_err());
         assert!(read(&["--fast"]).is_err());
     }

@@ -10,7 +10,7 @@ const HOLD: &str = "HAPAX_SERVICES_TEST_HOLD";
 /// Whether the server on `port` and its directory are gone, or go soon.
 pub(crate) fn gone(port: u16, directory: &Path) -> bool {
     let started = Instant::now();
-    while started.elapsed() < Duration::from_secs(20) {
+    while started.elapsed() < Duration::from_secs(120) {
         if std::net::TcpStream::connect(("127.0.0.1", port)).is_err() && !directory.exists() {
             return true;
         }

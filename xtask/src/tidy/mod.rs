@@ -11,6 +11,7 @@ mod links;
 mod manifest;
 mod names;
 mod papers;
+mod promises;
 mod size;
 
 use std::fmt;
@@ -44,7 +45,7 @@ impl fmt::Display for Finding {
 type Rule = (&'static str, fn(&Tree) -> Vec<Finding>);
 
 /// Every rule, in the order of CONTRIBUTING.md.
-pub(crate) const RULES: [Rule; 14] = [
+pub(crate) const RULES: [Rule; 15] = [
     ("edges between crates", edges::edges),
     ("workspace lints and documented libraries", manifest::lints),
     ("fault points are never a default", manifest::fault_is_never_default),
@@ -59,6 +60,7 @@ pub(crate) const RULES: [Rule; 14] = [
     ("the project speaks only of itself", leftovers::foreign_words),
     ("the changelog has an unreleased entry", papers::changelog),
     ("links between documents", links::links),
+    ("numbers that documents promise", promises::shown),
 ];
 
 /// `cargo xtask tidy [--write]`.

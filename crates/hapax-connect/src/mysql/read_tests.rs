@@ -115,7 +115,7 @@ async fn who_makes_others_wait_is_named() {
     let (mut holder, mut waiter) = (place.bare().await, place.bare().await);
     run(&mut holder, "BEGIN; UPDATE t SET n = 1").await;
     let waiting = tokio::spawn(async move { waiter.text("UPDATE t SET n = 2").await.map(|_| ()) });
-    let deadline = std::time::Instant::now() + std::time::Duration::from_secs(20);
+    let deadline = std::time::Instant::now() + std::time::Duration::from_secs(120);
     let holds = loop {
         let mut holds = rows.holds().await.unwrap();
         // Other tests of this server wait for theirs.

@@ -116,7 +116,7 @@ async fn who_makes_others_wait_is_named() {
     let (holder, waiter) = (place.bare().await, place.bare().await);
     run(&holder, "BEGIN; UPDATE t SET n = 1").await;
     let waiting = tokio::spawn(async move { waiter.client().batch_execute("UPDATE t SET n = 2").await });
-    let deadline = std::time::Instant::now() + std::time::Duration::from_secs(20);
+    let deadline = std::time::Instant::now() + std::time::Duration::from_secs(120);
     let holds = loop {
         let holds = rows.holds().await.unwrap();
         if !holds.is_empty() || std::time::Instant::now() > deadline {

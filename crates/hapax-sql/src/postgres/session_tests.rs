@@ -36,6 +36,7 @@ async fn the_limits_are_set_against_the_role() {
         ("client_encoding", "UTF8"),
         ("extra_float_digits", "1"),
         ("tcp_keepalives_idle", "5"),
+        ("tcp_keepalives_interval", "2"),
         ("tcp_keepalives_count", "3"),
         ("client_connection_check_interval", "1s"),
     ] {
