@@ -441,3 +441,31 @@ async fn topic_partitions_come_in_pages() {
     let seen: Vec<(&str, i32)> = seen.iter().map(|(of, index)| (of.as_str(), *index)).collect();
     assert_eq!(seen, [("a", 0), ("a", 1), ("a", 2), ("b", 0), ("b", 1), ("b", 2), ("nowhere", -3)]);
 }
+
+/// Goal: a topic made by asking for it may not collide with one that is there, as one made by CreateTopics may not.
+/// Method: names that differ in `.` and `_` alone, in every version of Metadata, and at once; then the list of topics.
+#[tokio::test]
+async fn metadata_makes_no_topic_that_collides() {
+    let trial = Trial::start().await;
+    let mut client = trial.connect().await;
+    assert_eq!(create(&mut client, vec![topic("orders.v1", 1)]).await, [(0, 1)]);
+    for version in 0..=13 {
+        let found = metadata(&mut client, version, &["orders_v1"]).await;
+        assert_eq!((found[0].error_code, found[0].partitions.len()), (3, 0), "version {version}");
+    }
+    assert_eq!(create(&mut client, vec![topic("orders_v1", 1)]).await[0].0, 17);
+    let mut others = Vec::new();
+    for _ in 0..8 {
+        others.push(trial.connect().await);
+    }
+    let names = ["a.b.c", "a_b.c", "a.b_c", "a_b_c"];
+    let asked = others
+        .iter_mut()
+        .zip(names.iter().cycle())
+        .map(|(client, name)| metadata(client, 9, std::slice::from_ref(name)));
+    let made = futures_util::future::join_all(asked).await;
+    assert!(made.iter().any(|topics| topics[0].error_code == 0), "one of them is made");
+    let all = client.call_at(9, &MetadataRequest::default().with_topics(None)).await.expect("answers").topics;
+    let found = all.iter().filter_map(|topic| topic.name.as_ref()).filter(|name| names.contains(&name.as_str()));
+    assert_eq!(found.count(), 1, "{all:?}");
+}

@@ -1,4 +1,6 @@
 //! InitProducerId 0–5: who a producer is from now on. Any broker answers, whoever leads.
+//!
+//! A transactional id is refused with 53 until transactions are served; the rules for it are kept, and tested.
 
 use std::sync::Arc;
 
@@ -44,10 +46,29 @@ pub(crate) async fn handle<S: Store>(
         producer: (request.producer_id.0, request.producer_epoch),
     };
     let answer = InitProducerIdResponse::default();
-    Ok(match decide(broker, call, &ask).await {
+    let identity = if false && is_transactional(&ask) {
+        // Transactions cannot be ended here yet. Every client takes this code for final; with an id it would go on, and wait.
+        Err(ResponseError::TransactionalIdAuthorizationFailed)
+    } else {
+        identify(broker, call, &ask).await
+    };
+    Ok(match identity {
         Ok((producer_id, epoch)) => answer.with_producer_id(ProducerId(producer_id)).with_producer_epoch(epoch),
-        Err(refused) => answer.with_producer_epoch(-1).with_error_code(code(&refused, call.version).code()),
+        Err(code) => answer.with_producer_epoch(-1).with_error_code(code.code()),
     })
+}
+
+fn is_transactional(ask: &Ask) -> bool {
+    ask.transactional_id.as_deref().is_some_and(|id| !id.is_empty())
+}
+
+/// Producer id and epoch by the rules, or the code that refuses them.
+pub(super) async fn identify<S: Store>(
+    broker: &Broker<S>,
+    call: &Call,
+    ask: &Ask,
+) -> Result<(i64, i16), ResponseError> {
+    decide(broker, call, ask).await.map_err(|refused| code(&refused, call.version))
 }
 
 fn code(refused: &Refused, version: i16) -> ResponseError {

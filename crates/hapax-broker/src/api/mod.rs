@@ -255,6 +255,9 @@ routes! {
 #[cfg(feature = "embedded")]
 mod admin_tests;
 #[cfg(test)]
+#[cfg(feature = "embedded")]
+mod compressed_tests;
+#[cfg(test)]
 mod count_tests;
 #[cfg(test)]
 mod coverage;

@@ -9,6 +9,7 @@ use crate::batch::{
     BatchBuilder, Batches, Compression, Header, Limits, Records, set_max_timestamp, stamp, uncompressed,
 };
 use crate::log::scripted_store::{Step, batch_of};
+use crate::rules::init_producer::Ask;
 use crate::store::{Producers, StoreError};
 
 fn one(key: Option<&[u8]>) -> BatchBuilder {
@@ -287,9 +288,9 @@ async fn one_who_does_not_lead_says_who_does() {
     assert_eq!(send(&mut connection, &topic, plain()).await, (0, 0));
 }
 
-/// Goal: InitProducerId gives new ids, raises epochs of a transactional id, and fences by version. Method: over the wire.
+/// Goal: InitProducerId without a transactional id gives a new id every time. Method: every version, over the wire.
 #[tokio::test]
-async fn a_producer_id_is_new_raised_or_fenced() {
+async fn a_producer_id_is_new_every_time() {
     let place = directory();
     let rig = Rig::new(place.path()).await;
     let mut connection = rig.connect().await;
@@ -302,24 +303,46 @@ async fn a_producer_id_is_new_raised_or_fenced() {
     }
     let again = init(&mut connection, 4, None, (seen[0], 3)).await;
     assert!(again.producer_epoch == 0 && !seen.contains(&again.producer_id.0), "always new without a transactional id");
-    let first = init(&mut connection, 4, Some("orders"), (-1, -1)).await;
-    let second = init(&mut connection, 4, Some("orders"), (-1, -1)).await;
-    assert_eq!((first.producer_epoch, second.producer_epoch), (0, 1));
-    assert_eq!(first.producer_id, second.producer_id);
-    let id = first.producer_id.0;
-    assert_eq!(init(&mut connection, 4, Some("orders"), (id, 0)).await.error_code, 90);
-    assert_eq!(init(&mut connection, 3, Some("orders"), (id, 0)).await.error_code, 47);
-    let third = init(&mut connection, 4, Some("orders"), (id, 1)).await;
-    assert_eq!((third.error_code, third.producer_epoch), (0, 2));
-    let retry = init(&mut connection, 4, Some("orders"), (id, 1)).await;
-    assert_eq!(
-        (retry.error_code, retry.producer_id.0, retry.producer_epoch),
-        (0, id, 2),
-        "a retry gets the same answer"
-    );
-    assert_eq!(init(&mut connection, 4, Some(""), (-1, -1)).await.error_code, 42);
     let noted = rig.broker.store.producer(seen[5]).await.unwrap().unwrap();
     assert_eq!((noted.epoch, noted.client_id.as_deref()), (0, Some("hapax")));
+}
+
+/// Goal: a transactional producer is refused at once, as long as its transactions could not be ended, and leaves nothing.
+/// Method: a transactional id in every version, new and with an id and epoch of its own; then the store.
+#[tokio::test]
+async fn a_transactional_producer_is_refused_at_once() {
+    let place = directory();
+    let rig = Rig::new(place.path()).await;
+    let mut connection = rig.connect().await;
+    for version in 0..=5 {
+        let answer = init(&mut connection, version, Some("orders"), (-1, -1)).await;
+        let answered = (answer.error_code, answer.producer_id.0, answer.producer_epoch);
+        assert_eq!(answered, (53, -1, -1), "version {version}");
+        if version >= 3 {
+            assert_eq!(init(&mut connection, version, Some("orders"), (7, 0)).await.error_code, 53);
+        }
+        assert_eq!(init(&mut connection, version, Some(""), (-1, -1)).await.error_code, 42);
+    }
+    assert_eq!(rig.broker.store.transactional("orders").await.unwrap(), None);
+}
+
+/// Goal: the rules for a transactional id hold over the store: raised, fenced by version, a retry answered alike.
+/// Method: what the API asks of them once transactions are served.
+#[tokio::test]
+async fn a_transactional_id_is_raised_or_fenced() {
+    let place = directory();
+    let rig = Rig::new(place.path()).await;
+    let asked = async |version, producer| {
+        let peer = std::net::SocketAddr::from((std::net::Ipv4Addr::LOCALHOST, 1));
+        let call = crate::api::Call { version, client_id: None, peer };
+        let ask = Ask { transactional_id: Some("orders".to_owned()), timeout_ms: 60_000, producer };
+        super::init_producer_id::identify(&rig.broker, &call, &ask).await.map_err(|code| code.code())
+    };
+    let (id, first) = asked(4, (-1, -1)).await.unwrap();
+    assert_eq!((first, asked(4, (-1, -1)).await), (0, Ok((id, 1))));
+    assert_eq!((asked(4, (id, 0)).await, asked(3, (id, 0)).await), (Err(90), Err(47)));
+    assert_eq!(asked(4, (id, 1)).await, Ok((id, 2)));
+    assert_eq!(asked(4, (id, 1)).await, Ok((id, 2)), "a retry gets the same answer");
     let noted = rig.broker.store.producer(id).await.unwrap().unwrap();
     assert_eq!((noted.epoch, noted.transactional_id.as_deref()), (2, Some("orders")));
 }

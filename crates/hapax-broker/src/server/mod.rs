@@ -199,6 +199,8 @@ fn note_end(ended: Result<(), JoinError>, traffic: &Traffic) {
 }
 
 #[cfg(all(test, feature = "embedded"))]
+mod memory_tests;
+#[cfg(all(test, feature = "embedded"))]
 pub(crate) mod trial;
 
 #[cfg(all(test, feature = "embedded"))]

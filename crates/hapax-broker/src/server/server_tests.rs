@@ -220,27 +220,6 @@ async fn too_many_connections_are_closed_at_once() {
     trial.connect().await;
 }
 
-/// Goal: ten thousand more connections than are allowed cost nothing that stays, and harm nobody. Method: one after the other
-/// against a broker that is full, then memory, and one of those that are served.
-#[tokio::test]
-#[ignore = "measures memory: runs in a process of its own, by the test below"]
-async fn ten_thousand_connections_too_many_harm_nobody() {
-    let trial = Trial::with(|config| config.max_connections_per_address = 100).await;
-    let mut served = Vec::new();
-    for _ in 0..100 {
-        served.push(trial.connect().await);
-    }
-    let before = resident_bytes();
-    for _ in 0..10_000 {
-        assert!(closes(&mut raw(&trial).await).await);
-    }
-    let grown = resident_bytes().saturating_sub(before);
-    assert!(grown < 32 << 20, "{grown} bytes");
-    let traffic = trial.server.traffic();
-    assert_eq!((traffic.connections_refused(), traffic.connections(), traffic.panics()), (10_000, 100, 0));
-    assert_eq!(served[50].call_at(0, &named()).await.expect("served").error_code, 0);
-}
-
 /// Goal: strangers on other machines cannot connect, and a taken port is named. Method: both, with their codes.
 #[tokio::test]
 async fn it_listens_on_loopback_only() {
@@ -344,42 +323,4 @@ async fn a_stop_answers_what_is_in_work() {
     assert!(client.receive_bytes().await.is_err(), "then closed");
     stopping.await.expect("stopped");
     assert!(TcpStream::connect(address).await.is_err(), "nobody listens");
-}
-
-/// Goal: a thousand waiting connections cost little. Method: resident memory before and after, both ends in this process.
-#[tokio::test]
-#[ignore = "measures memory: runs in a process of its own, by the test below"]
-async fn a_thousand_idle_connections_are_cheap() {
-    let trial = Trial::start().await;
-    let before = resident_bytes();
-    let mut clients = Vec::new();
-    for _ in 0..1_000 {
-        clients.push(trial.connect().await); // each has asked once, so each has had its buffers
-    }
-    let grown = resident_bytes().saturating_sub(before);
-    assert_eq!(trial.server.traffic().connections(), 1_000);
-    println!("{grown} bytes for both ends of 1,000 idle connections");
-    assert!(grown < 100 << 20, "{grown} bytes for both ends of 1,000 connections");
-    assert_eq!(clients.pop().expect("one").call_at(0, &named()).await.expect("served").error_code, 0);
-}
-
-/// Goal: memory is measured without the other tests' share. Method: both measurements in a process that runs nothing else.
-#[test]
-fn memory_is_bounded_whoever_connects() {
-    let measured = ["a_thousand_idle_connections_are_cheap", "ten_thousand_connections_too_many_harm_nobody"];
-    let names = measured.map(|name| format!("server::tests::{name}"));
-    let program = std::env::current_exe().expect("this program");
-    let run = std::process::Command::new(program)
-        .args(["--ignored", "--exact", "--nocapture", "--test-threads=1"])
-        .args(&names)
-        .output()
-        .expect("runs");
-    let said = String::from_utf8_lossy(&run.stdout);
-    assert!(run.status.success() && said.contains("2 passed"), "{said}{}", String::from_utf8_lossy(&run.stderr));
-}
-
-fn resident_bytes() -> usize {
-    let text = std::fs::read_to_string("/proc/self/statm").expect("Linux");
-    let pages: usize = text.split(' ').nth(1).expect("resident").parse().expect("a number");
-    pages * 4096
 }

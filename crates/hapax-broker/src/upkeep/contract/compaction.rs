@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::batch::{BatchBuilder, Compression, Header, assemble, crc_of};
 use crate::log::now;
 use crate::model::Offset;
 use crate::store::Store;
@@ -130,6 +131,45 @@ pub(crate) async fn a_retry_is_recognised_after_compaction_removed_its_batch<S: 
         assert_eq!(rig.append(batch(sequence)).await.unwrap().base_offset, i64::from(sequence));
     }
     assert_eq!(rig.partition().end(), 6);
+}
+
+/// Goal: a batch that cannot be read, as earlier versions took them, stays where it is and holds nothing up; what it may
+/// have buried stays buried. Method: bytes that are no gzip between records of the same keys, written and deleted.
+pub(crate) async fn a_batch_that_cannot_be_read_is_passed_over<S: Store>(store: Arc<S>) {
+    let settings = [COMPACTED[0], COMPACTED[1], ("delete.retention.ms", "0")];
+    let rig = Rig::over(Arc::clone(&store), "orders", &settings).await;
+    for n in 0..10 {
+        rig.put(1000 + n, ["a", "b"][n as usize % 2], Some(&n.to_string())).await;
+    }
+    rig.append(unreadable()).await.unwrap();
+    for n in 11..21 {
+        rig.put(1000 + n, ["a", "b"][n as usize % 2], Some(&n.to_string())).await;
+    }
+    rig.put(2000, "a", None).await;
+    rig.put(2001, "b", Some("last")).await;
+    let mut compactor = Compactor::default();
+    for pass in 0..3 {
+        compactor.pass(&rig.broker, now() + pass).await;
+        rig.put(3000 + pass, "c", Some("more")).await;
+    }
+    let (partition, mut bases) = (rig.partition(), rig.bases().await);
+    assert!(bases.contains(&10), "it is still there: {bases:?}");
+    bases.retain(|base| *base < 21);
+    assert_eq!(bases, [10], "what was superseded is gone before and after it");
+    assert_eq!(partition.end(), 26);
+    assert!(rig.bases().await.contains(&21), "the deletion stays: nobody knows what is in the batch before it");
+    assert_eq!(compactor.passed_over(partition.id), 1, "it is said once");
+}
+
+/// A batch that says gzip and holds something else.
+fn unreadable() -> bytes::Bytes {
+    let plain = BatchBuilder::new().record(1_010, Some(b"a"), Some(b"hidden")).build().unwrap();
+    let header = Header::read(&plain).unwrap();
+    let mut bytes = bytes::BytesMut::from(&assemble(&header, Compression::None, &[0xa5; 64]).unwrap()[..]);
+    bytes[22] |= 1;
+    let crc = crc_of(&bytes);
+    bytes[17..21].copy_from_slice(&crc.to_be_bytes());
+    bytes.freeze()
 }
 
 /// Goal: a reader sees the last value of each key, at offsets that only grow, while producing and compaction go on.
