@@ -114,7 +114,7 @@ async fn appending(rig: &Rig) {
     for bytes in batches {
         let header = check(&bytes, Keys::Optional, Limits::default()).expect("sound").header;
         let room = rig.broker.logs.room(bytes.len()).await;
-        let new = NewBatch { partition: rig.partition(), bytes, header, time: Time::Kept };
+        let new = NewBatch { partition: rig.partition(), bytes, header, time: Time::Kept, held: None };
         flying.push_back(rig.broker.logs.append(new, &room));
         if flying.len() == IN_FLIGHT {
             flying.pop_front().expect("five").outcome().await.expect("written");

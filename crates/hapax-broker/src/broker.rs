@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use tokio::task::JoinHandle;
 
+use crate::answers::Answers;
 use crate::catalog::Catalog;
 use crate::config::BrokerConfig;
 use crate::group::Coordinator;
@@ -32,6 +33,8 @@ pub struct Broker<S> {
     pub logs: Logs<S>,
     /// Groups.
     pub groups: Coordinator<S>,
+    /// Memory for answers.
+    pub(crate) answers: Answers,
     tasks: Mutex<Vec<JoinHandle<()>>>,
 }
 
@@ -47,7 +50,8 @@ impl<S: Store> Broker<S> {
         let lead = Leadership::new(Arc::clone(&store), Arc::clone(&config.metrics));
         let logs = Logs::new(Arc::clone(&store), config.clone());
         let groups = Coordinator::new(Arc::clone(&store), config.clone());
-        Arc::new(Self { store, config, catalog, lead, logs, groups, tasks: Mutex::default() })
+        let answers = Answers::new(config.answer_memory);
+        Arc::new(Self { store, config, catalog, lead, logs, groups, answers, tasks: Mutex::default() })
     }
 
     /// Joins under `address`, where clients reach us; leads what it should, or stands by; and keeps doing so.

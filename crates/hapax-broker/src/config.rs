@@ -30,8 +30,15 @@ pub struct BrokerConfig {
     pub requests_in_work: usize,
     /// Bytes that wait for the appender, of all connections; more stops reading sockets.
     pub append_queue: usize,
+    /// Bytes of memory for looking into compressed batches, of all connections; more waits.
+    pub inflate_memory: usize,
     /// Bytes in one commit.
     pub append_group: usize,
+    /// Bytes of answers to Fetch that wait for their clients to read them, of all connections; fewer records are sent where
+    /// little is left.
+    pub answer_memory: usize,
+    /// How long an answer may stand still while others wait for its memory.
+    pub answer_patience: Duration,
     /// Bytes of the newest batches kept for readers.
     pub tail_cache: usize,
     /// Make a topic when a client asks for it by Metadata.
@@ -65,7 +72,10 @@ impl Default for BrokerConfig {
             frame_deadline: Duration::from_secs(30),
             requests_in_work: 32,
             append_queue: 64 * MIB,
+            inflate_memory: 96 * MIB,
             append_group: 8 * MIB,
+            answer_memory: 128 * MIB,
+            answer_patience: Duration::from_secs(30),
             tail_cache: 64 * MIB,
             auto_create_topics: true,
             default_partitions: 1,

@@ -20,7 +20,7 @@ type Target = (&'static str, fn(&[u8]), Vec<Vec<u8>>);
 /// Bent inputs per seed.
 const BENT: u32 = 250;
 /// One input; far more than any needs, since the machine may be busy.
-const SLOWEST: Duration = Duration::from_secs(5);
+const SLOWEST: Duration = Duration::from_secs(60);
 /// Kilobytes of addresses that the process may have. A count that is believed asks for more.
 const ROOM: u32 = 1 << 20;
 /// A folder for the seeds, `CORPUS/TARGET/NUMBER`, to begin a real fuzzer with.

@@ -7,6 +7,7 @@
 
 #![deny(missing_docs)]
 
+mod answers;
 pub mod api;
 pub mod batch;
 pub mod broker;
@@ -20,6 +21,8 @@ pub mod lead;
 pub mod log;
 pub mod metrics;
 pub mod model;
+#[cfg(test)]
+mod patience;
 pub mod rules;
 pub mod server;
 pub mod store;

@@ -96,7 +96,7 @@ pub async fn create(address: SocketAddr, topic: &str, partitions: i32) -> Result
     let error = response.topics.first().context("an answer for the topic")?.error_code;
     ensure!(error == 0, "creating {topic} was answered with {error}");
     // Apache Kafka's brokers learn of a topic a moment after its controller has answered.
-    for _ in 0..500 {
+    for _ in 0..12_000 {
         let metadata = kafka_protocol::messages::MetadataRequest::default().with_topics(Some(vec![
             kafka_protocol::messages::metadata_request::MetadataRequestTopic::default()
                 .with_name(Some(TopicName(StrBytes::from_string(topic.to_owned())))),
@@ -110,7 +110,7 @@ pub async fn create(address: SocketAddr, topic: &str, partitions: i32) -> Result
         }
         tokio::time::sleep(std::time::Duration::from_millis(10)).await;
     }
-    anyhow::bail!("{topic} has no leader")
+    anyhow::bail!("{topic} had no leader for two minutes")
 }
 
 /// A word that no earlier run used on the same broker.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use kafka_protocol::error::ResponseError;
 
-use crate::batch::{BatchError, Checked, Compression, Header, Keys, Limits, check, rewrite_at};
+use crate::batch::{BatchError, Checked, Compression, Header, Keys, Limits, check, convert, working_memory};
 use crate::config::{self, TimestampType, TopicSettings};
 use crate::log::{AppendError, NewBatch, Partition, Time};
 use crate::model::Timestamp;
@@ -38,7 +38,23 @@ impl From<AppendError> for Refused {
 /// From this version on clients may send zstd.
 const FIRST_WITH_ZSTD: i16 = 7;
 
-/// Checks a batch, and compresses it otherwise where the topic wants that.
+/// Bytes of memory that looking at a batch may take besides its own, where it is compressed or is to be: such a look is also
+/// too long for a thread that serves others. 0: at once, and for nothing.
+pub(crate) fn weight(settings: &TopicSettings, records: &[u8]) -> usize {
+    let Ok(header) = Header::read(records) else { return 0 };
+    let Ok(compression) = header.compression() else { return 0 };
+    if header.size > settings.max_message_bytes {
+        return 0;
+    }
+    let limits = Limits::of_topic(settings.max_message_bytes);
+    let undone = working_memory(compression, header.size, limits);
+    match wanted(settings.compression) {
+        Some(wanted) if wanted != compression => undone + settings.max_message_bytes.min(limits.bytes),
+        Some(_) | None => undone,
+    }
+}
+
+/// Checks a batch, and compresses it otherwise where the topic wants that. May take long where [`weight`] is not 0.
 pub(crate) fn admit(
     settings: &TopicSettings,
     partition: Arc<Partition>,
@@ -46,10 +62,11 @@ pub(crate) fn admit(
     version: i16,
     now: Timestamp,
 ) -> Result<NewBatch, Refused> {
-    let mut bytes = records.unwrap_or_default();
+    let bytes = records.unwrap_or_default();
     let header = Header::read(&bytes)?;
-    if header.size > settings.max_message_bytes {
-        let message = format!("a batch of {} bytes, {} are allowed", header.size, settings.max_message_bytes);
+    let max = settings.max_message_bytes;
+    if header.size > max {
+        let message = format!("a batch of {} bytes, {max} are allowed", header.size);
         return Err(Refused { code: ResponseError::MessageTooLarge, message: Some(message) });
     }
     let compression = header.compression()?;
@@ -57,15 +74,16 @@ pub(crate) fn admit(
         return Err(ResponseError::UnsupportedCompressionType.into());
     }
     let keys = if settings.cleanup.compacts() { Keys::Required } else { Keys::Optional };
-    let mut checked = check(&bytes, keys, Limits::default())?;
+    let limits = Limits::of_topic(max);
     let wanted = wanted(settings.compression).unwrap_or(compression);
-    if wanted != compression {
-        bytes = rewrite_at(&bytes, wanted, level(settings, wanted), Limits::default())?;
-        // What was compressed is seen only now.
-        checked = check(&bytes, keys, Limits::default())?;
-    }
+    let (bytes, checked) = if wanted == compression {
+        let checked = check(&bytes, keys, limits)?;
+        (bytes, checked)
+    } else {
+        convert(&bytes, keys, limits, (wanted, level(settings, wanted)), max)?
+    };
     let time = check_time(settings, &checked, now)?;
-    Ok(NewBatch { partition, bytes, header: checked.header, time })
+    Ok(NewBatch { partition, bytes, header: checked.header, time, held: None })
 }
 
 /// The compression that a topic insists on.

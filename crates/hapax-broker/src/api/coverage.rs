@@ -78,8 +78,8 @@ nobody else ever gets, and the broker remembers the last five batches of every p
 - A producer of which nothing is known may begin anywhere: its state was forgotten after a day without a write.
 - The memory survives `kill -9`, a restart, the take-over by another broker, and retention. A topic made anew under an old name
   inherits nothing.
-- With a transactional id the producer id is kept, and its epoch raised, which fences the older instance: 90 `PRODUCER_FENCED`,
-  or 47 for clients that do not know 90. Transactional batches are refused with 48 until transactions are served.
+- A transactional id is refused with 53 `TRANSACTIONAL_ID_AUTHORIZATION_FAILED`, which clients say at once, and transactional
+  batches with 48, until transactions are served.
 - Producers without idempotence (producer id -1) are not checked.
 ";
 

@@ -65,10 +65,8 @@ async fn create<S: Store>(broker: &Arc<Broker<S>>, topic: &CreatableTopic, mode:
     if broker.catalog.topic(name).await?.is_some() {
         return Err(exists(name));
     }
-    let key = collision_key(name);
-    if let Some(other) = broker.catalog.all().iter().find(|other| collision_key(&other.name) == key) {
-        let message = format!("Topic '{name}' collides with existing topic: {}", other.name);
-        return Err(Refusal::new(ResponseError::InvalidTopicException, message));
+    if let Some(refusal) = collision(broker, name) {
+        return Err(refusal);
     }
     let partitions = partitions(topic, broker.config.default_partitions.max(1))?;
     let config = config(&topic.configs)?;
@@ -78,11 +76,21 @@ async fn create<S: Store>(broker: &Arc<Broker<S>>, topic: &CreatableTopic, mode:
             let new = NewTopic { name: name.to_owned(), partitions, config };
             match broker.create_topic(new).await {
                 Ok(made) => Ok(Made { uuid: made.uuid, partitions, config: made.config.clone() }),
-                Err(StoreError::Conflict) => Err(exists(name)),
+                // Somebody made it, or one that collides with it, at the same time.
+                Err(StoreError::Conflict) => Err(collision(broker, name).unwrap_or_else(|| exists(name))),
                 Err(error) => Err(error.into()),
             }
         }
     }
+}
+
+/// The refusal of a name that differs from another topic's in `.` and `_` only.
+fn collision<S: Store>(broker: &Broker<S>, name: &str) -> Option<Refusal> {
+    let key = collision_key(name);
+    let others = broker.catalog.all();
+    let other = others.iter().find(|other| *other.name != *name && collision_key(&other.name) == key)?;
+    let message = format!("Topic '{name}' collides with existing topic: {}", other.name);
+    Some(Refusal::new(ResponseError::InvalidTopicException, message))
 }
 
 fn exists(name: &str) -> Refusal {

@@ -17,6 +17,7 @@ use kafka_protocol::protocol::StrBytes;
 use tokio::time::Instant;
 use uuid::Uuid;
 
+use crate::answers::Share;
 use crate::api::offset_for_leader_epoch::end_of;
 use crate::api::place::{Hints, check_epoch, led, numbered, read_code, topic_named, topic_of};
 use crate::api::{Call, Close};
@@ -29,6 +30,8 @@ use crate::store::Store;
 
 /// As much as one answer may have, whatever the client asks for.
 const MAX_BYTES: usize = 55 << 20;
+/// As long as a client that does not want to wait waits for memory that others hold.
+const GRACE: Duration = Duration::from_secs(1);
 /// As long as anybody may wait.
 const MAX_WAIT: Duration = Duration::from_secs(600);
 
@@ -60,10 +63,11 @@ pub(crate) async fn handle<S: Store>(
     broker: &Arc<Broker<S>>,
     call: &Call,
     request: FetchRequest,
-) -> Result<FetchResponse, Close> {
+) -> Result<(FetchResponse, Option<Share>), Close> {
     // We keep no sessions: every request is whole, or names one that cannot be.
     if call.version >= 7 && !matches!(request.session_epoch, 0 | -1) {
-        return Ok(FetchResponse::default().with_error_code(ResponseError::FetchSessionIdNotFound.code()));
+        let code = ResponseError::FetchSessionIdNotFound.code();
+        return Ok((FetchResponse::default().with_error_code(code), None));
     }
     let max_bytes = usize::try_from(request.max_bytes).unwrap_or(0).min(MAX_BYTES);
     let min_bytes = usize::try_from(request.min_bytes).unwrap_or(0).min(max_bytes);
@@ -71,18 +75,26 @@ pub(crate) async fn handle<S: Store>(
     let deadline = Instant::now() + wait;
     let isolation = if request.isolation_level == 1 { Isolation::Committed } else { Isolation::Uncommitted };
     let wanted = find(broker, call.version, request).await;
-    let found = wanted.iter().flat_map(|topic| &topic.partitions).filter_map(|partition| partition.found.as_ref().ok());
-    let waiter = Waiter::new(found);
+    let all = || wanted.iter().flat_map(|topic| &topic.partitions);
+    let most = all().map(|partition| usize::try_from(partition.asked.partition_max_bytes).unwrap_or(0));
+    let most = most.fold(0_usize, usize::saturating_add).min(max_bytes);
+    let waiter = Waiter::new(all().filter_map(|partition| partition.found.as_ref().ok()));
     loop {
-        let mut round = read(broker, &wanted, max_bytes, isolation).await;
-        let is_over = round.failed || round.bytes >= min_bytes || wanted.is_empty() || Instant::now() >= deadline;
-        if is_over {
+        // While there is nothing to send no memory is kept; without any, what a client may know is sent without records.
+        let patience = deadline.max(Instant::now() + GRACE);
+        let share = tokio::time::timeout_at(patience, broker.answers.share(most)).await.ok();
+        let room = share.as_ref().map_or(0, Share::bytes);
+        let mut round = read(broker, &wanted, max_bytes.min(room), isolation).await;
+        let is_cut = room < most && round.bytes > 0;
+        let is_over = round.failed || round.bytes >= min_bytes || is_cut || wanted.is_empty();
+        if is_over || Instant::now() >= deadline {
             if round.failed && call.version >= FIRST_WITH_LEADERS {
                 hint(broker, &wanted, &mut round.response).await;
             }
             count(&broker.config.metrics, &round);
-            return Ok(round.response);
+            return Ok((round.response, share.and_then(|share| share.down_to(round.bytes))));
         }
+        drop((share, round));
         // Time may be up in the middle of it: then what is there is read once more and sent.
         drop(tokio::time::timeout_at(deadline, waiter.changed()).await);
     }
@@ -127,7 +139,9 @@ async fn read<S: Store>(broker: &Broker<S>, wanted: &[Wanted], max_bytes: usize,
         let mut answers = Vec::with_capacity(topic.partitions.len());
         for partition in &topic.partitions {
             let left = max_bytes.saturating_sub(round.bytes);
-            let first = if round.bytes == 0 { FirstBatch::Always } else { FirstBatch::IfItFits };
+            // Where there is no memory at all, not even the first batch comes.
+            let is_first = round.bytes == 0 && max_bytes > 0;
+            let first = if is_first { FirstBatch::Always } else { FirstBatch::IfItFits };
             let answer = match &partition.found {
                 Ok(found) => read_partition(broker, found, &partition.asked, left, first, isolation).await,
                 Err(code) => refuse(&partition.asked, *code),

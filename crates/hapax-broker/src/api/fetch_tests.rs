@@ -29,6 +29,9 @@ fn bases(records: &Bytes) -> Vec<i64> {
     Batches::new(records).map(|batch| batch.unwrap().1.base_offset).collect()
 }
 
+/// Longer than a client waits for its answer: who is answered only when this is over fails.
+const LONG_MS: i32 = 590_000;
+
 async fn three(rig: &Rig, connection: &mut Connection) -> Arc<Topic> {
     let topic = rig.topic("t", 2, &[]).await;
     for time in [100, 300, 200] {
@@ -48,16 +51,14 @@ async fn a_reader_at_the_end_waits() {
     let response = connection.call_at(12, &fetch(&topic, 3, 12).with_max_wait_ms(150)).await.unwrap();
     assert_eq!(fetched(&response).records.as_deref(), Some(&[][..]));
     assert!(begun.elapsed() >= Duration::from_millis(150));
-    let begun = Instant::now();
-    let ticket = connection.begin(12, &fetch(&topic, 3, 12).with_max_wait_ms(15_000)).await.unwrap();
+    let ticket = connection.begin(12, &fetch(&topic, 3, 12).with_max_wait_ms(LONG_MS)).await.unwrap();
     let mut other = rig.connect().await;
     tokio::time::sleep(Duration::from_millis(50)).await;
     send(&mut other, &topic, batch(0, 10)).await;
     let response = connection.finish::<FetchRequest>(ticket).await.unwrap();
     assert_eq!(bases(fetched(&response).records.as_ref().unwrap()), [3]);
-    assert!(begun.elapsed() < Duration::from_secs(10));
     // Too little is there: it waits for more, and gets all of it.
-    let request = fetch(&topic, 3, 12).with_min_bytes(500).with_max_wait_ms(15_000);
+    let request = fetch(&topic, 3, 12).with_min_bytes(500).with_max_wait_ms(LONG_MS);
     let ticket = connection.begin(12, &request).await.unwrap();
     tokio::time::sleep(Duration::from_millis(50)).await;
     send(&mut other, &topic, batch(0, 1_000)).await;
@@ -73,9 +74,8 @@ async fn an_error_is_answered_at_once() {
     let mut connection = rig.connect().await;
     let topic = three(&rig, &mut connection).await;
     let epoch = rig.broker.logs.partition(topic.partitions[0]).unwrap().epoch();
-    let begun = Instant::now();
     let mut code = async |change: &dyn Fn(&mut FetchRequest), version| {
-        let mut request = fetch(&topic, 3, version).with_max_wait_ms(20_000);
+        let mut request = fetch(&topic, 3, version).with_max_wait_ms(LONG_MS);
         change(&mut request);
         let response = connection.call_at(version, &request).await.unwrap();
         if response.error_code != 0 { response.error_code } else { fetched(&response).error_code }
@@ -92,7 +92,6 @@ async fn an_error_is_answered_at_once() {
     assert_eq!(code(&|request| (request.session_id, request.session_epoch) = (5, 1), 12).await, 70);
     rig.broker.logs.give_up().await;
     assert_eq!(code(&|_| {}, 12).await, 6);
-    assert!(begun.elapsed() < Duration::from_secs(15));
 }
 
 /// Goal: a reader that waits is told when we stop leading. Method: give up while it waits.
@@ -102,7 +101,7 @@ async fn a_waiting_reader_is_told_when_we_stop_leading() {
     let rig = Rig::new(place.path()).await;
     let mut connection = rig.connect().await;
     let topic = three(&rig, &mut connection).await;
-    let ticket = connection.begin(16, &fetch(&topic, 3, 16).with_max_wait_ms(20_000)).await.unwrap();
+    let ticket = connection.begin(16, &fetch(&topic, 3, 16).with_max_wait_ms(LONG_MS)).await.unwrap();
     tokio::time::sleep(Duration::from_millis(50)).await;
     rig.broker.logs.give_up().await;
     let response = connection.finish::<FetchRequest>(ticket).await.unwrap();

@@ -46,7 +46,7 @@ pub(crate) async fn handle<S: Store>(
         producer: (request.producer_id.0, request.producer_epoch),
     };
     let answer = InitProducerIdResponse::default();
-    let identity = if false && is_transactional(&ask) {
+    let identity = if is_transactional(&ask) {
         // Transactions cannot be ended here yet. Every client takes this code for final; with an id it would go on, and wait.
         Err(ResponseError::TransactionalIdAuthorizationFailed)
     } else {

@@ -53,7 +53,7 @@ impl Other {
     }
 
     async fn connect(&self) -> Connection {
-        let options = Options { answer: Duration::from_secs(20), ..Options::default() };
+        let options = Options { answer: crate::patience::LIMIT, ..Options::default() };
         Connection::connect(&self.address, &options).await.unwrap()
     }
 }

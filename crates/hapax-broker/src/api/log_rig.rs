@@ -2,7 +2,6 @@
 
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Duration;
 
 use bytes::Bytes;
 use kafka_protocol::messages::fetch_request::{FetchPartition, FetchRequest, FetchTopic};
@@ -16,6 +15,7 @@ use crate::broker::Broker;
 use crate::config::{BrokerConfig, TopicConfig};
 use crate::log::scripted_store::Scripted;
 use crate::model::Topic;
+use crate::patience::LIMIT;
 use crate::server::{Listener, Server};
 use crate::store::{Address, NewTopic};
 use hapax_kafka::{Connection, Options};
@@ -45,7 +45,7 @@ impl Rig {
     }
 
     pub(super) async fn connect(&self) -> Connection {
-        let options = Options { answer: Duration::from_secs(20), ..Options::default() };
+        let options = Options { answer: LIMIT, connect: LIMIT, ..Options::default() };
         Connection::connect(&self.server.address().to_string(), &options).await.unwrap()
     }
 }

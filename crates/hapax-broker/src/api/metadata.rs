@@ -132,7 +132,8 @@ async fn by_name<S: Store>(broker: &Arc<Broker<S>>, name: &str, missing: Missing
     }
 }
 
-/// Makes a topic that a client asked for. Whoever was faster made the same one.
+/// Makes a topic that a client asked for. Whoever was faster made the same one; none: its name collides with another's, which
+/// Kafka, too, tells a client by finding no such topic.
 async fn make<S: Store>(broker: &Arc<Broker<S>>, name: &str) -> Result<Option<Arc<Topic>>, StoreError> {
     let partitions = broker.config.default_partitions.max(1);
     let new = NewTopic { name: name.to_owned(), partitions, config: TopicConfig::default() };

@@ -10,6 +10,7 @@ use bytes::BytesMut;
 use futures_util::future::{self, BoxFuture};
 use kafka_protocol::messages::{self, ApiKey};
 
+use crate::answers::Share;
 use crate::api::acls::{create as create_acls, delete as delete_acls, describe as describe_acls};
 use crate::broker::Broker;
 use crate::store::Store;
@@ -118,10 +119,23 @@ impl Route {
 /// An answer on its way: a frame, or nothing (acks=0), or the end of the connection.
 ///
 /// Produce is under way already; everything else begins when this is polled first.
-pub(crate) type Answer = BoxFuture<'static, Result<Option<BytesMut>, Close>>;
+pub(crate) type Answer = BoxFuture<'static, Result<Option<Reply>, Close>>;
+
+/// The frame of an answer, and the memory that it has a share of.
+#[derive(Debug, Default)]
+pub(crate) struct Reply {
+    pub(crate) frame: BytesMut,
+    pub(crate) share: Option<Share>,
+}
+
+impl From<BytesMut> for Reply {
+    fn from(frame: BytesMut) -> Self {
+        Self { frame, share: None }
+    }
+}
 
 /// `answer`: `module::handle` is called when the request's turn has come. `begin`: `module::begin` is called at once, and the
-/// future that it gives is awaited in turn.
+/// future that it gives is awaited in turn. `share`: as `answer`, with a share of the memory for answers.
 macro_rules! routes {
     ($($kind:ident $api:ident($request:ident) serve $min:literal..=$max:literal advertise $first:literal by $module:ident;)*) => {
         /// Everything that is served, by number.
@@ -174,12 +188,22 @@ macro_rules! routes {
             let request: $request = wire::decode(&mut $frame)?;
             let response = $module::handle(&broker, &$frame.call, request).await?;
             broker.config.metrics.request($frame.route.key as i16, response.first_error());
-            Ok(Some(wire::encode($frame.correlation_id, $frame.call.version, &response)?))
+            Ok(Some(wire::encode($frame.correlation_id, $frame.call.version, &response)?.into()))
+        }
+        .boxed_answer()
+    }};
+    (@share $module:ident, $request:ty, $broker:ident, $frame:ident) => {{
+        let broker = Arc::clone($broker);
+        async move {
+            let request: $request = wire::decode(&mut $frame)?;
+            let (response, share) = $module::handle(&broker, &$frame.call, request).await?;
+            broker.config.metrics.request($frame.route.key as i16, response.first_error());
+            Ok(Some(Reply { frame: wire::encode($frame.correlation_id, $frame.call.version, &response)?, share }))
         }
         .boxed_answer()
     }};
     (@any_version $module:ident, $request:ty, $broker:ident, $frame:ident) => {{
-        let answered = $module::answer(&mut $frame).map(Some);
+        let answered = $module::answer(&mut $frame).map(|frame| Some(frame.into()));
         future::ready(answered.map_err(Close::from)).boxed_answer()
     }};
     (@begin $module:ident, $request:ty, $broker:ident, $frame:ident) => {{
@@ -197,7 +221,7 @@ macro_rules! routes {
             let response = answer.await?;
             metrics.request(key, response.as_ref().map_or(0, FirstError::first_error));
             match response {
-                Some(response) => Ok(Some(wire::encode(correlation_id, version, &response)?)),
+                Some(response) => Ok(Some(wire::encode(correlation_id, version, &response)?.into())),
                 None => Ok(None),
             }
         }
@@ -205,17 +229,17 @@ macro_rules! routes {
     }};
 }
 
-trait BoxedAnswer: Future<Output = Result<Option<BytesMut>, Close>> + Send + Sized + 'static {
+trait BoxedAnswer: Future<Output = Result<Option<Reply>, Close>> + Send + Sized + 'static {
     fn boxed_answer(self) -> Answer {
         Box::pin(self)
     }
 }
 
-impl<F: Future<Output = Result<Option<BytesMut>, Close>> + Send + 'static> BoxedAnswer for F {}
+impl<F: Future<Output = Result<Option<Reply>, Close>> + Send + 'static> BoxedAnswer for F {}
 
 routes! {
     begin Produce(ProduceRequest) serve 3..=13 advertise 0 by produce;
-    answer Fetch(FetchRequest) serve 4..=18 advertise 4 by fetch;
+    share Fetch(FetchRequest) serve 4..=18 advertise 4 by fetch;
     answer ListOffsets(ListOffsetsRequest) serve 1..=10 advertise 1 by list_offsets;
     answer Metadata(MetadataRequest) serve 0..=13 advertise 0 by metadata;
     answer OffsetCommit(OffsetCommitRequest) serve 2..=9 advertise 2 by offset_commit;

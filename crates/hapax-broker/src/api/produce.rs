@@ -1,13 +1,14 @@
 //! Produce 3–13: batches are checked here, judged and written by the appender.
 //!
-//! What is refused for one partition does not touch the others. Waits only for room in the appender's queue.
+//! What is refused for one partition does not touch the others. Waits only for room in the appender's queue, and for room to
+//! look into what is compressed.
 
 use std::sync::Arc;
 
 use bytes::Bytes;
 use futures_util::future::Future;
 use kafka_protocol::error::ResponseError;
-use kafka_protocol::messages::produce_request::{ProduceRequest, TopicProduceData};
+use kafka_protocol::messages::produce_request::{PartitionProduceData, ProduceRequest, TopicProduceData};
 use kafka_protocol::messages::produce_response::{
     LeaderIdAndEpoch, NodeEndpoint, PartitionProduceResponse, ProduceResponse, TopicProduceResponse,
 };
@@ -15,12 +16,12 @@ use kafka_protocol::messages::{BrokerId, TopicName};
 use kafka_protocol::protocol::StrBytes;
 use uuid::Uuid;
 
-use crate::api::admit::{Refused, admit};
+use crate::api::admit::{Refused, admit, weight};
 use crate::api::place::{Hints, led, numbered, topic_named, topic_of};
 use crate::api::{Call, Close};
 use crate::broker::Broker;
-use crate::log::{Pending, Room, Written, now};
-use crate::model::PartitionId;
+use crate::log::{NewBatch, Partition, Pending, Room, Written, now};
+use crate::model::{PartitionId, Topic};
 use crate::store::Store;
 
 /// What is to be answered for one topic.
@@ -75,28 +76,65 @@ async fn begin_topic<S: Store>(
         _ => topic_named(broker, &data.name).await,
     };
     let found = if matches!(acks, -1..=1) { found } else { Err(ResponseError::InvalidRequiredAcks) };
-    let time = now();
-    let slots = data.partition_data.into_iter().map(|data| {
-        let refused = |id, refused: Refused| Slot { index: data.index, id, state: State::Refused(refused) };
-        let topic = match &found {
-            Ok(topic) => topic,
-            Err(code) => return refused(None, (*code).into()),
-        };
-        let partition = match numbered(topic, data.index) {
-            Ok(id) => led(broker, id).map_err(|code| (Some(id), code)),
-            Err(code) => Err((None, code)),
-        };
-        let partition = match partition {
-            Ok(partition) => partition,
-            Err((id, code)) => return refused(id, code.into()),
-        };
-        let id = Some(partition.id);
-        match admit(&broker.logs.settings(topic), partition, data.records, version, time) {
-            Ok(batch) => Slot { index: data.index, id, state: State::Waiting(broker.logs.append(batch, room)) },
-            Err(error) => refused(id, error),
-        }
+    let mut slots = Vec::with_capacity(data.partition_data.len());
+    for data in data.partition_data {
+        slots.push(match &found {
+            Ok(topic) => begin_partition(broker, topic, version, data, room).await,
+            Err(code) => Slot { index: data.index, id: None, state: State::Refused((*code).into()) },
+        });
+    }
+    Asked { slots, name: data.name, uuid: data.topic_id }
+}
+
+async fn begin_partition<S: Store>(
+    broker: &Arc<Broker<S>>,
+    topic: &Arc<Topic>,
+    version: i16,
+    data: PartitionProduceData,
+    room: &Room,
+) -> Slot {
+    let refused = |id, refused: Refused| Slot { index: data.index, id, state: State::Refused(refused) };
+    let partition = match numbered(topic, data.index) {
+        Ok(id) => led(broker, id).map_err(|code| (Some(id), code)),
+        Err(code) => Err((None, code)),
+    };
+    let partition = match partition {
+        Ok(partition) => partition,
+        Err((id, code)) => return refused(id, code.into()),
+    };
+    let id = Some(partition.id);
+    match look(broker, topic, partition, data.records, version).await {
+        Ok(batch) => Slot { index: data.index, id, state: State::Waiting(broker.logs.append(batch, room)) },
+        Err(error) => refused(id, error),
+    }
+}
+
+/// Looks at a batch: at once, or where that takes memory and time, when there is room for it, on a thread for such things.
+async fn look<S: Store>(
+    broker: &Arc<Broker<S>>,
+    topic: &Arc<Topic>,
+    partition: Arc<Partition>,
+    records: Option<Bytes>,
+    version: i16,
+) -> Result<NewBatch, Refused> {
+    let settings = broker.logs.settings(topic);
+    let weight = records.as_deref().map_or(0, |records| weight(&settings, records));
+    if weight == 0 {
+        return admit(&settings, partition, records, version, now());
+    }
+    let held = broker.logs.hold(weight).await;
+    let looking = tokio::task::spawn_blocking(move || {
+        let sent = records.as_deref().map(<[u8]>::as_ptr);
+        let mut batch = admit(&settings, partition, records, version, now())?;
+        // What was made anew takes memory until it is in a row; what came is counted with its request.
+        let made = if sent == Some(batch.bytes.as_ptr()) { 0 } else { batch.bytes.len() };
+        batch.held = held.down_to(made);
+        Ok(batch)
     });
-    Asked { slots: slots.collect(), name: data.name, uuid: data.topic_id }
+    looking.await.unwrap_or_else(|error| {
+        tracing::error!(%error, "a batch could not be looked at");
+        Err(ResponseError::UnknownServerError.into())
+    })
 }
 
 /// Waits for all of it, in order: they are durable together, or nearly so.

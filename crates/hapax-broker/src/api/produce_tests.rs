@@ -125,7 +125,7 @@ async fn without_acks_there_is_no_answer() {
     assert_eq!(send(&mut connection, &topic, plain()).await, (0, 1));
     let bad = for_version(produce(&topic, &[(0, plain().slice(..50))], 0), 9);
     let _never_answered = connection.begin(9, &bad).await.unwrap();
-    let ended = timeout(Duration::from_secs(10), connection.receive_bytes()).await.unwrap();
+    let ended = timeout(crate::patience::LIMIT, connection.receive_bytes()).await.unwrap();
     assert!(ended.is_err());
 }
 

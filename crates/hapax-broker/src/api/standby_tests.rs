@@ -1,7 +1,7 @@
 //! Two brokers on one database: what the one that stands by answers.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use hapax_kafka::batch::{BatchHeader, NewRecord, encode};
 use hapax_kafka::{Acks, Connection, Options, produce_request};
@@ -17,6 +17,7 @@ use kafka_protocol::protocol::StrBytes;
 
 use crate::broker::Broker;
 use crate::config::BrokerConfig;
+use crate::patience::until;
 use crate::server::{Listener, Server};
 use crate::store::Address;
 use crate::store::postgres::PostgresStore;
@@ -117,17 +118,9 @@ async fn what_one_broker_changes_the_other_knows() {
     assert_eq!(produce(&mut leader, "asked").await, 0);
     let delete = DeleteTopicsRequest::default().with_topic_names(vec![name("asked")]);
     assert_eq!(leader.call_at(5, &delete).await.expect("answers").responses[0].error_code, 0);
-    let begun = Instant::now();
-    while look(&mut standby, "asked", Missing::Tell).await.0 != 3 {
-        assert!(begun.elapsed() < Duration::from_secs(10), "a deleted topic is still told");
-        tokio::time::sleep(Duration::from_millis(50)).await;
-    }
+    until("a deleted topic is told no more", async || look(&mut standby, "asked", Missing::Tell).await.0 == 3).await;
     first.server.stop(Duration::from_secs(1)).await;
     first.broker.stop().await;
-    let begun = Instant::now();
-    while look(&mut standby, "after", Missing::Make).await != (0, Some(2)) {
-        assert!(begun.elapsed() < Duration::from_secs(20), "nobody took over");
-        tokio::time::sleep(Duration::from_millis(50)).await;
-    }
+    until("the other takes over", async || look(&mut standby, "after", Missing::Make).await == (0, Some(2))).await;
     assert_eq!(produce(&mut standby, "after").await, 0);
 }

@@ -1,7 +1,14 @@
 //! What a batch from a client must be, before anything is done with it.
 
-use crate::batch::codec::{Compression, Limits};
-use crate::batch::{BatchError, HEADER, Header, Records, crc_of, uncompressed};
+use std::cell::Cell;
+use std::io::{self, Write};
+use std::ops::ControlFlow;
+
+use bytes::Bytes;
+
+use crate::batch::codec::{Compression, Encoder, Limits};
+use crate::batch::rewrite::seal;
+use crate::batch::{BatchError, HEADER, Header, Passed, Records, crc_of, pass};
 use crate::model::Timestamp;
 
 /// Whether records may lack a key.
@@ -23,8 +30,64 @@ pub struct Checked {
 }
 
 /// Checks that `data` is exactly one sound batch of a client: format, length, checksum, counts, no marker, and every
-/// record walked, unless they are compressed and nothing asks for their keys.
+/// record walked. What is compressed is undone piece by piece, and nothing of it is kept.
 pub fn check(data: &[u8], keys: Keys, limits: Limits) -> Result<Checked, BatchError> {
+    let header = sound(data)?;
+    let greatest = match header.compression()? {
+        Compression::None => walk(&header, &data[HEADER..], keys)?,
+        Compression::Gzip | Compression::Snappy | Compression::Lz4 | Compression::Zstd => {
+            walk_stream(&header, data, keys, limits, None)?
+        }
+    };
+    Ok(judged(header, greatest))
+}
+
+/// Checks a batch as [`check`] does and compresses its records otherwise, in one go. A batch that then has more than
+/// `size_max` bytes is refused before it is held.
+pub fn convert(
+    data: &[u8],
+    keys: Keys,
+    limits: Limits,
+    (to, level): (Compression, Option<i32>),
+    size_max: usize,
+) -> Result<(Bytes, Checked), BatchError> {
+    let header = sound(data)?;
+    let is_over = Cell::new(false);
+    let too_large = |error| if is_over.get() { BatchError::Large { limit: size_max } } else { error };
+    let failed = |error: io::Error| BatchError::Corrupt { compression: to.name(), reason: error.to_string() };
+    let body = Capped { out: vec![0; HEADER], max: size_max, is_over: &is_over };
+    let mut encoder = Encoder::new(to, level, body).map_err(|error| too_large(failed(error)))?;
+    let greatest = walk_stream(&header, data, keys, limits, Some(&mut encoder)).map_err(too_large)?;
+    let body = encoder.finish().map_err(|error| too_large(failed(error)))?;
+    let bytes = seal(&header, to, body.out)?;
+    let header = Header::read(&bytes)?;
+    Ok((bytes, judged(header, greatest)))
+}
+
+/// Bytes up to a limit; the first write beyond it fails.
+struct Capped<'a> {
+    out: Vec<u8>,
+    max: usize,
+    is_over: &'a Cell<bool>,
+}
+
+impl Write for Capped<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if self.out.len() + bytes.len() > self.max {
+            self.is_over.set(true);
+            return Err(io::ErrorKind::FileTooLarge.into());
+        }
+        self.out.extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// One whole batch with its own checksum, and fields that can be.
+fn sound(data: &[u8]) -> Result<Header, BatchError> {
     let header = Header::read(data)?;
     if header.size > data.len() {
         return Err(BatchError::Length { said: header.size as i64, found: data.len() });
@@ -37,13 +100,12 @@ pub fn check(data: &[u8], keys: Keys, limits: Limits) -> Result<Checked, BatchEr
         return Err(BatchError::Checksum { said: header.crc, found });
     }
     check_header(&header)?;
-    let greatest = match (header.compression()?, keys) {
-        (Compression::None, _) => walk(&header, &data[HEADER..], keys)?,
-        (_, Keys::Required) => walk(&header, &uncompressed(&header, data, limits)?, keys)?,
-        (_, Keys::Optional) => header.max_timestamp,
-    };
+    Ok(header)
+}
+
+fn judged(header: Header, greatest: Timestamp) -> Checked {
     let corrected_timestamp = (greatest != header.max_timestamp && !header.is_append_time()).then_some(greatest);
-    Ok(Checked { header, corrected_timestamp })
+    Checked { header, corrected_timestamp }
 }
 
 /// The fields that need no look at the records.
@@ -73,27 +135,65 @@ fn check_header(header: &Header) -> Result<(), BatchError> {
 
 /// Walks all records: as many as the header says, offsets 0, 1, 2 …, nothing left over. The greatest timestamp.
 pub fn walk(header: &Header, records: &[u8], keys: Keys) -> Result<Timestamp, BatchError> {
-    let mut next = 0_i32;
-    let mut greatest = i64::MIN;
-    for record in Records::new(records) {
+    let mut walker = Walker::new(header, keys);
+    for (index, record) in (0..).zip(Records::new(records)) {
         let record = record?;
-        let index = next as u32;
-        if next == header.count {
+        let (timestamp_delta, offset_delta) = (record.timestamp_delta, record.offset_delta);
+        walker.see(Passed { index, timestamp_delta, offset_delta, has_key: record.key.is_some() })?;
+    }
+    walker.end()
+}
+
+/// The same, as they come out of their codec.
+fn walk_stream(
+    header: &Header,
+    data: &[u8],
+    keys: Keys,
+    limits: Limits,
+    copy: Option<&mut dyn Write>,
+) -> Result<Timestamp, BatchError> {
+    let mut walker = Walker::new(header, keys);
+    pass(header, data, limits, copy, |record| walker.see(record).map(ControlFlow::Continue))?;
+    walker.end()
+}
+
+/// What must hold from one record to the next.
+struct Walker<'a> {
+    header: &'a Header,
+    keys: Keys,
+    next: i32,
+    greatest: i64,
+}
+
+impl<'a> Walker<'a> {
+    fn new(header: &'a Header, keys: Keys) -> Self {
+        Self { header, keys, next: 0, greatest: i64::MIN }
+    }
+
+    #[inline]
+    fn see(&mut self, record: Passed) -> Result<(), BatchError> {
+        let index = record.index;
+        if self.next == self.header.count {
             return Err(BatchError::Record { index, fault: "there are more records than the header says" });
         }
-        if record.offset_delta != next {
+        if record.offset_delta != self.next {
             return Err(BatchError::Record { index, fault: "its offset does not follow the one before" });
         }
-        if keys == Keys::Required && record.key.is_none() {
+        if self.keys == Keys::Required && !record.has_key {
             return Err(BatchError::NullKey { index });
         }
-        greatest = greatest.max(record.timestamp_delta);
-        next += 1;
+        self.greatest = self.greatest.max(record.timestamp_delta);
+        self.next += 1;
+        Ok(())
     }
-    if next != header.count {
-        return Err(BatchError::Record { index: next as u32, fault: "there are fewer records than the header says" });
+
+    fn end(self) -> Result<Timestamp, BatchError> {
+        if self.next != self.header.count {
+            let (index, fault) = (self.next as u32, "there are fewer records than the header says");
+            return Err(BatchError::Record { index, fault });
+        }
+        Ok(self.header.timestamp(self.greatest))
     }
-    Ok(header.timestamp(greatest))
 }
 
 #[cfg(test)]

@@ -79,6 +79,12 @@ pub enum BatchError {
         /// What the codec says.
         reason: String,
     },
+    /// Larger than the topic takes, as it would be kept.
+    #[error("the batch has more than the {limit} bytes that are allowed, as it would be kept")]
+    Large {
+        /// Bytes allowed.
+        limit: usize,
+    },
     /// More bytes than anybody may make us hold.
     #[error("{compressed} bytes of {compression} become more than {limit}")]
     Bomb {
@@ -95,8 +101,10 @@ impl BatchError {
     /// What a client is told.
     pub fn response(&self) -> ResponseError {
         match self {
-            Self::Checksum { .. } | Self::Corrupt { .. } => ResponseError::CorruptMessage,
-            Self::Bomb { .. } => ResponseError::MessageTooLarge,
+            Self::Checksum { .. } => ResponseError::CorruptMessage,
+            // As Kafka: clients would send again what is called corrupt, and these bytes do not get better.
+            Self::Corrupt { .. } => ResponseError::UnknownServerError,
+            Self::Bomb { .. } | Self::Large { .. } => ResponseError::MessageTooLarge,
             Self::Compression { .. } => ResponseError::UnsupportedCompressionType,
             Self::Short { .. }
             | Self::Length { .. }

@@ -13,6 +13,7 @@ mod record;
 mod rewrite;
 mod row;
 mod stamp;
+mod stream;
 mod varint;
 
 #[cfg(test)]
@@ -20,11 +21,12 @@ mod varint;
 mod property_tests;
 
 pub use build::BatchBuilder;
-pub use check::{Checked, Keys, check, walk};
-pub use codec::{Compression, Limits, compress, compress_at, decompress};
+pub use check::{Checked, Keys, check, convert, walk};
+pub use codec::{Compression, Limits, compress, compress_at, decompress, working_memory};
 pub use error::BatchError;
 pub use header::{HEADER, Header};
 pub use record::{Headers, Record, Records};
-pub use rewrite::{assemble, rewrite, rewrite_at, uncompressed};
+pub use rewrite::{assemble, rewrite, uncompressed};
 pub use row::{Batches, FirstBatch, Slice, slice};
 pub use stamp::{crc_of, set_append_time, set_max_timestamp, stamp};
+pub(crate) use stream::{Passed, pass};

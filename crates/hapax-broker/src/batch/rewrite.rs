@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use bytes::Bytes;
 
-use crate::batch::codec::{Compression, Limits, compress_at, decompress};
+use crate::batch::codec::{Compression, Limits, compress, decompress};
 use crate::batch::header::{BEFORE_LENGTH, at, bit};
 use crate::batch::stamp::{put, whole};
 use crate::batch::{BatchError, HEADER, Header, crc_of};
@@ -22,37 +22,29 @@ pub fn uncompressed<'a>(header: &Header, batch: &'a [u8], limits: Limits) -> Res
 
 /// The same batch under another compression, with a checksum of its own.
 pub fn rewrite(batch: &[u8], to: Compression, limits: Limits) -> Result<Bytes, BatchError> {
-    rewrite_at(batch, to, None, limits)
-}
-
-/// The same, compressed as hard as `level` says.
-pub fn rewrite_at(batch: &[u8], to: Compression, level: Option<i32>, limits: Limits) -> Result<Bytes, BatchError> {
     let header = Header::read(batch)?;
-    put_together(&header, to, level, &uncompressed(&header, batch, limits)?)
+    assemble(&header, to, &uncompressed(&header, batch, limits)?)
 }
 
 /// A batch of these records under this header, whose `size`, `crc` and compression are made anew.
 pub fn assemble(header: &Header, compression: Compression, records: &[u8]) -> Result<Bytes, BatchError> {
-    put_together(header, compression, None, records)
-}
-
-fn put_together(
-    header: &Header,
-    compression: Compression,
-    level: Option<i32>,
-    records: &[u8],
-) -> Result<Bytes, BatchError> {
     let body = if compression == Compression::None {
         Cow::Borrowed(records)
     } else {
-        compress_at(compression, level, records)?.into()
+        compress(compression, records)?.into()
     };
-    let size = HEADER + body.len();
+    let mut out = Vec::with_capacity(HEADER + body.len());
+    out.resize(HEADER, 0);
+    out.extend_from_slice(&body);
+    seal(header, compression, out)
+}
+
+/// A batch of bytes that have room for a header in front.
+pub(crate) fn seal(header: &Header, compression: Compression, mut out: Vec<u8>) -> Result<Bytes, BatchError> {
+    whole(&out)?;
+    let size = out.len();
     let length = i32::try_from(size - BEFORE_LENGTH).map_err(|_| BatchError::Length { said: i64::MAX, found: size })?;
     let attributes = (header.attributes & !bit::COMPRESSION) | compression.id();
-    let mut out = vec![0; HEADER];
-    out.reserve_exact(body.len());
-    out.extend_from_slice(&body);
     put(&mut out, at::BASE_OFFSET, &header.base_offset.to_be_bytes());
     put(&mut out, at::LENGTH, &length.to_be_bytes());
     put(&mut out, at::LEADER_EPOCH, &header.leader_epoch.to_be_bytes());

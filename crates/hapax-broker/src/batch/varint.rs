@@ -11,8 +11,13 @@ pub(crate) fn take_i32(bytes: &mut &[u8]) -> Option<i32> {
 /// Takes a 64-bit number off the front; `None` if it is cut short or too long.
 #[inline]
 pub(crate) fn take_i64(bytes: &mut &[u8]) -> Option<i64> {
-    let number = take_unsigned(bytes, 10)?;
-    Some((number >> 1) as i64 ^ -((number & 1) as i64))
+    take_unsigned(bytes, 10).map(zigzag)
+}
+
+/// The signed number that an unsigned one stands for.
+#[inline]
+pub(crate) fn zigzag(number: u64) -> i64 {
+    (number >> 1) as i64 ^ -((number & 1) as i64)
 }
 
 #[inline]

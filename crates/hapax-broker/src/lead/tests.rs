@@ -120,7 +120,7 @@ async fn partition(store: &PostgresStore) -> PartitionId {
 }
 
 /// Generous beside what is promised (1.5 s, 6 s): a busy machine must not fail a test.
-const SOON: Duration = Duration::from_secs(8);
+const SOON: Duration = crate::patience::LIMIT;
 
 /// Goal: the lowest number leads, the other stands by, and takes over when the first dies. Method: drop its sessions.
 #[tokio::test]
@@ -177,10 +177,10 @@ async fn a_broker_that_leaves_is_followed_at_once() {
     first.until("led", SOON, |first| first.epoch(id) == Some(1)).await;
     let second = Member::start(&database, 2).await;
     first.pause().await;
+    database.lend(1); // its lease does not end while the test runs
     first.lead.leave().await.unwrap();
     assert!(!first.lead.fresh());
-    let took = second.until("followed", SOON, |second| second.epoch(id) == Some(2)).await;
-    assert!(took < Duration::from_secs(4), "{took:?}: as if it had to wait for the lease");
+    second.until("followed, whatever its lease says", SOON, |second| second.epoch(id) == Some(2)).await;
 }
 
 /// Goal: a broker that lives but lost the session that shows it gives no answer from memory, because another may lead at
@@ -193,10 +193,9 @@ async fn a_broker_without_its_session_is_not_fresh() {
     first.until("led", SOON, |first| first.epoch(id) == Some(1)).await;
     let second = Member::start(&database, 2).await;
     first.pause().await;
-    assert!(first.lead.fresh());
+    database.lend(1); // its lease does not end while the test runs
     database.sql("SELECT pg_terminate_backend(pid) FROM pg_locks WHERE locktype = 'advisory' AND objid = 1");
-    let took = second.until("taken over", SOON, |second| second.epoch(id) == Some(2)).await;
-    assert!(took < Duration::from_secs(4), "{took:?}: as if it had to wait for the lease");
+    second.until("taken over, whatever its lease says", SOON, |second| second.epoch(id) == Some(2)).await;
     assert!(!first.lead.fresh(), "its lease holds, and means nothing");
     first.resume();
     first.until("back", SOON, |first| first.epoch(id) == Some(3) && first.lead.fresh()).await;

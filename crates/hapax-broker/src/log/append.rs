@@ -23,7 +23,25 @@ pub struct NewBatch {
     pub header: Header,
     /// Whose clock counts.
     pub time: Time,
+    /// Memory that its bytes take, where they are not those that came.
+    pub held: Option<Held>,
 }
+
+/// Memory for looking into compressed batches, of all connections together; dropping it gives it back.
+#[derive(Debug)]
+pub struct Held(OwnedSemaphorePermit);
+
+impl Held {
+    /// Keeps only so many bytes of it.
+    pub(crate) fn down_to(mut self, bytes: usize) -> Option<Self> {
+        let kept = bytes.div_ceil(KIB).min(self.0.num_permits());
+        let kept = self.0.split(kept)?;
+        (kept.num_permits() > 0).then_some(Self(kept))
+    }
+}
+
+/// The unit in which memory is counted.
+const KIB: usize = 1024;
 
 /// Whose clock gives the records of a batch their time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -113,6 +131,15 @@ impl<S: Store> Logs<S> {
         let permits = u32::try_from(bytes).unwrap_or(u32::MAX);
         let permit = Arc::clone(&self.room).acquire_many_owned(permits).await;
         Room { _permit: Arc::new(permit.expect("the queue is never closed")) }
+    }
+
+    /// Waits until there is memory for looking into a batch. One batch of a request after the other: what the ones before hold
+    /// is given back when they are in a row, and that waits for nobody.
+    pub async fn hold(&self, bytes: usize) -> Held {
+        let kib = bytes.div_ceil(KIB).min(self.shared.config.inflate_memory.div_ceil(KIB));
+        let permits = u32::try_from(kib).unwrap_or(u32::MAX);
+        let permit = Arc::clone(&self.memory).acquire_many_owned(permits).await;
+        Held(permit.expect("the memory is never closed"))
     }
 
     /// Puts a batch into the queue. Batches of one caller are appended in the order in which they are put in.

@@ -7,8 +7,9 @@ use tokio::time::timeout;
 
 use super::scripted_store::{Scripted, Step, batch_of};
 use super::*;
-use crate::batch::{BatchBuilder, Batches, Compression, FirstBatch, Header, Keys, Limits, check};
+use crate::batch::{BatchBuilder, Batches, Compression, FirstBatch, Header};
 use crate::config::TopicConfig;
+use crate::patience::LIMIT;
 use crate::rules::producer_error::ProducerError;
 use crate::store::{Log, NewTopic, Producers, Topics};
 
@@ -51,9 +52,9 @@ impl Rig {
     }
 
     async fn submit_at(&self, index: usize, bytes: Bytes, time: Time) -> Pending {
-        let header = check(&bytes, Keys::Optional, Limits::default()).unwrap().header;
+        let header = Header::read(&bytes).unwrap();
         let room = self.logs.room(bytes.len()).await;
-        self.logs.append(NewBatch { partition: self.partition(index), bytes, header, time }, &room)
+        self.logs.append(NewBatch { partition: self.partition(index), bytes, header, time, held: None }, &room)
     }
 
     async fn append(&self, index: usize, bytes: Bytes) -> Result<Offset, AppendError> {
@@ -335,7 +336,7 @@ async fn a_reader_is_woken_by_an_append_and_by_the_end() {
     let place = directory();
     let rig = Rig::new(place.path()).await;
     let short = Duration::from_millis(50);
-    let long = Duration::from_secs(10);
+    let long = LIMIT;
     let waiter = Waiter::new([rig.partition(0)].iter());
     rig.append(1, batch_of(7, 0, 1)).await.unwrap();
     assert!(timeout(short, waiter.changed()).await.is_err());
@@ -361,9 +362,9 @@ async fn a_full_queue_stops_the_next_request() {
     assert!(timeout(Duration::from_millis(50), &mut waiting).await.is_err());
     gate.add_permits(1);
     first.outcome().await.unwrap();
-    timeout(Duration::from_secs(10), waiting).await.unwrap();
+    timeout(LIMIT, waiting).await.unwrap();
     // One request that is larger than the queue takes all of it.
-    timeout(Duration::from_secs(10), rig.logs.room(usize::MAX)).await.unwrap();
+    timeout(LIMIT, rig.logs.room(usize::MAX)).await.unwrap();
 }
 
 /// Goal: append time and corrected timestamps are written in, with a right checksum. Method: read the batches back.

@@ -22,7 +22,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use tokio::sync::{Semaphore, mpsc, watch};
 
-pub use append::{AppendError, NewBatch, Pending, Room, Time, Written};
+pub use append::{AppendError, Held, NewBatch, Pending, Room, Time, Written};
 pub use partition::Partition;
 pub use seek::Found;
 pub(crate) use waiter::Waiter;
@@ -42,6 +42,8 @@ pub struct Logs<S> {
     /// What the appender reads; gone when it runs.
     waiting: Mutex<Option<mpsc::UnboundedReceiver<Work>>>,
     room: Arc<Semaphore>,
+    /// Kilobytes for looking into compressed batches.
+    memory: Arc<Semaphore>,
 }
 
 /// What the appender shares with the rest.
@@ -72,6 +74,7 @@ impl<S: Store> Logs<S> {
     pub(crate) fn new(store: Arc<S>, config: BrokerConfig) -> Self {
         let (queue, waiting) = mpsc::unbounded_channel();
         let room = Arc::new(Semaphore::new(config.append_queue));
+        let memory = Arc::new(Semaphore::new(config.inflate_memory.div_ceil(1024)));
         let shared = Shared {
             store,
             led: RwLock::default(),
@@ -83,7 +86,7 @@ impl<S: Store> Logs<S> {
             ends: Mutex::default(),
             config,
         };
-        Self { shared: Arc::new(shared), queue, waiting: Mutex::new(Some(waiting)), room }
+        Self { shared: Arc::new(shared), queue, waiting: Mutex::new(Some(waiting)), room, memory }
     }
 
     /// A partition that we lead.

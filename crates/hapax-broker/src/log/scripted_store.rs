@@ -34,7 +34,7 @@ pub(crate) struct Scripted {
 impl Scripted {
     /// Opens it, once the appender of the one before has let go.
     pub(crate) async fn open(directory: &Path) -> Self {
-        for _ in 0..500 {
+        for _ in 0..12_000 {
             match Embedded::open(directory, EmbeddedOptions::default()) {
                 Ok(inner) => return Self { inner, steps: Mutex::default(), appended: Mutex::default() },
                 Err(OpenError::InUse { .. }) => tokio::time::sleep(Duration::from_millis(10)).await,

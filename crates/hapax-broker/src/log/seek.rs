@@ -1,8 +1,10 @@
 //! Finding records by time, and epochs by offset.
 
+use std::ops::ControlFlow;
+
 use bytes::Bytes;
 
-use crate::batch::{BatchError, Batches, Header, Limits, Records, uncompressed};
+use crate::batch::{BatchError, Batches, Compression, Header, Limits, pass};
 use crate::log::read::{again, damaged};
 use crate::log::{Logs, Partition};
 use crate::model::{Offset, Timestamp};
@@ -28,7 +30,7 @@ impl<S: Store> Logs<S> {
         let store = &self.shared.store;
         let (start, end) = (partition.log_start(), partition.end());
         let Some(row) = again(|| store.row_at_time(partition.id, timestamp)).await? else { return Ok(None) };
-        if let Some(found) = first_at(&row.data, timestamp, start, end)? {
+        if let Some(found) = first_at(row.data, timestamp, start, end).await? {
             return Ok(Some(found));
         }
         // The greatest timestamp so far was that of a record that is gone.
@@ -37,8 +39,8 @@ impl<S: Store> Logs<S> {
             let rows = again(|| store.read(partition.id, next, end, PIECE)).await?;
             let Some(last) = rows.last() else { break };
             next = (last.last_offset + 1).max(next + 1);
-            for row in &rows {
-                if let Some(found) = first_at(&row.data, timestamp, start, end)? {
+            for row in rows {
+                if let Some(found) = first_at(row.data, timestamp, start, end).await? {
                     return Ok(Some(found));
                 }
             }
@@ -71,7 +73,10 @@ impl<S: Store> Logs<S> {
                 }
             }
         }
-        newest.map_or(Ok(None), |(timestamp, batch)| first_at(&batch, timestamp, start, end))
+        match newest {
+            Some((timestamp, batch)) => first_at(batch, timestamp, start, end).await,
+            None => Ok(None),
+        }
     }
 
     /// All epochs that something was written under, with their first offset, oldest first.
@@ -95,8 +100,18 @@ fn written(all: impl Iterator<Item = (i32, Offset)>) -> Vec<(i32, Offset)> {
     kept
 }
 
-/// The first record of some batches that is late enough and lies in `start..end`.
-fn first_at(data: &[u8], timestamp: Timestamp, start: Offset, end: Offset) -> Result<Option<Found>, StoreError> {
+/// The first record of some batches that is late enough and lies in `start..end`. On a thread for such things where a batch
+/// must be undone.
+async fn first_at(data: Bytes, timestamp: Timestamp, start: Offset, end: Offset) -> Result<Option<Found>, StoreError> {
+    let is_compressed = |header: &Header| header.compression().is_ok_and(|compression| compression != Compression::None);
+    if !Batches::new(&data).flatten().any(|(_, header)| is_compressed(&header)) {
+        return first_of(&data, timestamp, start, end);
+    }
+    let looked = tokio::task::spawn_blocking(move || first_of(&data, timestamp, start, end)).await;
+    looked.map_err(|error| StoreError::Damaged(error.to_string()))?
+}
+
+fn first_of(data: &[u8], timestamp: Timestamp, start: Offset, end: Offset) -> Result<Option<Found>, StoreError> {
     for batch in Batches::new(data) {
         let (range, header) = batch.map_err(damaged)?;
         if header.base_offset >= end {
@@ -105,7 +120,7 @@ fn first_at(data: &[u8], timestamp: Timestamp, start: Offset, end: Offset) -> Re
         if header.last_offset() < start || header.max_timestamp < timestamp {
             continue;
         }
-        // Compressed records are kept as they came, unseen: where they cannot be read the batch stands for them.
+        // Earlier versions kept compressed records unseen: where they cannot be read the batch stands for them.
         let found = first_in(&header, &data[range], timestamp, start).unwrap_or_else(|error| {
             tracing::warn!(offset = header.base_offset, %error, "a batch cannot be looked through for a time");
             let (offset, leader_epoch) = (header.base_offset.max(start), header.leader_epoch);
@@ -119,14 +134,16 @@ fn first_at(data: &[u8], timestamp: Timestamp, start: Offset, end: Offset) -> Re
 }
 
 fn first_in(header: &Header, batch: &[u8], timestamp: Timestamp, start: Offset) -> Result<Option<Found>, BatchError> {
-    let plain = uncompressed(header, batch, Limits::default())?;
-    for record in Records::new(&plain) {
-        let record = record?;
+    let mut found = None;
+    // It was taken under its topic's limits, whatever those are now.
+    pass(header, batch, Limits::of_topic(batch.len()), None, |record| {
         let offset = header.base_offset + i64::from(record.offset_delta);
         let own = header.timestamp(record.timestamp_delta);
         if offset >= start && own >= timestamp {
-            return Ok(Some(Found { offset, timestamp: own, leader_epoch: header.leader_epoch }));
+            found = Some(Found { offset, timestamp: own, leader_epoch: header.leader_epoch });
+            return Ok(ControlFlow::Break(()));
         }
-    }
-    Ok(None)
+        Ok(ControlFlow::Continue(()))
+    })?;
+    Ok(found)
 }

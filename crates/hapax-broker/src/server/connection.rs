@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
 use futures_util::FutureExt;
 use kafka_protocol::messages::ApiKey;
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
@@ -18,7 +18,7 @@ use tokio::net::TcpStream;
 use tokio::sync::{mpsc, watch};
 use tokio::time::timeout;
 
-use crate::api::{self, Answer, Close};
+use crate::api::{self, Answer, Close, Reply};
 use crate::broker::Broker;
 use crate::server::room::{Room, Taken};
 use crate::server::{Stopping, Traffic};
@@ -29,6 +29,8 @@ use crate::wire::{FrameError, FrameReader, Limits, Request};
 const AFTER_EOF: Duration = Duration::from_secs(5);
 /// Answers that are ready go out in one write, up to so many bytes.
 const WRITE_TOGETHER: usize = 64 * 1024;
+/// Bytes that a peer must take while others wait for the memory of its answer, in the time that an answer may stand still.
+const PACE: usize = 1 << 20;
 
 /// Serves one connection until it ends; the error is for the log.
 pub(super) async fn serve<S: Store>(
@@ -48,7 +50,7 @@ pub(super) async fn serve<S: Store>(
     let frames = FrameReader::new(read, limits);
     let reader = Reader { frames, peer, broker: &broker, traffic, room, stopping, queue, in_work: &in_work };
     let mut reading = pin!(reader.run());
-    let writer = Writer { socket: write, traffic, in_work: &in_work, deadline: broker.config.idle };
+    let writer = Writer { socket: write, traffic, in_work: &in_work, broker: &broker };
     let mut writing = pin!(writer.run(answers));
     tokio::select! {
         written = &mut writing => written,
@@ -155,14 +157,14 @@ fn is_departure(error: &io::Error) -> bool {
     )
 }
 
-struct Writer<'a, W> {
+struct Writer<'a, W, S> {
     socket: W,
     traffic: &'a Traffic,
     in_work: &'a AtomicUsize,
-    deadline: Duration,
+    broker: &'a Broker<S>,
 }
 
-impl<W: AsyncWrite + Unpin> Writer<'_, W> {
+impl<W: AsyncWrite + Unpin, S: Store> Writer<'_, W, S> {
     async fn run(mut self, mut answers: mpsc::Receiver<InWork>) -> Result<(), Close> {
         let mut next = answers.recv().await;
         while let Some(InWork { answer, taken }) = next.take() {
@@ -171,7 +173,7 @@ impl<W: AsyncWrite + Unpin> Writer<'_, W> {
             let mut answered = 1;
             let mut failed = None;
             // What is ready already goes along: five produces in flight are answered by one commit.
-            while out.len() < WRITE_TOGETHER
+            while out.frame.len() < WRITE_TOGETHER
                 && let Ok(mut follower) = answers.try_recv()
             {
                 match (&mut follower.answer).now_or_never() {
@@ -201,15 +203,42 @@ impl<W: AsyncWrite + Unpin> Writer<'_, W> {
         Ok(())
     }
 
-    async fn write(&mut self, out: BytesMut) -> Result<Wrote, Close> {
-        self.traffic.wrote(out.len());
-        match timeout(self.deadline, self.socket.write_all(&out)).await {
-            Ok(Ok(())) => Ok(Wrote::All),
-            Ok(Err(error)) if is_departure(&error) => Ok(Wrote::PeerLeft),
-            Ok(Err(error)) => Err(Close(error.to_string())),
-            Err(_) => Err(Close("the peer does not take its answers".to_owned())),
+    /// Writes until the peer has taken everything. One that takes nothing for as long as it may be idle is left; one that holds
+    /// memory that others wait for, sooner.
+    async fn write(&mut self, out: Reply) -> Result<Wrote, Close> {
+        self.traffic.wrote(out.frame.len());
+        let idle = self.broker.config.idle;
+        let look = self.broker.config.answer_patience.min(idle);
+        let (mut left, mut still) = (&out.frame[..], Duration::ZERO);
+        loop {
+            let before = left.len();
+            match timeout(look, push(&mut self.socket, &mut left)).await {
+                Ok(Ok(())) => return Ok(Wrote::All),
+                Ok(Err(error)) if is_departure(&error) => return Ok(Wrote::PeerLeft),
+                Ok(Err(error)) => return Err(Close(error.to_string())),
+                Err(_) => {}
+            }
+            let taken = before - left.len();
+            if taken < PACE && out.share.is_some() && self.broker.answers.is_short() {
+                return Err(Close("the peer does not take its answers, and others wait for their memory".to_owned()));
+            }
+            still = if taken == 0 { still + look } else { Duration::ZERO };
+            if still >= idle {
+                return Err(Close("the peer does not take its answers".to_owned()));
+            }
         }
     }
+}
+
+/// Writes `left`, and shortens it by what was written. Cancelling it loses nothing.
+async fn push<W: AsyncWrite + Unpin>(socket: &mut W, left: &mut &[u8]) -> io::Result<()> {
+    while !left.is_empty() {
+        match socket.write(left).await? {
+            0 => return Err(io::ErrorKind::BrokenPipe.into()),
+            count => *left = &left[count..],
+        }
+    }
+    Ok(())
 }
 
 /// What became of a write.
@@ -218,10 +247,14 @@ enum Wrote {
     PeerLeft,
 }
 
-fn join(out: &mut BytesMut, ready: Option<BytesMut>) {
-    match ready {
-        Some(frame) if out.is_empty() => *out = frame,
-        Some(frame) => out.extend_from_slice(&frame),
-        None => {}
+/// Answers that go out in one write.
+fn join(out: &mut Reply, ready: Option<Reply>) {
+    let Some(ready) = ready else { return };
+    if out.frame.is_empty() {
+        *out = ready;
+        return;
     }
+    out.frame.extend_from_slice(&ready.frame);
+    // Only the last one can have a large share: what is large is not joined by others.
+    out.share = ready.share.or(out.share.take());
 }

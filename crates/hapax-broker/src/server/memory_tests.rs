@@ -3,7 +3,6 @@
 
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
-use std::time::Duration;
 
 use bytes::Bytes;
 use hapax_kafka::{Connection, Options};
@@ -19,6 +18,7 @@ use tokio::net::TcpStream;
 
 use super::trial::{Trial, frame};
 use crate::batch::{BatchBuilder, Compression};
+use crate::patience::LIMIT;
 
 const PER_ADDRESS: &str = "HAPAX_TEST_CONNECTIONS_PER_ADDRESS";
 const MIB: usize = 1 << 20;
@@ -97,7 +97,7 @@ impl Measured {
     }
 
     async fn connect(&self) -> Connection {
-        let options = Options { answer: Duration::from_secs(120), ..Options::default() };
+        let options = Options { answer: LIMIT, connect: LIMIT, ..Options::default() };
         Connection::connect(&self.address, &options).await.expect("connects")
     }
 

@@ -12,6 +12,7 @@ use tokio::net::TcpStream;
 use super::trial::{Trial, frame};
 use super::*;
 use crate::api::{ROUTES, empty_request};
+use crate::patience::{LIMIT, until, within};
 use crate::wire::author::Author;
 use crate::wire::shape::shape;
 use hapax_kafka::batch::{BatchHeader, NewRecord, encode};
@@ -25,8 +26,7 @@ fn named() -> ApiVersionsRequest {
 /// Whether the peer closes, and nothing else comes.
 async fn closes(stream: &mut TcpStream) -> bool {
     let mut byte = [0];
-    let read = tokio::time::timeout(Duration::from_secs(5), stream.read(&mut byte)).await;
-    matches!(read, Ok(Ok(0) | Err(_)))
+    matches!(within("the end of a connection", stream.read(&mut byte)).await, Ok(0) | Err(_))
 }
 
 async fn raw(trial: &Trial) -> TcpStream {
@@ -90,7 +90,7 @@ async fn requests_with_random_content_break_nothing() {
                 let mut client = trial.open().await;
                 let body = Author::write(shape, version, seed, None).out;
                 client.send_bytes(&frame(route.key, version, 5, &body)).await.expect("sent");
-                let ended = tokio::time::timeout(Duration::from_secs(5), client.receive_bytes()).await;
+                let ended = tokio::time::timeout(LIMIT, client.receive_bytes()).await;
                 assert!(ended.is_ok(), "{} version {version} is neither answered nor closed", route.name);
             }
         }
@@ -168,7 +168,7 @@ async fn what_is_no_request_closes_its_connection_only() {
 #[tokio::test]
 async fn idle_and_slow_peers_are_closed() {
     let trial = Trial::with(|config| {
-        config.idle = Duration::from_millis(600);
+        config.idle = Duration::from_secs(3);
         config.frame_deadline = Duration::from_millis(300);
     })
     .await;
@@ -177,8 +177,9 @@ async fn idle_and_slow_peers_are_closed() {
     tokio::io::AsyncWriteExt::write_all(&mut slow, &[0, 0, 0]).await.expect("sent");
     assert!(closes(&mut slow).await);
     assert!(begun.elapsed() >= Duration::from_millis(300));
-    for _ in 0..4 {
-        tokio::time::sleep(Duration::from_millis(200)).await;
+    // Longer than anybody may be idle, with ten words in that time.
+    while begun.elapsed() < Duration::from_secs(4) {
+        tokio::time::sleep(Duration::from_millis(300)).await;
         talker.call_at(0, &named()).await.expect("who talks stays");
     }
     assert!(closes(&mut idle).await);
@@ -199,9 +200,46 @@ async fn a_peer_that_never_reads_is_stopped() {
     let all = frame(ApiKey::Metadata, 1, 1, &[0xff; 4]);
     let mut stream = raw(&trial).await;
     let flood = async { while tokio::io::AsyncWriteExt::write_all(&mut stream, &all).await.is_ok() {} };
-    tokio::time::timeout(Duration::from_secs(30), flood).await.expect("it is not read any more, then closed");
+    within("a peer that is not read any more, then closed", flood).await;
     let written = trial.server.traffic().bytes_out();
     assert!(written < 64 << 20, "{written} bytes of answers were made");
+}
+
+/// Goal: an answer that nobody reads gives its memory up to those who wait for it, and only then. Method: memory for one
+/// answer, which is larger than any socket's buffers; a client that does not read, alone for a while, then beside one that does.
+#[tokio::test]
+async fn who_does_not_read_is_left_when_others_wait() {
+    const LARGE: usize = 24 << 20;
+    let patience = Duration::from_millis(300);
+    let trial = Trial::with(|config| {
+        (config.answer_memory, config.answer_patience) = (1 << 20, patience);
+        config.topic_defaults.0.insert("max.message.bytes".to_owned(), (LARGE + 1_000).to_string());
+    })
+    .await;
+    let mut client = trial.connect().await;
+    make_topic(&mut client, "letters").await;
+    let records = encode(BatchHeader::PLAIN, &[NewRecord::of("x".repeat(LARGE))]);
+    let produce = produce_request("letters", 0, records, Acks::All, Duration::from_secs(5));
+    assert_eq!(verdict(&client.call_at(9, &produce).await.expect("answered")).error_code, 0);
+    let fetch = fetch_letters(100, 30 << 20);
+    let mut body = bytes::BytesMut::new();
+    kafka_protocol::protocol::Encodable::encode(&fetch, &mut body, 11).expect("encodes");
+    let mut silent = raw(&trial).await;
+    tokio::io::AsyncWriteExt::write_all(&mut silent, &frame(ApiKey::Fetch, 11, 1, &body)).await.expect("sent");
+    silent.readable().await.expect("its answer has begun");
+    tokio::time::sleep(patience * 4).await;
+    assert_eq!(trial.server.traffic().connections(), 2, "nobody else wants the memory");
+    let answer = loop {
+        let answer = client.call_at(11, &fetch).await.expect("answered");
+        let partition = &answer.responses[0].partitions[0];
+        assert_eq!((partition.error_code, partition.high_watermark), (0, 1));
+        if let Some(records) = partition.records.clone().filter(|records| !records.is_empty()) {
+            break records;
+        }
+    };
+    assert!(answer.len() > LARGE);
+    let taken = tokio::io::copy(&mut silent, &mut tokio::io::sink()).await.unwrap_or(0);
+    assert!(taken < LARGE as u64, "{taken} bytes: it was not left");
 }
 
 /// Goal: connections are bounded, and an end makes room. Method: two allowed, a third is closed, and taken after one left.
@@ -212,11 +250,7 @@ async fn too_many_connections_are_closed_at_once() {
     assert!(closes(&mut raw(&trial).await).await);
     assert_eq!(trial.server.traffic().connections_refused(), 1);
     drop(first);
-    let deadline = Instant::now() + Duration::from_secs(5);
-    while trial.server.traffic().connections() > 1 {
-        assert!(Instant::now() < deadline, "an end is noticed");
-        tokio::time::sleep(Duration::from_millis(10)).await;
-    }
+    until("the end of a connection is noticed", async || trial.server.traffic().connections() <= 1).await;
     trial.connect().await;
 }
 
@@ -237,6 +271,15 @@ async fn it_listens_on_loopback_only() {
 fn batch(value: &'static str) -> ProduceRequest {
     let records = encode(BatchHeader::PLAIN, &[NewRecord::of(value)]);
     produce_request("letters", 0, records, Acks::All, Duration::from_secs(5))
+}
+
+fn fetch_letters(max_wait_ms: i32, max_bytes: i32) -> FetchRequest {
+    let partition = kafka_protocol::messages::fetch_request::FetchPartition::default();
+    let topic = kafka_protocol::messages::fetch_request::FetchTopic::default()
+        .with_topic(TopicName(StrBytes::from_static_str("letters")))
+        .with_partitions(vec![partition.with_partition_max_bytes(max_bytes)]);
+    let request = FetchRequest::default().with_max_wait_ms(max_wait_ms).with_min_bytes(1);
+    request.with_max_bytes(max_bytes).with_topics(vec![topic])
 }
 
 fn verdict(answer: &kafka_protocol::messages::ProduceResponse) -> &PartitionProduceResponse {
@@ -308,16 +351,11 @@ async fn a_stop_answers_what_is_in_work() {
     let trial = Trial::start().await;
     let mut client = trial.connect().await;
     make_topic(&mut client, "letters").await;
-    let partition = kafka_protocol::messages::fetch_request::FetchPartition::default().with_partition_max_bytes(1_000);
-    let topic = kafka_protocol::messages::fetch_request::FetchTopic::default()
-        .with_topic(TopicName(StrBytes::from_static_str("letters")))
-        .with_partitions(vec![partition]);
-    let fetch =
-        FetchRequest::default().with_max_wait_ms(700).with_min_bytes(1).with_max_bytes(1_000).with_topics(vec![topic]);
-    let ticket = client.begin(11, &fetch).await.expect("sent");
-    tokio::time::sleep(Duration::from_millis(100)).await;
+    let ticket = client.begin(11, &fetch_letters(700, 1_000)).await.expect("sent");
+    let taken_up = async || trial.server.traffic().requests().any(|(name, count)| name == "Fetch" && count > 0);
+    until("the fetch is in work", taken_up).await;
     let address = trial.server.address();
-    let stopping = tokio::spawn(trial.server.stop(Duration::from_secs(5)));
+    let stopping = tokio::spawn(trial.server.stop(LIMIT));
     let answer = client.finish::<FetchRequest>(ticket).await.expect("answered");
     assert_eq!(answer.error_code, 0);
     assert!(client.receive_bytes().await.is_err(), "then closed");

@@ -10,6 +10,7 @@ use tempfile::TempDir;
 
 use crate::broker::Broker;
 use crate::config::BrokerConfig;
+use crate::patience::LIMIT;
 use crate::server::{Listener, Server};
 use crate::store::Address;
 use crate::store::embedded::{Embedded, EmbeddedOptions};
@@ -43,7 +44,7 @@ impl Trial {
     }
 
     pub(crate) fn options() -> Options {
-        Options { answer: Duration::from_secs(10), ..Options::default() }
+        Options { answer: LIMIT, connect: LIMIT, ..Options::default() }
     }
 
     /// A client that knows what is served.

@@ -23,7 +23,8 @@ pub trait Topics {
     fn topics(&self) -> impl Future<Output = Result<Vec<Topic>, StoreError>> + Send;
     /// One topic as it is now, whatever others did.
     fn topic(&self, name: &str) -> impl Future<Output = Result<Option<Topic>, StoreError>> + Send;
-    /// Makes a topic and its partitions (no leader, epoch 0, log start 0). [`StoreError::Conflict`] if the name is taken.
+    /// Makes a topic and its partitions (no leader, epoch 0, log start 0). [`StoreError::Conflict`] if the name is taken, or
+    /// differs from another's in `.` and `_` only: Kafka's metrics could not tell the two apart.
     fn create_topic(&self, new: NewTopic) -> impl Future<Output = Result<Topic, StoreError>> + Send;
     /// Removes a topic with its rows, snapshots, epochs, sequences, and the groups' offsets in it. False: there was none.
     ///

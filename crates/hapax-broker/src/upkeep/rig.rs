@@ -57,7 +57,7 @@ impl<S: Store> Rig<S> {
     pub(super) async fn append(&self, bytes: Bytes) -> Result<Written, AppendError> {
         let header = Header::read(&bytes).unwrap();
         let room = self.broker.logs.room(bytes.len()).await;
-        let batch = NewBatch { partition: self.partition(), bytes, header, time: Time::Kept };
+        let batch = NewBatch { partition: self.partition(), bytes, header, time: Time::Kept, held: None };
         self.broker.logs.append(batch, &room).outcome().await
     }
 
@@ -67,22 +67,31 @@ impl<S: Store> Rig<S> {
         self.append(batch.build().unwrap()).await.unwrap().base_offset
     }
 
-    /// Everything that a reader from the beginning gets.
+    /// Everything that a reader from the beginning gets, up to the end that is there when it arrives.
     pub(super) async fn records(&self) -> Vec<Seen> {
-        let partition = self.partition();
-        let (mut from, end, mut seen) = (partition.log_start(), partition.end(), Vec::new());
-        while from < end {
+        self.records_from(self.partition().log_start(), Offset::MAX).await
+    }
+
+    /// The same from one offset on, below another.
+    pub(super) async fn records_from(&self, mut from: Offset, below: Offset) -> Vec<Seen> {
+        let (partition, mut seen) = (self.partition(), Vec::new());
+        loop {
+            let end = partition.end().min(below);
+            if from >= end {
+                return seen;
+            }
             let bytes = self.broker.logs.read(&partition, from, end, 1 << 16, FirstBatch::Always).await.unwrap();
             if bytes.is_empty() {
-                break;
+                // Nothing is left below that end: all of it was written again behind it.
+                from = end;
             }
             for batch in Batches::new(&bytes) {
                 let (range, header) = batch.unwrap();
-                seen.extend(records_of(&header, &bytes[range]).into_iter().filter(|record| record.offset >= from));
+                let records = records_of(&header, &bytes[range]).into_iter();
+                seen.extend(records.filter(|record| (from..below).contains(&record.offset)));
                 from = header.last_offset() + 1;
             }
         }
-        seen
     }
 
     /// Bytes that the store holds of the log.

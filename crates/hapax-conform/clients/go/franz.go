@@ -100,7 +100,7 @@ func newFranzMember(bootstrap, topic string, done *processed) *franzMember {
 	}
 	member.consumer = franzClient(bootstrap, kgo.ConsumeTopics(topic), kgo.ConsumerGroup(topic),
 		kgo.DisableAutoCommit(), kgo.BlockRebalanceOnPoll(), kgo.HeartbeatInterval(500*time.Millisecond),
-		kgo.SessionTimeout(10*time.Second), kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()),
+		kgo.SessionTimeout(45*time.Second), kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()),
 		kgo.OnPartitionsAssigned(count(1)), kgo.OnPartitionsRevoked(count(-1)), kgo.OnPartitionsLost(count(-1)))
 	go func() {
 		defer func() { member.ended <- recover() }()

@@ -13,7 +13,7 @@ import (
 
 const (
 	records  = 600
-	deadline = 60 * time.Second
+	deadline = 300 * time.Second
 	begin    = int64(1_700_000_000_000)
 )
 

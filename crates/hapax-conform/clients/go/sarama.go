@@ -19,7 +19,7 @@ func saramaConfig() *sarama.Config {
 	config.Producer.RequiredAcks = sarama.WaitForAll
 	config.Consumer.Offsets.Initial = sarama.OffsetOldest
 	config.Consumer.Offsets.AutoCommit.Enable = false
-	config.Consumer.Group.Session.Timeout = 10 * time.Second
+	config.Consumer.Group.Session.Timeout = 45 * time.Second
 	config.Consumer.Group.Heartbeat.Interval = 500 * time.Millisecond
 	config.Consumer.Group.Rebalance.GroupStrategies = []sarama.BalanceStrategy{sarama.NewBalanceStrategySticky()}
 	return config

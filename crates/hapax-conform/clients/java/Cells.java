@@ -13,7 +13,7 @@ import org.apache.kafka.common.serialization.*;
 /** Apache Kafka's Java client: every cell. Called as: BOOTSTRAP FLAKY PREFIX CELL...; one line of output per cell. */
 public class Cells {
     static final int RECORDS = 600;
-    static final Duration DEADLINE = Duration.ofSeconds(60);
+    static final Duration DEADLINE = Duration.ofSeconds(300);
 
     public static void main(String[] arguments) {
         for (String cell : List.of(arguments).subList(3, arguments.length)) {
@@ -35,6 +35,7 @@ public class Cells {
                 case "group": return group(admin, bootstrap, topic);
                 case "admin": return admin(admin, topic);
                 case "time": return time(admin, bootstrap, topic);
+                case "transaction": return transaction(admin, bootstrap, topic);
                 default: return compression(admin, bootstrap, topic, cell);
             }
         }
@@ -147,7 +148,7 @@ public class Cells {
 
         Member(String bootstrap, String topic, Queue<String> done) {
             consumer = consumer(bootstrap, Map.of("group.id", topic, "group.protocol", "classic", "heartbeat.interval.ms", 500,
-                "session.timeout.ms", 10000, "partition.assignment.strategy", CooperativeStickyAssignor.class.getName()));
+                "session.timeout.ms", 45000, "partition.assignment.strategy", CooperativeStickyAssignor.class.getName()));
             this.done = done;
             consumer.subscribe(List.of(topic), this);
             start();
@@ -248,6 +249,22 @@ public class Cells {
         admin.deleteTopics(List.of(topic)).all().get();
         until(() -> !admin.listTopics().names().get().contains(topic), "the topic is gone");
         return "create, list, describe, grow, alter config, delete";
+    }
+
+    /** A broker without transactions must say so, and not leave the client to its timeout. */
+    static String transaction(Admin admin, String bootstrap, String topic) throws Exception {
+        create(admin, topic, 1);
+        Map<String, Object> settings = Map.of("bootstrap.servers", bootstrap, "transactional.id", topic,
+                "max.block.ms", DEADLINE.toMillis());
+        try (var producer = new KafkaProducer<>(settings, new StringSerializer(), new ByteArraySerializer())) {
+            producer.initTransactions();
+            producer.beginTransaction();
+            producer.send(new ProducerRecord<>(topic, "1", payload(1)));
+            producer.commitTransaction();
+            return "committed";
+        } catch (TransactionalIdAuthorizationException refused) {
+            return "refused";
+        }
     }
 
     static String time(Admin admin, String bootstrap, String topic) throws Exception {

@@ -110,7 +110,7 @@ public class Tools {
     }
 
     static List<String> read(String topic, int count, String... more) throws Exception {
-        var arguments = new ArrayList<>(List.of("--topic", topic, "--max-messages", "" + count, "--timeout-ms", "30000",
+        var arguments = new ArrayList<>(List.of("--topic", topic, "--max-messages", "" + count, "--timeout-ms", "300000",
             "--formatter-property", "print.key=true", "--formatter-property", "key.separator=:"));
         arguments.addAll(List.of(more));
         return tool("", ConsoleConsumer::main, arguments.toArray(String[]::new)).lines().collect(Collectors.toList());

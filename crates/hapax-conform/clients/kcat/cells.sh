@@ -37,7 +37,7 @@ idempotent() {
 }
 
 member() { # NUMBER
-  "$KCAT" -q -u -b "$bootstrap" -G "$topic" -X auto.offset.reset=earliest -X session.timeout.ms=10000 \
+  "$KCAT" -q -u -b "$bootstrap" -G "$topic" -X auto.offset.reset=earliest -X session.timeout.ms=45000 \
     -X heartbeat.interval.ms=500 -X auto.commit.interval.ms=100 -f '%k:%s\n' "$topic" >"$scratch/member$1" 2>/dev/null &
 }
 
@@ -45,7 +45,7 @@ reach() { # COUNT: waits until so many different records are read
   tries=0
   while [ "$(cat "$scratch"/member* | sort -u | wc -l)" -lt "$1" ]; do
     tries=$((tries + 1))
-    [ $tries -lt 600 ] || return 1
+    [ $tries -lt 3000 ] || return 1
     sleep 0.1
   done
 }

@@ -24,7 +24,7 @@ function independent(frame) {
 }
 
 const RECORDS = 600
-const DEADLINE = 60_000
+const DEADLINE = 300_000
 const CODECS = { none: 'None', gzip: 'GZIP', snappy: 'Snappy', lz4: 'LZ4', zstd: 'ZSTD' }
 const payload = number => `value ${String(number).padStart(5, '0')} `.repeat(8)
 const sleep = time => new Promise(resolve => setTimeout(resolve, time))
@@ -103,7 +103,7 @@ async function idempotent(kafka, topic) {
 
 // One member: a batch is done when its offset is committed.
 async function join(kafka, topic, done) {
-  const consumer = kafka.consumer({ groupId: topic, sessionTimeout: 10_000, heartbeatInterval: 500 })
+  const consumer = kafka.consumer({ groupId: topic, sessionTimeout: 45_000, heartbeatInterval: 500 })
   const member = { assigned: 0, leave: () => consumer.disconnect() }
   consumer.on(consumer.events.GROUP_JOIN, ({ payload }) => {
     member.assigned = (payload.memberAssignment[topic] ?? []).length

@@ -8,7 +8,7 @@ import traceback
 
 COMPRESSIONS = ["none", "gzip", "snappy", "lz4", "zstd"]
 RECORDS = 600
-DEADLINE = 60.0
+DEADLINE = 300.0
 
 
 class Cannot(Exception):

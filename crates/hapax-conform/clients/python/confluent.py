@@ -3,7 +3,8 @@ import threading
 import time
 
 import cells
-from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, KafkaException, Producer, TopicPartition
+from confluent_kafka import (Consumer, ConsumerGroupTopicPartitions, KafkaError, KafkaException, Producer,
+                             TopicPartition)
 from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, NewPartitions, NewTopic
 
 
@@ -77,7 +78,7 @@ class Member(threading.Thread):
         super().__init__(daemon=True)
         self.consumer = Consumer({
             "bootstrap.servers": bootstrap, "group.id": topic, "enable.auto.commit": False,
-            "auto.offset.reset": "earliest", "session.timeout.ms": 10000, "heartbeat.interval.ms": 500,
+            "auto.offset.reset": "earliest", "session.timeout.ms": 45000, "heartbeat.interval.ms": 500,
             "partition.assignment.strategy": "cooperative-sticky"})
         self.topic, self.all_done, self.pending = topic, all_done, []
         self.stop, self.assigned, self.error = threading.Event(), 0, None
@@ -165,10 +166,26 @@ def seek_by_time(bootstrap, topic):
     return "offsets of five times, and a read from there"
 
 
+def transaction(bootstrap, topic):
+    """A broker without transactions must say so, and not leave the client to its timeout."""
+    create(bootstrap, topic, 1)
+    producer = Producer({"bootstrap.servers": bootstrap, "transactional.id": topic})
+    try:
+        producer.init_transactions(cells.DEADLINE)
+    except KafkaException as error:
+        assert error.args[0].code() == KafkaError.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, error
+        return "refused"
+    producer.begin_transaction()
+    producer.produce(topic, b"1")
+    producer.commit_transaction(cells.DEADLINE)
+    return "committed"
+
+
 def cell(name, bootstrap, topic):
     if name in cells.COMPRESSIONS:
         return compression(bootstrap, topic, name)
-    return {"idempotent": idempotent, "group": group, "admin": admin_cell, "time": seek_by_time}[name](bootstrap, topic)
+    return {"idempotent": idempotent, "group": group, "admin": admin_cell, "time": seek_by_time,
+            "transaction": transaction}[name](bootstrap, topic)
 
 
 cells.main(cell)

@@ -5,7 +5,7 @@ import threading
 import cells
 from kafka import ConsumerRebalanceListener, KafkaConsumer, KafkaProducer, TopicPartition
 from kafka.admin import ConfigResource, KafkaAdminClient
-from kafka.errors import RebalanceInProgressError, TopicAlreadyExistsError
+from kafka.errors import CommitFailedError, KafkaError, RebalanceInProgressError, TopicAlreadyExistsError
 
 logging.getLogger("kafka").setLevel(logging.CRITICAL)
 
@@ -30,7 +30,7 @@ def produce(bootstrap, topic, numbers, **settings):
 
 
 def read_all(bootstrap, topic, partitions, count):
-    consumer = KafkaConsumer(bootstrap_servers=bootstrap, enable_auto_commit=False, consumer_timeout_ms=20_000)
+    consumer = KafkaConsumer(bootstrap_servers=bootstrap, enable_auto_commit=False, consumer_timeout_ms=int(cells.DEADLINE * 1000))
     places = [TopicPartition(topic, partition) for partition in range(partitions)]
     consumer.assign(places)
     consumer.seek_to_beginning(*places)
@@ -71,7 +71,7 @@ class Member(threading.Thread, ConsumerRebalanceListener):
     def __init__(self, bootstrap, topic, all_done):
         super().__init__(daemon=True)
         self.consumer = KafkaConsumer(bootstrap_servers=bootstrap, group_id=topic, enable_auto_commit=False,
-                                      auto_offset_reset="earliest", session_timeout_ms=10_000,
+                                      auto_offset_reset="earliest", session_timeout_ms=45_000,
                                       heartbeat_interval_ms=500, metadata_max_age_ms=2000)
         self.consumer.subscribe([topic], listener=self)
         self.all_done, self.pending = all_done, []
@@ -84,8 +84,11 @@ class Member(threading.Thread, ConsumerRebalanceListener):
             self.pending = []
 
     def on_partitions_revoked(self, revoked):
-        self.commit()
-        self.assigned = 0
+        try:
+            self.commit()
+        except KafkaError:
+            pass  # somebody else has these by now, and reads from the last commit
+        self.pending, self.assigned = [], 0
 
     def on_partitions_assigned(self, assigned):
         self.assigned = len(assigned)
@@ -98,7 +101,9 @@ class Member(threading.Thread, ConsumerRebalanceListener):
                 try:
                     self.commit()
                 except RebalanceInProgressError:
-                    pass  # committed with the next round
+                    pass  # committed with the next round, or given back before it
+                except CommitFailedError:
+                    self.pending = []  # the group went on without us: whoever has these now reads from the last commit
             self.consumer.close()
         except BaseException as error:
             self.error = error
@@ -147,7 +152,7 @@ def seek_by_time(bootstrap, topic):
     for number in range(100):
         producer.send(topic, b"%d" % number, partition=0, timestamp_ms=start + number * 1000)
     producer.close(cells.DEADLINE)
-    consumer = KafkaConsumer(bootstrap_servers=bootstrap, enable_auto_commit=False, consumer_timeout_ms=20_000)
+    consumer = KafkaConsumer(bootstrap_servers=bootstrap, enable_auto_commit=False, consumer_timeout_ms=int(cells.DEADLINE * 1000))
     place = TopicPartition(topic, 0)
     for asked, expected in [(start, 0), (start + 41_500, 42), (start + 42_000, 42), (start - 5, 0)]:
         found = consumer.offsets_for_times({place: asked})[place]

@@ -125,6 +125,11 @@ const REFUSED_SILENTLY: Asked = These(&[
 ]);
 const TOO_LATE: Asked = These(&["records of the year 2100"]);
 
+const TRANSACTIONS: &str = "`InitProducerId` with a transactional id";
+const NAMED: Asked = These(&["a named producer", "the same again", "with its epoch", "with its epoch, again"]);
+const NO_TIMEOUT: Asked = These(&["too long a timeout", "no timeout"]);
+const OLD_EPOCH: Asked = These(&["with an old epoch", "with another's id"]);
+
 /// All of them.
 #[rustfmt::skip]
 pub const AGREED: &[Agreed] = &[
@@ -144,6 +149,12 @@ pub const AGREED: &[Agreed] = &[
     rule("Metadata", (9, 9), MADE, "topics[*].partitions[*].replica_nodes[*]", Nothing, Is("<node>"), MADE_PAGE),
     rule("Metadata", (9, 9), MADE, "topics[*].partitions[*].isr_nodes[*]", Nothing, Is("<node>"), MADE_PAGE),
     rule("Metadata", (9, 9), MADE, "topics[*].partitions[*].offline_replicas", Nothing, Is("[]"), MADE_PAGE),
+    rule("InitProducerId", (0, 5), NAMED, "error_code", Is("0"), Is("53"), TRANSACTIONS),
+    rule("InitProducerId", (0, 5), NAMED, "producer_id", Is("0"), Is("-1"), TRANSACTIONS),
+    rule("InitProducerId", (0, 5), NAMED, "producer_epoch", Number, Is("-1"), TRANSACTIONS),
+    rule("InitProducerId", (0, 5), NO_TIMEOUT, "error_code", Is("50"), Is("53"), TRANSACTIONS),
+    rule("InitProducerId", (3, 3), OLD_EPOCH, "error_code", Is("47"), Is("53"), TRANSACTIONS),
+    rule("InitProducerId", (4, 5), OLD_EPOCH, "error_code", Is("90"), Is("53"), TRANSACTIONS),
     rule("CreateTopics", (7, 7), These(&["only a look"]), "topics[*].topic_id",
         Is("01234567-89ab-4cde-8f01-23456789abcd"), Is("00000000-0000-0000-0000-000000000000"), "`validate_only` of CreateTopics"),
     rule("CreatePartitions", (0, 3), These(&["an unknown topic"]), "results[*].error_message",

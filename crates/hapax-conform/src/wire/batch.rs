@@ -1,5 +1,7 @@
 //! Record batches made by hand, so that every byte can be wrong on purpose.
 
+use std::io::Write as _;
+
 use bytes::{BufMut as _, Bytes, BytesMut};
 
 /// The time of all records.
@@ -30,20 +32,30 @@ impl Batch {
 
     /// The bytes: `count` records, a second apart.
     pub(crate) fn bytes(self) -> Bytes {
+        self.around(&self.records(b"val"))
+    }
+
+    /// The records alone.
+    pub(crate) fn records(self, value: &[u8]) -> BytesMut {
         let mut records = BytesMut::new();
         for at in 0..self.count {
             let mut record = BytesMut::new();
             record.put_i8(0);
             varint(&mut record, i64::from(at) * 1000);
             varint(&mut record, i64::from(at));
-            for part in [b"key", b"val"] {
-                varint(&mut record, 3);
+            for part in [&b"key"[..], value] {
+                varint(&mut record, i64::try_from(part.len()).expect("a short text"));
                 record.put_slice(part);
             }
             varint(&mut record, 0);
             varint(&mut records, i64::try_from(record.len()).expect("a short record"));
             records.put_slice(&record);
         }
+        records
+    }
+
+    /// The batch around any bytes that stand for its records.
+    pub(crate) fn around(self, records: &[u8]) -> Bytes {
         let mut body = BytesMut::new();
         body.put_i16(self.attributes);
         body.put_i32(self.count - 1);
@@ -53,7 +65,7 @@ impl Batch {
         body.put_i16(self.epoch);
         body.put_i32(self.sequence);
         body.put_i32(self.count);
-        body.put_slice(&records);
+        body.put_slice(records);
         let mut batch = BytesMut::new();
         batch.put_i64(0);
         batch.put_i32(i32::try_from(body.len() + 9).expect("a short batch"));
@@ -63,6 +75,13 @@ impl Batch {
         batch.put_slice(&body);
         batch.freeze()
     }
+}
+
+/// Records as gzip has them.
+pub(crate) fn gzip(records: &[u8]) -> Vec<u8> {
+    let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
+    encoder.write_all(records).expect("memory takes everything");
+    encoder.finish().expect("memory takes everything")
 }
 
 fn varint(to: &mut BytesMut, value: i64) {

@@ -10,7 +10,7 @@ use kafka_protocol::protocol::{Decodable, Encodable, HeaderVersion, Request, Str
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
-const PATIENCE: Duration = Duration::from_secs(40);
+const PATIENCE: Duration = Duration::from_secs(240);
 
 /// The broker ended the connection instead of answering.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

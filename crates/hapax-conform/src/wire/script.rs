@@ -112,13 +112,13 @@ impl Script {
         request: &R,
         ready: impl Fn(&R::Response) -> bool,
     ) -> Result<()> {
-        for _ in 0..400 {
+        for _ in 0..4_800 {
             if ready(&self.ask(version, request).await?) {
                 return Ok(());
             }
             tokio::time::sleep(std::time::Duration::from_millis(50)).await;
         }
-        anyhow::bail!("API {} version {version} is never ready", R::KEY)
+        anyhow::bail!("API {} version {version} was not ready for four minutes", R::KEY)
     }
 
     /// Asks without noting anything.

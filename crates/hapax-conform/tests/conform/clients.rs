@@ -106,6 +106,22 @@ fn clients_see_no_difference_on_postgres() {
     }
 }
 
+/// Goal: a transactional producer is told at once that there are no transactions, and does not wait for its timeout.
+/// Method: the two clients that most others are made of, on both stores; on Apache Kafka the same programs commit.
+#[test]
+fn transactional_producers_are_told_at_once() {
+    for client in [Client::Java, Client::Confluent] {
+        for (broker, expected) in
+            [(Broker::Ours, "refused"), (Broker::OnPostgres, "refused"), (Broker::Kafka, "committed")]
+        {
+            let target = broker.target().expect("it starts");
+            let found = run(client, target, Codecs::Undone, &[Cell::Transaction]).expect("it runs");
+            let outcome = Outcome::Pass(expected.to_owned());
+            assert_eq!(found[&Cell::Transaction], outcome, "{} on {broker:?}", client.title());
+        }
+    }
+}
+
 /// Goal: what is shipped is what was tried. Method: every cell of librdkafka on `hapax broker`, a process of its own.
 #[test]
 fn clients_see_no_difference_in_the_shipped_program() {

@@ -15,7 +15,7 @@ use hapax_model::letter::Letter;
 use hapax_model::position::{Bookmark, DeliveryId};
 use hapax_model::progress::{Progress, Witness};
 use hapax_sql::process::{Life, ProcessId, session_name};
-use hapax_sql::sqlite::{Open, Session, checked_commit};
+use hapax_sql::sqlite::{Open, Session, checked_commit, make_folder};
 use rusqlite::{Connection, OptionalExtension, Transaction, TransactionBehavior, named_params, params};
 use tokio::sync::Mutex;
 
@@ -53,7 +53,7 @@ impl SqliteState {
     /// If the file cannot be opened or made, or holds tables that this program does not know.
     pub async fn open(path: &Path, busy_timeout: Duration) -> Result<Self, SinkError> {
         if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
-            std::fs::create_dir_all(folder).map_err(|error| SinkError::ConnectionFailed {
+            make_folder(folder).map_err(|error| SinkError::ConnectionFailed {
                 target: target_name(path),
                 message: format!("the folder {} cannot be made: {error}", folder.display()),
             })?;

@@ -2,10 +2,12 @@
 
 mod commit;
 mod holder;
+mod place;
 mod quote;
 mod session;
 
 pub use commit::{CommitEnd, checked_commit};
 pub use holder::{holder, writer};
+pub use place::{make_folder, make_private};
 pub use quote::{QuoteError, quote_identifier};
 pub use session::{Open, OpenError, Session, SessionLost};

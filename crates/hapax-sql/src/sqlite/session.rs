@@ -17,6 +17,8 @@ use rustix::fs::Access;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
+use super::place::make_private;
+
 /// What to do about a file that is not there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Open {
@@ -257,16 +259,23 @@ impl FileIdentity {
 
 fn connect(path: &Path, open: Open, busy_timeout: Duration) -> Result<Opened, OpenError> {
     check_path(path, open)?;
-    let access = match open {
-        Open::Existing => OpenFlags::SQLITE_OPEN_READ_WRITE,
-        Open::OrCreate => OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE,
-    };
-    let flags = access | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    if open == Open::OrCreate {
+        make_private(path).map_err(|error| unmade(path, &error))?;
+    }
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(path, flags).map_err(|error| open_error(path, &error))?;
     configure(&connection, path, busy_timeout)?;
     let file = FileIdentity::of(path)
         .map_err(|error| OpenError::Failed { path: path.to_owned(), message: error.to_string() })?;
     Ok(Opened { connection, file })
+}
+
+fn unmade(path: &Path, error: &std::io::Error) -> OpenError {
+    let (path, message) = (path.to_owned(), error.to_string());
+    match error.kind() {
+        ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem => OpenError::Denied { path, message },
+        _ => OpenError::Failed { path, message },
+    }
 }
 
 /// What SQLite would only call "unable to open database file".

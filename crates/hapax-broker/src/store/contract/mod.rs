@@ -30,7 +30,8 @@ use crate::store::{Append, Appended, LedPartition, NewTopic, Row, Store, StoredR
 macro_rules! contract_tests {
     ($make:path) => {
         $crate::store::contract::contract_tests! { $make => topics:
-            a_topic_is_found_by_name_and_in_the_list, a_name_is_taken_once, numbers_are_never_given_out_twice,
+            a_topic_is_found_by_name_and_in_the_list, a_name_is_taken_once, names_that_collide_are_taken_once,
+            numbers_are_never_given_out_twice,
             a_deleted_topic_leaves_nothing, a_topic_grows_and_never_shrinks, settings_change_only_from_what_was_read
         }
         $crate::store::contract::contract_tests! { $make => log:

@@ -35,6 +35,19 @@ pub(crate) async fn a_name_is_taken_once<S: Store>(store: &S) {
     assert_eq!(store.topics().await, Ok(vec![first]));
 }
 
+/// Goal: two topics never have names that differ in `.` and `_` only. Method: three names that collide with one, two that do not.
+pub(crate) async fn names_that_collide_are_taken_once<S: Store>(store: &S) {
+    topic(store, "a.b_c", 1).await;
+    for name in ["a_b_c", "a.b.c", "a_b.c"] {
+        let new = NewTopic { name: name.to_owned(), partitions: 1, config: TopicConfig::default() };
+        assert_eq!(store.create_topic(new).await, Err(StoreError::Conflict), "{name}");
+        assert_eq!(store.topic(name).await, Ok(None));
+    }
+    for name in ["a-b_c", "a.b_c_"] {
+        topic(store, name, 1).await;
+    }
+}
+
 /// Goal: a topic made anew is another one. Method: make and delete the same name three times.
 pub(crate) async fn numbers_are_never_given_out_twice<S: Store>(store: &S) {
     let (mut ids, mut uuids, mut partitions) = (HashSet::new(), HashSet::new(), HashSet::new());

@@ -7,6 +7,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use hapax_sql::sqlite::{make_folder, make_private};
 use rusqlite::{Connection, ErrorCode, OpenFlags, params};
 use uuid::Uuid;
 
@@ -84,7 +85,9 @@ pub(super) fn open(directory: &Path) -> Result<Opened, OpenError> {
     let lock = lock(directory)?;
     let path = directory.join(FILE);
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    let mut writer = connect(&path, flags | OpenFlags::SQLITE_OPEN_CREATE)
+    let unusable = |source| OpenError::Directory { directory: directory.to_owned(), source };
+    make_private(&path).map_err(unusable)?;
+    let mut writer = connect(&path, flags)
         .and_then(|connection| writing(&connection).map(|()| connection))
         .map_err(|error| refused(&path, &error))?;
     let found = version(&writer).map_err(|error| refused(&path, &error))?;
@@ -94,7 +97,7 @@ pub(super) fn open(directory: &Path) -> Result<Opened, OpenError> {
     let prepared = writer::at_once(&mut writer, |connection| prepare(connection, found));
     let cluster_id = prepared.map_err(|undone| unsound(&path, undone))?;
     // The new file's name must survive power loss, too.
-    lock.sync_all().map_err(|source| OpenError::Directory { directory: directory.to_owned(), source })?;
+    lock.sync_all().map_err(unusable)?;
     let readers = (0..READERS).map(|_| connect(&path, flags)).collect::<Result<_, _>>();
     let readers = readers.map_err(|error| refused(&path, &error))?;
     Ok(Opened { writer, readers, cluster_id, lock })
@@ -103,12 +106,8 @@ pub(super) fn open(directory: &Path) -> Result<Opened, OpenError> {
 /// Makes the directory and locks it for as long as the file handle lives.
 fn lock(directory: &Path) -> Result<File, OpenError> {
     let failed = |source| OpenError::Directory { directory: directory.to_owned(), source };
-    if !directory.exists() {
-        std::fs::create_dir_all(directory).map_err(failed)?;
-        // A new directory must survive power loss as its files do.
-        let parent = directory.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
-        File::open(parent).and_then(|parent| parent.sync_all()).map_err(failed)?;
-    }
+    // New directories must survive power loss as their files do.
+    make_folder(directory).map_err(failed)?;
     let file = File::open(directory).map_err(failed)?;
     match file.try_lock() {
         Ok(()) => Ok(file),

@@ -37,7 +37,8 @@ impl Topics for Embedded {
     async fn create_topic(&self, new: NewTopic) -> Result<Topic, StoreError> {
         self.writer
             .call(move |connection| {
-                let sql = "INSERT INTO topics (uuid, name, config) VALUES (?1, ?2, ?3) ON CONFLICT (name) DO NOTHING";
+                let sql = "INSERT INTO topics (uuid, name, config) SELECT ?1, ?2, ?3 WHERE NOT EXISTS (
+                    SELECT 1 FROM topics WHERE replace(name, '.', '_') = replace(?2, '.', '_'))";
                 let config = text_of(&new.config)?;
                 let made = connection.execute(sql, params![Uuid::new_v4().as_bytes(), new.name, config])?;
                 if made == 0 {

@@ -49,6 +49,11 @@ impl TestDatabase {
         query(self.server.hosts()[0].1, &self.name, sql)
     }
 
+    /// Gives broker `number` a lease that does not end while a test runs, so that only what the test does can end its turn.
+    pub(crate) fn lend(&self, number: i32) {
+        self.sql(&format!("UPDATE kafka.brokers SET lease_until = now() + interval '1 hour' WHERE id = {number}"));
+    }
+
     pub(crate) fn on_server(&self, sql: &str) {
         query(self.server.hosts()[0].1, "postgres", sql);
     }

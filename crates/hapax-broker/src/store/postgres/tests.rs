@@ -6,6 +6,7 @@ use super::test_database::TestDatabase;
 use super::*;
 use crate::config::TopicConfig;
 use crate::model::{PartitionId, Topic};
+use crate::patience::until;
 use crate::store::{Address, Append, Appended, Brokers, Log, NewTopic, Row, StoreError, Topics};
 
 /// The contract over this store.
@@ -49,19 +50,17 @@ async fn the_old_leader_is_refused() {
     let led = old.lead(&[partition]).await.unwrap();
     assert_eq!((led[0].epoch, led[0].end, led[0].high_timestamp), (1, 0, -1));
     assert_eq!(old.append(one_row(partition, 1, 0, "a")).await.unwrap(), Appended::Done);
+    database.lend(1);
     assert_eq!(new.lead(&[partition]).await.unwrap(), vec![], "the old one lives");
     assert_eq!(new.lead_groups_or_fenced().await, Ok(()));
     assert_eq!(old.lead_groups_or_fenced().await, Err(StoreError::Fenced));
     old.keeper_close().await;
-    let begun = Instant::now();
-    let led = loop {
-        let led = new.lead(&[partition]).await.unwrap();
-        if !led.is_empty() {
-            break led;
-        }
-        assert!(begun.elapsed() < Duration::from_secs(2), "the lock is gone, and the lease still counts");
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    };
+    let mut led = vec![];
+    until("the lock is gone, whatever the lease says", async || {
+        led = new.lead(&[partition]).await.unwrap();
+        !led.is_empty()
+    })
+    .await;
     assert_eq!((led[0].epoch, led[0].end, led[0].high_timestamp), (2, 1, 0));
     let refused = old.append(one_row(partition, 1, 1, "b")).await.unwrap();
     assert_eq!(refused, Appended::Refused(vec![partition]));
@@ -104,7 +103,8 @@ async fn a_writer_ended_in_mid_append_is_in_doubt() {
     holder.query("BEGIN; SELECT 1 FROM kafka.partitions FOR UPDATE").unwrap();
     let append = store.append(one_row(partition, 1, 1, "b"));
     let ended = async {
-        tokio::time::sleep(Duration::from_millis(200)).await;
+        let waits = format!("SELECT count(*) FROM pg_stat_activity WHERE pid = {pid} AND wait_event_type = 'Lock'");
+        until("the append waits for the row", async || database.sql(&waits)[0][0].as_deref() == Some("1")).await;
         database.sql(&format!("SELECT pg_terminate_backend({pid})"));
     };
     let (outcome, ()) = tokio::join!(append, ended);
@@ -141,12 +141,12 @@ async fn a_lost_session_takes_its_number_again() {
     let database = TestDatabase::new();
     let store = joined(&database, 1).await;
     database.sql("SELECT pg_terminate_backend(pid) FROM pg_locks WHERE locktype = 'advisory' AND objid = 1");
-    let begun = Instant::now();
-    while let Err(error) = store.renew().await {
-        assert!(!matches!(error, StoreError::Fenced), "{error}");
-        assert!(begun.elapsed() < Duration::from_secs(5), "{error}");
-        tokio::time::sleep(Duration::from_millis(50)).await;
-    }
+    until("the number is taken again", async || {
+        let renewed = store.renew().await;
+        assert_ne!(renewed, Err(StoreError::Fenced));
+        renewed.is_ok()
+    })
+    .await;
     assert_eq!(store.brokers().await.unwrap().len(), 1);
 }
 
@@ -162,14 +162,8 @@ async fn the_rows_of_a_removed_topic_go() {
         doomed.partitions[0].0
     ));
     assert!(store.delete_topic(doomed.id).await.unwrap());
-    let begun = Instant::now();
-    while database.sql("SELECT (SELECT count(*) FROM kafka.batches) + (SELECT count(*) FROM kafka.dropped)")[0][0]
-        .as_deref()
-        != Some("0")
-    {
-        assert!(begun.elapsed() < Duration::from_secs(10), "rows are left");
-        tokio::time::sleep(Duration::from_millis(50)).await;
-    }
+    let left = "SELECT (SELECT count(*) FROM kafka.batches) + (SELECT count(*) FROM kafka.dropped)";
+    until("all rows are gone", async || database.sql(left)[0][0].as_deref() == Some("0")).await;
 }
 
 /// Goal: an old transaction is seen. Method: one that stays open.

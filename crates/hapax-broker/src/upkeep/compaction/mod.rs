@@ -8,7 +8,7 @@
 mod map;
 mod rewrite;
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -21,7 +21,7 @@ use crate::log::Partition;
 use crate::model::{Offset, PartitionId, Timestamp};
 use crate::store::{Replacement, RowInfo, Store, StoreError, StoredRow};
 use map::LastOffsets;
-use rewrite::{Rewritten, Rules};
+use rewrite::{Rewritten, Rules, Unreadable};
 
 /// Bytes read, and rewritten, at once.
 const PIECE: usize = 4 << 20;
@@ -47,6 +47,10 @@ struct Compacted {
     bytes: u64,
     /// How far passes reached, and when they ended, oldest first.
     passes: VecDeque<(Offset, Timestamp)>,
+    /// The batches of the last pass that could not be read.
+    unreadable: BTreeSet<Offset>,
+    /// How often one was said to be so.
+    said: usize,
 }
 
 impl Compacted {
@@ -64,6 +68,18 @@ impl Compacted {
         self.passes.push_back((upto, now));
     }
 
+    /// Says which batches could not be read, each once.
+    fn passed_over(&mut self, partition: &Partition, found: Vec<Unreadable>) {
+        for batch in &found {
+            if !self.unreadable.contains(&batch.offset) {
+                let (partition, offset, error) = (partition.id.0, batch.offset, &batch.error);
+                tracing::warn!(partition, offset, %error, "compaction passes over a batch that cannot be read");
+                self.said += 1;
+            }
+        }
+        self.unreadable = found.into_iter().map(|batch| batch.offset).collect();
+    }
+
     /// Below here a tombstone was there for everybody to see since `before`.
     fn tombstones_below(&self, before: Timestamp) -> Offset {
         self.passes.iter().rev().find(|(_, ended)| *ended <= before).map_or(0, |(upto, _)| *upto)
@@ -77,9 +93,10 @@ impl Compactor {
         Self { room: Some(keys), ..Self::default() }
     }
 
+    /// How many batches of a partition were said to be unreadable.
     #[cfg(test)]
-    pub(super) fn passed_over(&self, _partition: PartitionId) -> usize {
-        0
+    pub(super) fn passed_over(&self, partition: PartitionId) -> usize {
+        self.known.get(&partition).map_or(0, |compacted| compacted.said)
     }
 
     /// Looks at every partition that we lead, and compacts what is worth it.
@@ -114,10 +131,12 @@ impl Compactor {
         // Rewritten rows may lose the batch by which a retry would be recognised after a restart.
         snapshots::reach(store, partition, below).await?;
         while compacted.upto < below {
-            let mut last = room.map_or_else(LastOffsets::default, LastOffsets::with_room);
-            let mapped = map_keys(store, partition, compacted.upto, below, &mut last).await?;
+            let last = room.map_or_else(LastOffsets::default, LastOffsets::with_room);
+            let (last, mapped) = map_keys(store, partition, compacted.upto, below, last).await?;
             let tombstones_below = compacted.tombstones_below(now.saturating_sub(settings.delete_retention_ms));
-            let done = rewrite_rows(store, partition, mapped, &Rules { last: &last, tombstones_below }).await?;
+            let rules = Rules { last: Arc::new(last), tombstones_below };
+            let done = rewrite_rows(store, partition, mapped, rules).await?;
+            compacted.passed_over(partition, done.unreadable);
             saved += done.saved;
             compacted.ended(mapped, done.left, now, settings.delete_retention_ms);
             tracing::debug!(partition = partition.id.0, upto = mapped, "compacted");
@@ -167,24 +186,36 @@ async fn map_keys<S: Store>(
     partition: &Partition,
     from: Offset,
     below: Offset,
-    last: &mut LastOffsets,
-) -> Result<Offset, StoreError> {
+    mut last: LastOffsets,
+) -> Result<(LastOffsets, Offset), StoreError> {
     let mut next = from;
     while next < below && !last.is_full() {
         let rows = store.read(partition.id, next, below, PIECE).await?;
         if rows.is_empty() {
-            return Ok(below);
+            return Ok((last, below));
         }
         for row in rows {
             if last.is_full() {
                 break;
             }
-            rewrite::map(&row.data, last).map_err(|error| damaged(partition, &row, &error))?;
-            next = row.last_offset + 1;
-            tokio::task::yield_now().await;
+            let (place, upto) = (place(partition, &row), row.last_offset + 1);
+            last = aside(move || {
+                rewrite::map(&row.data, &mut last).map_err(|error| damaged(&place, &error))?;
+                Ok(last)
+            })
+            .await?;
+            next = upto;
         }
     }
-    Ok(next.min(below))
+    Ok((last, next.min(below)))
+}
+
+/// Does what takes long on a thread that serves nobody.
+async fn aside<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, StoreError> + Send + 'static,
+) -> Result<T, StoreError> {
+    let done = tokio::task::spawn_blocking(work).await;
+    done.map_err(|error| StoreError::Away(format!("compaction broke off: {error}")))?
 }
 
 /// Bytes of rows after a rewrite.
@@ -192,6 +223,7 @@ async fn map_keys<S: Store>(
 struct Done {
     left: u64,
     saved: u64,
+    unreadable: Vec<Unreadable>,
 }
 
 /// Rewrites the rows that end below `below`, from the front.
@@ -199,7 +231,7 @@ async fn rewrite_rows<S: Store>(
     store: &S,
     partition: &Partition,
     below: Offset,
-    rules: &Rules<'_>,
+    mut rules: Rules,
 ) -> Result<Done, StoreError> {
     let (mut next, mut done) = (partition.log_start(), Done::default());
     while next < below {
@@ -208,12 +240,24 @@ async fn rewrite_rows<S: Store>(
         next = last.last_offset + 1;
         let mut changed = Vec::new();
         for row in rows.into_iter().filter(|row| row.last_offset < below) {
-            let less = less_of(partition, &row, rules)?;
-            let left = less.as_ref().map_or(row.data.len(), |data| data.as_ref().map_or(0, Bytes::len));
+            let (place, base_offset, size) = (place(partition, &row), row.base_offset, row.data.len());
+            let (rewritten, unreadable);
+            (rules, rewritten, unreadable) = aside(move || {
+                let mut rules = rules;
+                let done = rewrite::rewrite(&row.data, &mut rules).map_err(|error| damaged(&place, &error))?;
+                Ok((rules, done.0, done.1))
+            })
+            .await?;
+            done.unreadable.extend(unreadable);
+            let less = match rewritten {
+                Rewritten::Same => None,
+                Rewritten::Less(data) => Some(Some(data)),
+                Rewritten::Nothing => Some(None),
+            };
+            let left = less.as_ref().map_or(size, |data| data.as_ref().map_or(0, Bytes::len));
             done.left += left as u64;
-            done.saved += row.data.len().saturating_sub(left) as u64;
-            changed.extend(less.map(|data| Replacement { base_offset: row.base_offset, data }));
-            tokio::task::yield_now().await;
+            done.saved += size.saturating_sub(left) as u64;
+            changed.extend(less.map(|data| Replacement { base_offset, data }));
         }
         if !changed.is_empty() {
             crate::fault::point("compaction.before_replace");
@@ -224,15 +268,10 @@ async fn rewrite_rows<S: Store>(
     Ok(done)
 }
 
-/// What a row becomes; `None`: it stays as it is.
-fn less_of(partition: &Partition, row: &StoredRow, rules: &Rules<'_>) -> Result<Option<Option<Bytes>>, StoreError> {
-    match rewrite::rewrite(&row.data, rules).map_err(|error| damaged(partition, row, &error))? {
-        Rewritten::Same => Ok(None),
-        Rewritten::Less(data) => Ok(Some(Some(data))),
-        Rewritten::Nothing => Ok(Some(None)),
-    }
+fn place(partition: &Partition, row: &StoredRow) -> String {
+    format!("partition {}, row {}", partition.id.0, row.base_offset)
 }
 
-fn damaged(partition: &Partition, row: &StoredRow, error: &BatchError) -> StoreError {
-    StoreError::Damaged(format!("partition {}, row {}: {error}", partition.id.0, row.base_offset))
+fn damaged(place: &str, error: &BatchError) -> StoreError {
+    StoreError::Damaged(format!("{place}: {error}"))
 }

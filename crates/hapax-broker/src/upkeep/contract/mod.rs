@@ -17,7 +17,7 @@ macro_rules! upkeep_tests {
             the_last_value_of_each_key_stays_at_its_offset, little_memory_takes_more_passes,
             young_records_and_a_clean_log_are_left_alone, a_tombstone_stays_for_its_time_and_goes,
             a_retry_is_recognised_after_compaction_removed_its_batch, a_batch_that_cannot_be_read_is_passed_over,
-            a_reader_sees_the_last_values_while_producing_goes_on
+            a_reader_sees_the_last_values_while_producing_goes_on, a_reader_in_the_middle_misses_no_key
         }
     };
     ($make:path => $part:ident: $($name:ident),+) => {

@@ -10,7 +10,7 @@ use kafka_protocol::messages::produce_response::ProduceResponse;
 use kafka_protocol::messages::{ProducerId, TransactionalId};
 use uuid::Uuid;
 
-use super::super::batch::Batch;
+use super::super::batch::{Batch, gzip};
 use super::{STRANGER, Script, Stage, text, topic_name, topics};
 
 /// A topic as Produce and Fetch name it.
@@ -20,6 +20,9 @@ pub(super) struct Place {
     id: Uuid,
 }
 
+/// What ours answers to a transactional id.
+const NO_TRANSACTIONS: i16 = 53;
+
 pub(super) async fn play(script: &mut Script, stage: &Stage) -> Result<()> {
     for version in 0..=5 {
         producers(script, version).await?;
@@ -28,6 +31,8 @@ pub(super) async fn play(script: &mut Script, stage: &Stage) -> Result<()> {
         let place = place(script, &format!("produced-{version}")).await?;
         plain(script, version, &place).await?;
         idempotent(script, version).await?;
+        compressed(script, version, "producer").await?;
+        compressed(script, version, "uncompressed").await?;
     }
     for version in 4..=18 {
         fetching(script, version, stage).await?;
@@ -104,6 +109,29 @@ async fn plain(script: &mut Script, version: i16, place: &Place) -> Result<()> {
     Ok(())
 }
 
+/// Compressed batches are judged by what is in them, where compression is kept and where it is undone.
+async fn compressed(script: &mut Script, version: i16, kind: &str) -> Result<()> {
+    let name = format!("compressed-{kind}-{version}");
+    topics::create_with(script, &name, "compression.type", kind).await?;
+    let place = find(script, &name).await?;
+    let good = Batch { attributes: 1, ..Batch::plain(3) };
+    let (three, late) = (gzip(&good.records(b"val")), Batch { first_time: 4_102_444_800_000, ..good });
+    let large = Batch { count: 1, ..good };
+    for (what, batch) in [
+        ("three compressed records", good.around(&three)),
+        ("no gzip", good.around(&[0xa5; 64])),
+        ("gzip cut short", good.around(&three[..20])),
+        ("fewer compressed records", Batch { count: 4, ..good }.around(&three)),
+        ("more compressed records", Batch { count: 2, ..good }.around(&three)),
+        ("compressed records of the year 2100", late.around(&three)),
+        ("a megabyte and more, compressed", large.around(&gzip(&large.records(&[0; 1_100_000])))),
+    ] {
+        let what = format!("{what}, {kind}");
+        script.say_but(version, &what, &produce(version, &place, 0, batch), words).await?;
+    }
+    Ok(())
+}
+
 async fn idempotent(script: &mut Script, version: i16) -> Result<()> {
     let place = place(script, &format!("idempotent-{version}")).await?;
     let made = script.ask(4, &InitProducerIdRequest::default().with_transaction_timeout_ms(60_000)).await?;
@@ -144,7 +172,7 @@ async fn producers(script: &mut Script, version: i16) -> Result<()> {
     // Apache Kafka's coordinators load the parts of a topic first: names enough that every part has one.
     for other in 0..12 {
         let other = request(Some(&format!("other-{version}-{other}")));
-        script.patient(version, &other, |response| response.error_code == 0).await?;
+        script.patient(version, &other, |response| [0, NO_TRANSACTIONS].contains(&response.error_code)).await?;
     }
     let slow = request(Some(&name)).with_transaction_timeout_ms(3_600_000);
     script.say_but(version, "too long a timeout", &slow, tidy).await?;
@@ -159,7 +187,8 @@ async fn producers(script: &mut Script, version: i16) -> Result<()> {
         script.say_but(version, "with its epoch, again", &given(first.producer_id, 1), tidy).await?;
         script.say_but(version, "with an old epoch", &given(first.producer_id, 0), tidy).await?;
         script.say_but(version, "with another's id", &given(ProducerId(first.producer_id.0 + 77), 0), tidy).await?;
-        let odd = request(None).with_producer_id(first.producer_id).with_producer_epoch(1);
+        let nameless = script.ask(version, &request(None)).await?;
+        let odd = request(None).with_producer_id(nameless.producer_id).with_producer_epoch(1);
         script.say_but(version, "an epoch without a name", &odd, tidy).await?;
     }
     Ok(())

@@ -35,7 +35,20 @@ fn wanted(name: &str, partitions: i32) -> CreatableTopic {
 
 /// Makes a topic without noting it.
 pub(super) async fn create(script: &mut Script, name: &str, partitions: i32) -> Result<()> {
-    let request = CreateTopicsRequest::default().with_topics(vec![wanted(name, partitions)]).with_timeout_ms(30_000);
+    create_one(script, name, wanted(name, partitions)).await
+}
+
+/// The same, with one setting.
+pub(super) async fn create_with(script: &mut Script, name: &str, setting_name: &str, value: &str) -> Result<()> {
+    create_one(script, name, wanted(name, 1).with_configs(setting(setting_name, value))).await
+}
+
+fn setting(name: &str, value: &str) -> Vec<CreatableTopicConfig> {
+    vec![CreatableTopicConfig::default().with_name(text(name)).with_value(Some(text(value)))]
+}
+
+async fn create_one(script: &mut Script, name: &str, topic: CreatableTopic) -> Result<()> {
+    let request = CreateTopicsRequest::default().with_topics(vec![topic]).with_timeout_ms(30_000);
     let response = script.ask(5, &request).await?;
     ensure!(response.topics.iter().all(|topic| topic.error_code == 0), "{name}: {response:?}");
     wait(script, name).await.map(drop)
@@ -43,7 +56,7 @@ pub(super) async fn create(script: &mut Script, name: &str, partitions: i32) -> 
 
 /// Waits until a topic's partitions are led.
 pub(super) async fn wait(script: &mut Script, name: &str) -> Result<MetadataResponse> {
-    for _ in 0..1000 {
+    for _ in 0..12_000 {
         let known = script.ask(12, &metadata_of(name).with_allow_auto_topic_creation(false)).await?;
         let led = |topic: &kafka_protocol::messages::metadata_response::MetadataResponseTopic| {
             topic.error_code == 0 && topic.partitions.iter().all(|partition| partition.error_code == 0)
@@ -53,7 +66,7 @@ pub(super) async fn wait(script: &mut Script, name: &str) -> Result<MetadataResp
         }
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
-    bail!("{name} is not led")
+    bail!("{name} was not led for two minutes")
 }
 
 /// Whether every partition answers: Apache Kafka names a leader a moment before that one knows.
@@ -96,6 +109,10 @@ async fn metadata(script: &mut Script, stage: &Stage) -> Result<()> {
     drop(made);
     let made = wait(script, "made-by-asking").await?;
     script.note("Metadata: a topic made by asking", &format!("{}", made.topics[0].partitions.len()));
+    create(script, "collides.with", 1).await?;
+    for what in ["a name that collides", "a name that collides, again"] {
+        script.say(9, what, &metadata_of("collides_with")).await?;
+    }
     Ok(())
 }
 
@@ -110,9 +127,6 @@ fn tidy(response: &mut CreateTopicsResponse) {
 
 async fn creating(script: &mut Script, version: i16) -> Result<()> {
     let name = format!("created-{version}");
-    let setting = |name: &str, value: &str| {
-        vec![CreatableTopicConfig::default().with_name(text(name)).with_value(Some(text(value)))]
-    };
     let request =
         |topic: CreatableTopic| CreateTopicsRequest::default().with_topics(vec![topic]).with_timeout_ms(30_000);
     let only = request(wanted(&name, 2)).with_validate_only(true);
