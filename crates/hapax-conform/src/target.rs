@@ -49,7 +49,10 @@ impl Serving {
         let (address, server, broker) = runtime.block_on(async {
             let listener = Listener::bind("127.0.0.1:0").await?;
             let address = listener.address();
-            let config = BrokerConfig { initial_rebalance_delay: Duration::ZERO, ..BrokerConfig::default() };
+            // The records of many tests are years old: nothing may look for such while a test runs, however long that takes.
+            let retention_interval = Duration::from_secs(24 * 3600);
+            let initial_rebalance_delay = Duration::ZERO;
+            let config = BrokerConfig { initial_rebalance_delay, retention_interval, ..BrokerConfig::default() };
             let broker = Broker::new(Arc::new(store), config);
             broker.start(Address { host: address.ip().to_string(), port: address.port() }).await?;
             anyhow::Ok((address, listener.serve(Arc::clone(&broker)), broker))
@@ -132,7 +135,9 @@ impl Target {
     /// # Errors
     /// If it cannot be had or does not start.
     pub fn kafka() -> Result<Self> {
-        let server = Kafka::builder().start()?;
+        let day = "86400000";
+        let builder = Kafka::builder().setting("log.retention.check.interval.ms", day);
+        let server = builder.setting("log.initial.task.delay.ms", day).start()?;
         let address = server.bootstrap().parse().context("an address of loopback")?;
         Ok(Self { name: "Apache Kafka", address, keeper: Keeper::Kafka(server) })
     }

@@ -106,7 +106,8 @@ pub fn working_memory(compression: Compression, compressed: usize, limits: Limit
 pub fn decompress(compression: Compression, bytes: &[u8], limits: Limits) -> Result<Vec<u8>, BatchError> {
     let limit = limits.of(bytes.len());
     let mut out = Vec::new();
-    let read = decoder(compression, bytes, limit).and_then(|reader| reader.take(limit as u64 + 1).read_to_end(&mut out));
+    let read =
+        decoder(compression, bytes, limit).and_then(|reader| reader.take(limit as u64 + 1).read_to_end(&mut out));
     match read {
         Ok(_) if out.len() <= limit => Ok(out),
         Ok(_) => Err(bomb(compression, bytes.len(), limit)),
@@ -126,11 +127,7 @@ pub(crate) fn undecodable(compression: Compression, compressed: usize, limit: us
 }
 
 /// Reads what a compression holds, piece by piece. The caller stops at `limit`; a block that alone has more is refused.
-pub(crate) fn decoder<'a>(
-    compression: Compression,
-    bytes: &'a [u8],
-    limit: usize,
-) -> io::Result<Box<dyn Read + 'a>> {
+pub(crate) fn decoder<'a>(compression: Compression, bytes: &'a [u8], limit: usize) -> io::Result<Box<dyn Read + 'a>> {
     Ok(match compression {
         Compression::None => Box::new(bytes),
         Compression::Gzip => Box::new(flate2::read::MultiGzDecoder::new(bytes)),

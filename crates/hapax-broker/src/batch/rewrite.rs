@@ -28,11 +28,8 @@ pub fn rewrite(batch: &[u8], to: Compression, limits: Limits) -> Result<Bytes, B
 
 /// A batch of these records under this header, whose `size`, `crc` and compression are made anew.
 pub fn assemble(header: &Header, compression: Compression, records: &[u8]) -> Result<Bytes, BatchError> {
-    let body = if compression == Compression::None {
-        Cow::Borrowed(records)
-    } else {
-        compress(compression, records)?.into()
-    };
+    let body =
+        if compression == Compression::None { Cow::Borrowed(records) } else { compress(compression, records)?.into() };
     let mut out = Vec::with_capacity(HEADER + body.len());
     out.resize(HEADER, 0);
     out.extend_from_slice(&body);

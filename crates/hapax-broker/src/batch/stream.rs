@@ -92,7 +92,8 @@ impl Stream<'_, '_> {
             return Err(bomb(compression, packed, limit));
         }
         if let Some(copy) = &mut self.copy {
-            let refused = |error: std::io::Error| BatchError::Corrupt { compression: "next", reason: error.to_string() };
+            let refused =
+                |error: std::io::Error| BatchError::Corrupt { compression: "next", reason: error.to_string() };
             copy.write_all(&self.piece[..count]).map_err(refused)?;
         }
         Ok(count > 0)
@@ -147,7 +148,9 @@ impl Stream<'_, '_> {
             return Ok(false);
         }
         let length = usize::try_from(length).ok().filter(|length| *length <= last.saturating_sub(self.position()));
-        let Some(mut left) = length else { return Err(self.fail("a field is longer than its record, or its length is wrong")) };
+        let Some(mut left) = length else {
+            return Err(self.fail("a field is longer than its record, or its length is wrong"));
+        };
         while left > 0 {
             if !self.more()? {
                 return Err(self.fail("it is longer than its batch"));

@@ -59,7 +59,11 @@ fn both_ways_of_walking_refuse_the_same() {
         for compression in Compression::ALL {
             let batch = assemble(&header, compression, &bent).unwrap();
             let streamed = check(&batch, Keys::Optional, Limits::default());
-            assert_eq!(streamed.is_ok(), in_memory.is_ok(), "round {round}, {compression:?}: {streamed:?}, {in_memory:?}");
+            assert_eq!(
+                streamed.is_ok(),
+                in_memory.is_ok(),
+                "round {round}, {compression:?}: {streamed:?}, {in_memory:?}"
+            );
         }
         if in_memory.is_ok() { taken += 1 } else { refused += 1 }
     }

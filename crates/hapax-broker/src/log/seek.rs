@@ -103,7 +103,8 @@ fn written(all: impl Iterator<Item = (i32, Offset)>) -> Vec<(i32, Offset)> {
 /// The first record of some batches that is late enough and lies in `start..end`. On a thread for such things where a batch
 /// must be undone.
 async fn first_at(data: Bytes, timestamp: Timestamp, start: Offset, end: Offset) -> Result<Option<Found>, StoreError> {
-    let is_compressed = |header: &Header| header.compression().is_ok_and(|compression| compression != Compression::None);
+    let is_compressed =
+        |header: &Header| header.compression().is_ok_and(|compression| compression != Compression::None);
     if !Batches::new(&data).flatten().any(|(_, header)| is_compressed(&header)) {
         return first_of(&data, timestamp, start, end);
     }

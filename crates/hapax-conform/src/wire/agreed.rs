@@ -114,7 +114,21 @@ const MADE_PAGE: &str = "A topic that Metadata makes";
 const MADE: Asked = These(&["a topic that is made by asking"]);
 
 const REFUSED: &str = "A refused batch";
-const REFUSED_LATER: Asked = These(&["a control batch", "an id without a sequence", "records of the year 2100"]);
+const REFUSED_LATER: Asked = These(&[
+    "a control batch",
+    "an id without a sequence",
+    "records of the year 2100",
+    "no gzip, producer",
+    "no gzip, uncompressed",
+    "gzip cut short, producer",
+    "gzip cut short, uncompressed",
+    "fewer compressed records, producer",
+    "fewer compressed records, uncompressed",
+    "more compressed records, producer",
+    "more compressed records, uncompressed",
+    "compressed records of the year 2100, producer",
+    "compressed records of the year 2100, uncompressed",
+]);
 const REFUSED_SILENTLY: Asked = These(&[
     "a wrong checksum",
     "an old format",
@@ -122,8 +136,21 @@ const REFUSED_SILENTLY: Asked = These(&[
     "an id without a sequence",
     "two batches",
     "a batch cut short",
+    "no gzip, producer",
+    "no gzip, uncompressed",
+    "gzip cut short, producer",
+    "gzip cut short, uncompressed",
+    "fewer compressed records, producer",
+    "fewer compressed records, uncompressed",
+    "more compressed records, producer",
+    "more compressed records, uncompressed",
+    "a megabyte and more, compressed, uncompressed",
 ]);
-const TOO_LATE: Asked = These(&["records of the year 2100"]);
+const TOO_LATE: Asked = These(&[
+    "records of the year 2100",
+    "compressed records of the year 2100, producer",
+    "compressed records of the year 2100, uncompressed",
+]);
 
 const TRANSACTIONS: &str = "`InitProducerId` with a transactional id";
 const NAMED: Asked = These(&["a named producer", "the same again", "with its epoch", "with its epoch, again"]);

@@ -272,10 +272,10 @@ fn connect(path: &Path, open: Open, busy_timeout: Duration) -> Result<Opened, Op
 
 fn unmade(path: &Path, error: &std::io::Error) -> OpenError {
     let (path, message) = (path.to_owned(), error.to_string());
-    match error.kind() {
-        ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem => OpenError::Denied { path, message },
-        _ => OpenError::Failed { path, message },
+    if [ErrorKind::PermissionDenied, ErrorKind::ReadOnlyFilesystem].contains(&error.kind()) {
+        return OpenError::Denied { path, message };
     }
+    OpenError::Failed { path, message }
 }
 
 /// What SQLite would only call "unable to open database file".

@@ -49,9 +49,7 @@ fn the_last_record_of_each_key_stays_where_it_was() {
         let second = batch(14, compression, &[("b", Some("2")), ("d", Some("1"))]);
         let row = Bytes::from([&first[..], &second[..]].concat());
         let last = mapped(&[&row]);
-        let Rewritten::Less(less) = rewritten(&row, &last, 0) else {
-            panic!("{compression:?}: something was to go")
-        };
+        let Rewritten::Less(less) = rewritten(&row, &last, 0) else { panic!("{compression:?}: something was to go") };
         let expected = [(12, b"a".to_vec()), (13, b"c".to_vec()), (14, b"b".to_vec()), (15, b"d".to_vec())];
         assert_eq!(offsets(&less), expected, "{compression:?}");
         let headers: Vec<_> = Batches::new(&less).map(|batch| batch.unwrap()).collect();
@@ -124,7 +122,11 @@ fn a_batch_that_cannot_be_read_stays_and_supersedes_nothing() {
     assert_eq!(rules.tombstones_below, 2, "also in the rows after this one");
     let left: Vec<_> = Batches::new(&less).map(|batch| batch.unwrap()).collect();
     assert_eq!(left.len(), 3);
-    assert_eq!(offsets(&less[left[0].0.clone()]), [(0, b"a".to_vec())], "the tombstone before it is gone, the value stays");
+    assert_eq!(
+        offsets(&less[left[0].0.clone()]),
+        [(0, b"a".to_vec())],
+        "the tombstone before it is gone, the value stays"
+    );
     assert_eq!(less[left[1].0.clone()], odd);
     assert_eq!(less[left[2].0.clone()], after, "the tombstone after it stays");
 }
