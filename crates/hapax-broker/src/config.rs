@@ -11,6 +11,11 @@ use crate::metrics::Metrics;
 pub use settings::{Kind, SETTINGS, Setting};
 pub use topic::{Cleanup, Compression, ConfigError, TimestampType, TopicConfig, TopicSettings};
 
+/// How long a client may say nothing, or read nothing.
+const IDLE: Duration = Duration::from_secs(600);
+/// How long a client may read nothing while others wait for the memory of its answer.
+const ANSWER_PATIENCE: Duration = Duration::from_secs(30);
+
 /// What a broker is told, with the defaults of Kafka where Kafka has one.
 #[derive(Debug, Clone)]
 pub struct BrokerConfig {
@@ -68,14 +73,14 @@ impl Default for BrokerConfig {
             max_small_frame: 4 * MIB,
             max_connections: 10_000,
             max_connections_per_address: 10_000,
-            idle: Duration::from_secs(600),
+            idle: IDLE,
             frame_deadline: Duration::from_secs(30),
             requests_in_work: 32,
             append_queue: 64 * MIB,
             inflate_memory: 96 * MIB,
             append_group: 8 * MIB,
             answer_memory: 128 * MIB,
-            answer_patience: Duration::from_secs(30),
+            answer_patience: ANSWER_PATIENCE,
             tail_cache: 64 * MIB,
             auto_create_topics: true,
             default_partitions: 1,
