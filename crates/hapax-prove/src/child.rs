@@ -228,7 +228,7 @@ fn listen(stream: Box<dyn Read + Send>, said: &Mutex<String>, log: &Mutex<File>)
 mod tests {
     use super::*;
 
-    const SOON: Duration = Duration::from_secs(10);
+    const SOON: Duration = Duration::from_secs(120);
 
     fn shell(script: &str) -> (Child, tempfile::TempDir) {
         let dir = tempfile::tempdir().expect("a directory");

@@ -31,6 +31,10 @@ pub struct Config {
     pub transform: Option<&'static str>,
     /// Ids of further workflows into the same table, each with an input `ID.jsonl` of its own.
     pub twins: &'static [&'static str],
+    /// Lines before the workflows.
+    pub head: String,
+    /// Further workflows, as they stand in the file.
+    pub further: String,
 }
 
 impl Config {
@@ -49,17 +53,20 @@ impl Config {
             conditions: "one-worker",
             transform: None,
             twins: &[],
+            head: String::new(),
+            further: String::new(),
         }
     }
 
     /// The file's text; `server` is the URL of the target's database, if it is no file.
     #[must_use]
     pub fn text(&self, setting: Setting, server: Option<&str>, state: &str) -> String {
-        let mut text = format!("state: \"{state}\"\nworkflows:\n");
+        let mut text = format!("state: \"{state}\"\n{}workflows:\n", self.head);
         text.push_str(&self.workflow(setting, server, &self.id, "input.jsonl"));
         for twin in self.twins {
             text.push_str(&self.workflow(setting, server, twin, &format!("{twin}.jsonl")));
         }
+        text.push_str(&self.further);
         text
     }
 

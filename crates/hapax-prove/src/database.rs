@@ -84,7 +84,7 @@ impl Database {
         match self {
             Self::File(path) => {
                 let connection = rusqlite::Connection::open(path)?;
-                connection.busy_timeout(Duration::from_secs(5))?;
+                connection.busy_timeout(PATIENCE)?;
                 connection.execute_batch(sql).with_context(|| format!("in {}: {sql}", path.display()))
             }
             Self::Postgres { .. } | Self::Mysql { .. } => self.ask(sql).map(drop),

@@ -23,11 +23,12 @@ pub struct Launch<'a> {
     arguments: Vec<String>,
     faults: String,
     failing_writes: FailingWrites,
+    descriptors: Option<u32>,
 }
 
 impl<'a> Launch<'a> {
     pub(crate) fn new(world: &'a mut World, name: String, arguments: Vec<String>) -> Self {
-        Self { world, name, arguments, faults: String::new(), failing_writes: FailingWrites::Kill }
+        Self { world, name, arguments, faults: String::new(), failing_writes: FailingWrites::Kill, descriptors: None }
     }
 }
 
@@ -46,18 +47,31 @@ impl Launch<'_> {
         self
     }
 
+    /// With no more than so many files and connections open at once.
+    #[must_use]
+    pub const fn descriptors(mut self, most: u32) -> Self {
+        self.descriptors = Some(most);
+        self
+    }
+
     /// Starts it.
     ///
     /// # Errors
     /// If it cannot be started.
     pub fn start(self) -> anyhow::Result<Child> {
         let environment = self.world.environment();
-        let mut command = match self.failing_writes {
-            FailingWrites::Kill => Command::new(&environment.hapax),
-            FailingWrites::Fail => {
-                // An ignored signal stays ignored across exec, and the pid stays the same.
+        // An ignored signal and a limit stay across exec, and so does the pid.
+        let before = match (self.failing_writes, self.descriptors) {
+            (FailingWrites::Kill, None) => None,
+            (FailingWrites::Fail, None) => Some("trap '' XFSZ".to_owned()),
+            (FailingWrites::Kill, Some(most)) => Some(format!("ulimit -n {most}")),
+            (FailingWrites::Fail, Some(most)) => Some(format!("trap '' XFSZ; ulimit -n {most}")),
+        };
+        let mut command = match before {
+            None => Command::new(&environment.hapax),
+            Some(before) => {
                 let mut shell = Command::new("/bin/sh");
-                shell.args(["-c", "trap '' XFSZ; exec \"$0\" \"$@\""]).arg(&environment.hapax);
+                shell.arg("-c").arg(format!("{before}; exec \"$0\" \"$@\"")).arg(&environment.hapax);
                 shell
             }
         };
@@ -79,8 +93,8 @@ impl Launch<'_> {
     /// # Errors
     /// If it cannot be started or does not end.
     pub fn run(self) -> anyhow::Result<(Exit, String)> {
-        let Launch { world, name, arguments, faults, failing_writes } = self;
-        let mut child = Launch { world: &mut *world, name, arguments, faults, failing_writes }.start()?;
+        let Launch { world, name, arguments, faults, failing_writes, descriptors } = self;
+        let mut child = Launch { world: &mut *world, name, arguments, faults, failing_writes, descriptors }.start()?;
         let exit = world.wait(&mut child)?;
         Ok((exit, child.said()))
     }

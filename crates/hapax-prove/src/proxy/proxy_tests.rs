@@ -5,7 +5,7 @@ use hapax_services::{Client, Mariadb, MysqlClient, Postgres, ServiceError};
 use super::*;
 use crate::database::Line;
 
-const SOON: Duration = Duration::from_secs(10);
+const SOON: Duration = Duration::from_secs(120);
 
 /// A server of each kind for all tests of this file, which goes with this process.
 fn port_of(engine: Engine) -> u16 {

@@ -7,6 +7,7 @@ pub mod failover;
 pub mod files;
 pub mod kills;
 pub mod letters;
+pub mod limits;
 pub mod locks;
 pub mod point;
 pub mod refused;
@@ -105,11 +106,17 @@ pub enum Scenario {
     DroppedAlive,
     /// Others have taken every connection for a while.
     Exhausted,
+    /// Five targets beside it are locked, and their deliveries take all the memory they can.
+    BlockedNeighbours,
+    /// Inputs longer than a reserve, and the smallest memory budget.
+    MemoryShort,
+    /// Workers with fewer descriptors than they need, and half requests to one's pages.
+    DescriptorsShort,
 }
 
 impl Scenario {
     /// All of them.
-    pub const ALL: [Self; 40] = [
+    pub const ALL: [Self; 43] = [
         Self::Plain,
         Self::RandomKills,
         Self::FirstEpoch,
@@ -150,6 +157,9 @@ impl Scenario {
         Self::RecreatedAlive,
         Self::DroppedAlive,
         Self::Exhausted,
+        Self::BlockedNeighbours,
+        Self::MemoryShort,
+        Self::DescriptorsShort,
     ];
 
     /// Its name in cells.
@@ -196,6 +206,9 @@ impl Scenario {
             Self::RecreatedAlive => "recreated-alive",
             Self::DroppedAlive => "dropped-alive",
             Self::Exhausted => "connections-exhausted",
+            Self::BlockedNeighbours => "blocked-neighbours",
+            Self::MemoryShort => "memory-short",
+            Self::DescriptorsShort => "descriptors-short",
         }
     }
 
@@ -245,7 +258,9 @@ impl Scenario {
             ],
             Self::Poison => vec![strictest, exactly(Shape::IgnoreEvent), exactly(Shape::Newer)],
             Self::LateReplay => vec![exactly(Shape::Newer), exactly(Shape::NewerDeclared)],
-            Self::Restored | Self::Rotation => vec![strictest, exactly(Shape::Update)],
+            Self::Restored | Self::Rotation | Self::BlockedNeighbours | Self::MemoryShort | Self::DescriptorsShort => {
+                vec![strictest, exactly(Shape::Update)]
+            }
             Self::NaiveKills => vec![
                 Setting::new(Guarantee::AtLeastOnce, Shape::Append, Place::State),
                 Setting::new(Guarantee::AtMostOnce, Shape::Append, Place::State),
@@ -336,6 +351,7 @@ impl Scenario {
             Self::SpoiledCommit | Self::HeldAnswer => on(&[strictest, exactly(Shape::Update)], &one),
             Self::ColumnAdded => on(&[strictest, exactly(Shape::Newer)], &one),
             Self::Deadlock | Self::Twins => on(&[exactly(Shape::Update)], &one),
+            Self::BlockedNeighbours | Self::MemoryShort | Self::DescriptorsShort => on(&[strictest], &one),
             // A promoted replica of MariaDB's is known by a row that was written, which in `newer` is never removed, or it is
             // another table.
             Self::Failover if first.engine() == Engine::Mysql => on(&[strictest, exactly(Shape::Newer)], &one),
@@ -394,7 +410,10 @@ impl Scenario {
             | Self::ReadOnly
             | Self::ColumnAdded
             | Self::RecreatedAlive
-            | Self::DroppedAlive => Need::Databases,
+            | Self::DroppedAlive
+            | Self::BlockedNeighbours
+            | Self::MemoryShort
+            | Self::DescriptorsShort => Need::Databases,
         }
     }
 
@@ -440,7 +459,10 @@ impl Scenario {
             | Self::Failover
             | Self::FailoverBehind
             | Self::ColumnAdded
-            | Self::Exhausted => Mix::Poisoned,
+            | Self::Exhausted
+            | Self::BlockedNeighbours
+            | Self::MemoryShort
+            | Self::DescriptorsShort => Mix::Poisoned,
         }
     }
 
@@ -490,6 +512,9 @@ impl Scenario {
             Self::ColumnAdded => contract::column_added(world),
             Self::RecreatedAlive => contract::recreated_alive(world),
             Self::DroppedAlive => contract::dropped_alive(world),
+            Self::BlockedNeighbours => limits::blocked_neighbours(world, random),
+            Self::MemoryShort => limits::memory_short(world, random),
+            Self::DescriptorsShort => limits::descriptors_short(world, random),
         }
     }
 }

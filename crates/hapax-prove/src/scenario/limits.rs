@@ -1,0 +1,221 @@
+//! What deliveries of one process share runs short: memory, descriptors. A blocked neighbour stops nobody.
+//!
+//! Invariant: every shortage is seen from outside before it is judged; one that never came fails the cell. A full disk has a
+//! file of its own (`disk`).
+
+use std::fmt::Write as _;
+use std::io::{Read as _, Write as _};
+use std::net::TcpStream;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use anyhow::Context as _;
+use rustix::process::Signal;
+
+use crate::child::Child;
+use crate::feed::append;
+use crate::world::{SOON, World};
+
+/// How many workflows there are beside the one that is judged by its table.
+const NEIGHBOURS: usize = 5;
+/// The least that the configuration allows.
+const MEMORY_BYTES: f64 = 16.0 * MIB;
+const MIB: f64 = 1024.0 * 1024.0;
+/// Half requests to the pages of a worker.
+const HALF_REQUESTS: usize = 300;
+/// So few descriptors are not enough to begin with, or only just.
+const FEW_DESCRIPTORS: std::ops::Range<u32> = 10..40;
+/// How often a worker is started with few descriptors.
+const SHORT_LIVES: usize = 6;
+
+/// Five targets are locked while more is read than the whole budget holds: the sixth delivery goes on, and the five when they
+/// are let.
+///
+/// # Errors
+/// If it could not be told to its end.
+pub fn blocked_neighbours(world: &mut World, random: &mut fastrand::Rng) -> anyhow::Result<()> {
+    let lines = short_lines();
+    let (mut worker, pages) = start_with_neighbours(world)?;
+    world.feed(world.count() / 3)?;
+    world.wait_all_read()?;
+    let mut locks = Vec::new();
+    for target in neighbour_targets(world) {
+        let lock = rusqlite::Connection::open(target)?;
+        lock.busy_timeout(SOON)?;
+        lock.execute_batch("BEGIN IMMEDIATE")?;
+        locks.push(lock);
+    }
+    append(&world.dir.join("backlog.jsonl"), lines.iter().map(String::as_str))?;
+    // Beyond the reserves there is nothing left.
+    let lent = wait_metric(&pages, "hapax_memory_used_bytes", "", MEMORY_BYTES - (NEIGHBOURS as f64 + 1.0) * MIB)?;
+    world.must(lent.into(), "the blocked deliveries never took the memory that they could");
+    let middle = world.count() / 3 + random.usize(1..world.count() / 3);
+    world.feed(middle)?;
+    world.wait_all_read()?;
+    world.feed(world.count())?;
+    world.wait_all_read()?;
+    for (number, lock) in locks.into_iter().enumerate() {
+        let behind = rows(world, number)?;
+        world.must(
+            (behind < i64::try_from(lines.len())?).into(),
+            format!("neighbour {number} was not blocked: it has {behind} rows"),
+        );
+        lock.execute_batch("ROLLBACK")?;
+    }
+    neighbours_deliver(world, lines.len())?;
+    world.drain(&mut worker)?;
+    world.conclude()
+}
+
+/// Inputs that are longer than a reserve, of five deliveries at once, and the smallest budget: epochs close early, and
+/// everything arrives once.
+///
+/// # Errors
+/// If it could not be told to its end.
+pub fn memory_short(world: &mut World, random: &mut fastrand::Rng) -> anyhow::Result<()> {
+    let lines: Vec<String> = (0..24).map(|n| line(n, random.usize(1..4) * 1024 * 1024)).collect();
+    let (mut worker, pages) = start_with_neighbours(world)?;
+    world.feed(world.count() / 2)?;
+    append(&world.dir.join("backlog.jsonl"), lines.iter().map(String::as_str))?;
+    let short = wait_metric(&pages, "hapax_epochs_closed_early_total", "bound=\"memory\"", 1.0)?;
+    world.must(short.into(), "no epoch closed early for want of memory");
+    world.feed(world.count())?;
+    world.wait_all_read()?;
+    neighbours_deliver(world, lines.len())?;
+    world.drain(&mut worker)?;
+    world.conclude()
+}
+
+/// Workers that get fewer descriptors than they need, killed and started again; then one with enough, whose pages are flooded
+/// with half requests.
+///
+/// # Errors
+/// If it could not be told to its end.
+pub fn descriptors_short(world: &mut World, random: &mut fastrand::Rng) -> anyhow::Result<()> {
+    let reader = world.reader();
+    world.set_up()?;
+    let mut met = 0;
+    for life in 0..SHORT_LIVES {
+        world.feed(world.count() * (life + 1) / (2 * SHORT_LIVES))?;
+        let few = random.u32(FEW_DESCRIPTORS);
+        let mut worker = world.launch("few-descriptors", &["run"]).descriptors(few).start()?;
+        worker.wait_said_any(&["HX5064", "os error 24", "unable to open", "claimed"], SOON)?;
+        std::thread::sleep(Duration::from_millis(random.u64(0..300)));
+        let said = worker.said();
+        met += usize::from(["HX5064", "os error 24", "unable to open"].iter().any(|word| said.contains(word)));
+        world.signal(&mut worker, Signal::KILL)?;
+        world.wait(&mut worker)?;
+    }
+    world.must((met > 0).into(), "no worker ever lacked a descriptor");
+    let (mut worker, pages) = start_with_neighbours(world)?;
+    let halves = (0..HALF_REQUESTS).map(|_| half_request(&pages)).collect::<Result<Vec<_>, _>>()?;
+    world.feed(world.count())?;
+    world.wait_all_read()?;
+    world.must(ask(&pages, "/healthz").is_ok().into(), "a probe was not answered beside half requests");
+    let closed = wait_metric(&pages, "hapax_http_connections_closed_total", "", 1.0)?;
+    world.must(closed.into(), "no half request was ever closed");
+    drop(halves);
+    world.drain(&mut worker)?;
+    reader.finish()?;
+    world.conclude()
+}
+
+/// Starts a worker with five more workflows, all from `backlog.jsonl`, each into a database of its own; also where its pages
+/// are.
+fn start_with_neighbours(world: &mut World) -> anyhow::Result<(Child, String)> {
+    std::fs::write(world.dir.join("backlog.jsonl"), "")?;
+    let mut further = String::new();
+    for (number, target) in neighbour_targets(world).into_iter().enumerate() {
+        let connection = rusqlite::Connection::open(target)?;
+        connection.execute_batch("CREATE TABLE IF NOT EXISTS backlog (n INTEGER, text TEXT)")?;
+        writeln!(
+            further,
+            "\x20 - {{ id: neighbour{number}, source: {{ file: {{ path: backlog.jsonl }} }}, \
+             sink: {{ sqlite: {{ path: neighbour{number}.db, table: backlog, onConflict: append, busyTimeout: 1s }} }}, \
+             delivery: {{ guarantee: exactly-once, epoch: {{ interval: 10ms }}, retries: {{ backoffMs: [20, 50, 100] }} }} }}"
+        )?;
+    }
+    world.config.head = "memory: 16MiB\nhttp: { listen: \"127.0.0.1:0\" }\n".into();
+    world.config.further = further;
+    world.write_config()?;
+    let mut worker = world.follow("beside-neighbours")?;
+    let started = Instant::now();
+    while worker.said().matches("claimed").count() <= NEIGHBOURS {
+        anyhow::ensure!(worker.poll()?.is_none(), "the worker ended: {}", worker.said());
+        anyhow::ensure!(started.elapsed() < SOON, "not all deliveries were claimed: {}", worker.said());
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    let said = worker.said();
+    let address = said.split("address=").nth(1).and_then(|rest| rest.split_whitespace().next());
+    let address = address.context("the worker never said where its pages are")?.to_owned();
+    Ok((worker, address))
+}
+
+fn neighbour_targets(world: &World) -> Vec<PathBuf> {
+    (0..NEIGHBOURS).map(|number| world.dir.join(format!("neighbour{number}.db"))).collect()
+}
+
+/// More than the whole budget holds, in short lines.
+fn short_lines() -> Vec<String> {
+    (0..12 * 1024).map(|n| line(n, 2 * 1024)).collect()
+}
+
+fn line(n: usize, bytes: usize) -> String {
+    format!("{{\"n\":{n},\"text\":\"{}\"}}", "x".repeat(bytes))
+}
+
+/// How many lines a neighbour has delivered; one that came twice counts twice.
+fn rows(world: &World, number: usize) -> anyhow::Result<i64> {
+    let connection = rusqlite::Connection::open(world.dir.join(format!("neighbour{number}.db")))?;
+    connection.busy_timeout(SOON)?;
+    Ok(connection.query_row("SELECT count(*) FROM backlog", [], |row| row.get(0))?)
+}
+
+/// Waits until every neighbour has every line, and none twice.
+fn neighbours_deliver(world: &mut World, lines: usize) -> anyhow::Result<()> {
+    let lines = i64::try_from(lines)?;
+    for number in 0..NEIGHBOURS {
+        let started = Instant::now();
+        while rows(world, number)? < lines && started.elapsed() < SOON {
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        let connection = rusqlite::Connection::open(world.dir.join(format!("neighbour{number}.db")))?;
+        let sql = "SELECT count(*), count(DISTINCT n) FROM backlog";
+        let (all, distinct): (i64, i64) = connection.query_row(sql, [], |row| Ok((row.get(0)?, row.get(1)?)))?;
+        let whole = all == lines && distinct == lines;
+        world.must(whole.into(), format!("neighbour {number} has {all} rows of {distinct} lines, must have {lines}"));
+    }
+    Ok(())
+}
+
+fn half_request(address: &str) -> anyhow::Result<TcpStream> {
+    let mut stream = TcpStream::connect(address)?;
+    stream.write_all(b"GET /metrics HTTP/1.1\r\nHost: loc")?;
+    Ok(stream)
+}
+
+/// What a page says.
+fn ask(address: &str, path: &str) -> anyhow::Result<String> {
+    let mut stream = TcpStream::connect(address)?;
+    stream.set_read_timeout(Some(SOON))?;
+    write!(stream, "GET {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n")?;
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer)?;
+    anyhow::ensure!(answer.starts_with("HTTP/1.1 200"), "no answer to {path}: {answer}");
+    Ok(answer)
+}
+
+/// Waits until the values of a metric, of lines with this label, are together at least `least`; whether they are.
+fn wait_metric(address: &str, name: &str, label: &str, least: f64) -> anyhow::Result<bool> {
+    let started = Instant::now();
+    while started.elapsed() < SOON {
+        let page = ask(address, "/metrics")?;
+        let lines = page.lines().filter(|line| line.starts_with(name) && line.contains(label));
+        let values = lines.filter_map(|line| line.rsplit(' ').next()?.parse::<f64>().ok());
+        if values.sum::<f64>() >= least {
+            return Ok(true);
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    Ok(false)
+}
