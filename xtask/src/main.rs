@@ -40,7 +40,8 @@ usage: cargo xtask COMMAND
   tidy [--write]              only the tidy rules (seconds). --write renews the index of error pages and lowers the
                               size lists to what the tree has now; it never raises them
   bench [NAME]                all benchmarks, or the one of that name; `bench --list` names them
-  prove [ARGS]                the whole crash proof; writes docs/PROOF.md. ARGS go to hapax-prove
+  prove [ARGS]                the whole crash proof, with three seeds (--rounds N, from --seed N on); writes docs/PROOF.md if the
+                              tree is committed, else target/prove/PROOF.md. ARGS go to hapax-prove
   prove broker [ARGS]         only the broker's part of it
   prove sources [ARGS]        only file sources: files rotated, rewritten, moved and removed while they are read. --seeds COUNT
                               cases from --seed N on

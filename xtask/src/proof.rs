@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result};
 use serde_json::Value;
@@ -13,12 +14,22 @@ use crate::prove::Subject;
 
 /// Where the record is kept.
 pub(crate) const PAGE: &str = "docs/PROOF.md";
+/// Where one goes that nobody could repeat: the tree had changes that no commit has.
+const DRAFT: &str = "prove/PROOF.md";
 
 /// When a campaign began, and from which sources: looked up before it builds, for they may change while it runs, and the
 /// page itself is one of them.
 pub(crate) struct Origin {
     commit: String,
     started: String,
+    sources: Sources,
+}
+
+/// Whether a commit names all that was built.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Sources {
+    Committed,
+    Changed,
 }
 
 impl Origin {
@@ -27,10 +38,30 @@ impl Origin {
             Ok::<_, anyhow::Error>(child::read(&mut command(program, args.iter().copied()))?.trim().to_owned())
         };
         let mut commit = said("git", &["rev-parse", "HEAD"])?;
-        if !said("git", &["status", "--porcelain", "--untracked-files=no"])?.is_empty() {
+        let sources = Sources::of_status(&said("git", &["status", "--porcelain"])?);
+        if sources == Sources::Changed {
             commit += ", with uncommitted changes";
         }
-        Ok(Self { commit, started: said("date", &["-u", "+%Y-%m-%d %H:%M UTC"])? })
+        Ok(Self { commit, started: said("date", &["-u", "+%Y-%m-%d %H:%M UTC"])?, sources })
+    }
+
+    /// Where the record of this campaign goes: only sources that a commit names make a record that can be repeated.
+    pub(crate) fn page(&self) -> PathBuf {
+        self.sources.page(child::root(), &child::target_dir())
+    }
+}
+
+impl Sources {
+    /// By what `git status --porcelain` says; a file that git does not know yet is built, too.
+    fn of_status(status: &str) -> Self {
+        if status.trim().is_empty() { Self::Committed } else { Self::Changed }
+    }
+
+    fn page(self, root: &Path, target: &Path) -> PathBuf {
+        match self {
+            Self::Committed => root.join(PAGE),
+            Self::Changed => target.join(DRAFT),
+        }
     }
 }
 
@@ -47,20 +78,42 @@ pub(crate) fn tally(report: &Value) -> Tally {
 }
 
 /// The parts of the page in their order, each with the line that it begins with.
-const PARTS: [(Subject, &str); 3] = [
+const PARTS: [(Subject, &str); 4] = [
     (Subject::Workflows, "# The last full crash proof\n"),
     (Subject::Sources, proof_sources::TITLE),
     (Subject::Broker, BROKER),
+    (Subject::Power, POWER),
 ];
 
+const POWER: &str = "# The last proof through cuts of the power\n";
 const BROKER: &str = "# The last full crash proof of the broker\n";
 
-/// Writes the record of one campaign; the other parts of the page stay.
-pub(crate) fn write(report: &Value, subject: Subject, origin: &Origin, words: &str) -> Result<()> {
-    let page = child::root().join(PAGE);
+/// Writes the record of one campaign; the other parts of the page stay. Where it was written.
+pub(crate) fn write(report: &Value, subject: Subject, origin: &Origin, words: &str) -> Result<PathBuf> {
+    let page = origin.page();
     let old = std::fs::read_to_string(&page).unwrap_or_default();
     let text = renewed(&old, report, subject, (&origin.commit, &origin.started, words));
-    std::fs::write(page, text).with_context(|| format!("could not write {PAGE}"))
+    std::fs::write(&page, text).with_context(|| format!("could not write {}", page.display()))?;
+    Ok(page)
+}
+
+/// The reports of several seeds as one: cells and planted bugs one after the other, counts added, seeds listed.
+pub(crate) fn joined(mut reports: Vec<Value>) -> Value {
+    let seeds: Vec<String> =
+        reports.iter().map(|report| report.get("seed").map_or_else(String::new, Value::to_string)).collect();
+    let sum = |name: &str| reports.iter().filter_map(|report| report.get(name)?.as_u64()).sum::<u64>();
+    let sums = ["operations", "notStarted"].map(|name| (name, sum(name)));
+    let lists = ["cells", "plants"]
+        .map(|name| (name, reports.iter().flat_map(|report| items(report, name)).cloned().collect::<Vec<Value>>()));
+    let Some(mut first) = (!reports.is_empty()).then(|| reports.swap_remove(0)) else { return Value::Null };
+    for (name, list) in lists {
+        first[name] = Value::Array(list);
+    }
+    for (name, sum) in sums {
+        first[name] = sum.into();
+    }
+    first["seed"] = Value::String(seeds.join(", "));
+    first
 }
 
 /// The part of the page that begins with `title`, without the blank lines at its end.
@@ -76,25 +129,39 @@ fn renewed(old: &str, report: &Value, subject: Subject, (commit, started, words)
     let new = match subject {
         Subject::Workflows => render(report, commit, started, words),
         Subject::Sources => proof_sources::render(report, commit, started, words),
-        Subject::Broker => render_broker(report, commit, started, words),
+        Subject::Broker => render_broker(report, (BROKER, BROKER_STORY, "broker"), commit, started, words),
+        Subject::Power => render_broker(report, (POWER, POWER_STORY, "power"), commit, started, words),
     };
     let parts =
         PARTS.iter().filter_map(|(of, title)| if *of == subject { Some(new.trim_end()) } else { part(old, title) });
     parts.collect::<Vec<_>>().join("\n\n") + "\n"
 }
 
-fn render_broker(report: &Value, commit: &str, started: &str, words: &str) -> String {
+const BROKER_STORY: &str = "A cell is one story on one store: clients write, read and commit\noffsets while a real `hapax broker` is \
+     killed or stopped, or its server or disk fails; their histories are judged.";
+const POWER_STORY: &str = "A cell is one seed: clients write while a real `hapax broker`\nhas its store on a file system that is shut \
+     down without a flush, five times; their histories are judged.";
+
+/// Title, what a cell is, and the word of the command.
+type BrokerPart<'a> = (&'a str, &'a str, &'a str);
+
+fn render_broker(
+    report: &Value,
+    (title, story, word): BrokerPart<'_>,
+    commit: &str,
+    started: &str,
+    words: &str,
+) -> String {
     let counts = verdicts(report);
     let count = |verdict: &str| counts.get(verdict).copied().unwrap_or(0);
     let number = |name: &str| report.get(name).map_or_else(|| "not told".to_owned(), Value::to_string);
     let postgres = report.get("postgres").and_then(Value::as_str).unwrap_or("not needed");
     let mut out = format!(
-        "{BROKER}\nWritten by `cargo xtask prove`; do not edit. A cell is one story on one store: clients write, read and commit\n\
-         offsets while a real `hapax broker` is killed or stopped, or its server or disk fails; their histories are judged.\n\n\
-         | | |\n|---|---|\n| commit | {commit} |\n| started | {started} |\n| command | `cargo xtask prove broker {words}` |\n\
-         | seed | {} |\n| PostgreSQL | {postgres} |\n| cells run | {} |\n| cells passed | {} |\n| cells failed | {} |\n\
+        "{title}\nWritten by `cargo xtask prove`; do not edit. {story}\n\n\
+         | | |\n|---|---|\n| commit | {commit} |\n| started | {started} |\n| command | `cargo xtask prove {word} {words}` |\n\
+         | seeds | {} |\n| PostgreSQL | {postgres} |\n| cells run | {} |\n| cells passed | {} |\n| cells failed | {} |\n\
          | operations judged | {} |\n\n| cell | operations | seconds | verdict |\n|---|---|---|---|\n",
-        number("seed"),
+        seeds(report),
         counts.values().sum::<u64>(),
         count("passed"),
         count("failed"),
@@ -147,6 +214,15 @@ pub(crate) fn text<'a>(value: &'a Value, name: &str) -> &'a str {
     value.get(name).and_then(Value::as_str).unwrap_or("")
 }
 
+/// One seed, or several.
+fn seeds(report: &Value) -> String {
+    match report.get("seed") {
+        Some(Value::String(several)) => several.clone(),
+        Some(one) => one.to_string(),
+        None => "not told".to_owned(),
+    }
+}
+
 fn verdicts(report: &Value) -> BTreeMap<&str, u64> {
     let mut counts = BTreeMap::new();
     for cell in items(report, "cells") {
@@ -163,7 +239,7 @@ fn plant_holds(plant: &Value) -> bool {
 fn render(report: &Value, commit: &str, started: &str, words: &str) -> String {
     let counts = verdicts(report);
     let count = |verdict: &str| counts.get(verdict).copied().unwrap_or(0);
-    let seed = report.get("seed").map_or_else(|| "not told".to_owned(), Value::to_string);
+    let seed = seeds(report);
     let version = |server: &str| report.get(server).and_then(Value::as_str).unwrap_or("not needed").to_owned();
     let over = |server: &str| items(report, "cells").filter(|cell| text(cell, "name").contains(server)).count();
     let (postgres, mariadb) = (version("postgres"), version("mariadb"));
@@ -173,7 +249,7 @@ fn render(report: &Value, commit: &str, started: &str, words: &str) -> String {
          Written by `cargo xtask prove`; do not edit. A cell is one fault at one point under one guarantee and mode:\n\
          a real `hapax run` is killed or stopped there, or its wire or its server fails, and it is judged from outside.\n\n\
          | | |\n|---|---|\n| commit | {commit} |\n| started | {started} |\n| command | `cargo xtask prove {words}` |\n\
-         | seed | {seed} |\n| PostgreSQL | {postgres} |\n| MariaDB | {mariadb} |\n| of the cells, over PostgreSQL | {over_postgres} |\n\
+         | seeds | {seed} |\n| PostgreSQL | {postgres} |\n| MariaDB | {mariadb} |\n| of the cells, over PostgreSQL | {over_postgres} |\n\
          | of the cells, over MariaDB | {over_mariadb} |\n| cells run | {} |\n| cells passed | {} |\n| cells refused by the audit, as they must be | {} |\n\
          | cells failed | {} |\n| cells skipped | {} |\n",
         counts.values().sum::<u64>(),
@@ -225,6 +301,28 @@ mod tests {
         assert_eq!(tally(&Value::Null), Tally::default());
     }
 
+    /// Goal: only sources that a commit names make the record. Method: a clean tree, a changed file, a file that git does not know.
+    #[test]
+    fn a_changed_tree_makes_no_record() {
+        let page = |status: &str| Sources::of_status(status).page(Path::new("/r"), Path::new("/r/target"));
+        assert_eq!(page("\n"), Path::new("/r/docs/PROOF.md"));
+        for changed in [" M xtask/src/proof.rs\n", "?? crates/hapax/src/new.rs\n"] {
+            assert_eq!(page(changed), Path::new("/r/target/prove/PROOF.md"), "{changed}");
+        }
+    }
+
+    /// Goal: the record of several seeds holds all of them. Method: two reports, joined and written; none at all.
+    #[test]
+    fn several_seeds_are_one_record() {
+        let mut other = report();
+        other["seed"] = 8.into();
+        let both = joined(vec![report(), other]);
+        assert_eq!(tally(&both), Tally { passed: 8, failed: 4 });
+        let page = render(&both, "abc", "2026-01-01 00:00 UTC", "");
+        assert!(page.contains("| seeds | 7, 8 |") && page.contains("| cells run | 8 |"), "{page}");
+        assert_eq!(joined(Vec::new()), Value::Null);
+    }
+
     /// Goal: each campaign renews its own part of the page. Method: both, in both orders.
     #[test]
     fn each_campaign_renews_its_own_part_of_the_page() {
@@ -237,6 +335,8 @@ mod tests {
             ],
             "plants": [{ "name": "broker-no-fence", "seed": 7, "by": "x: stale read", "caught": true, "clean": true }],
         });
+        let power = renewed("", &broker, Subject::Power, told);
+        assert!(power.starts_with(POWER) && power.contains("`cargo xtask prove power "), "{power}");
         let first = renewed("", &report(), Subject::Workflows, told);
         let both = renewed(&first, &broker, Subject::Broker, told);
         assert!(both.starts_with(&first) && both.contains(BROKER), "{both}");

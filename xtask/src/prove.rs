@@ -6,6 +6,7 @@ use std::process::ExitCode;
 use anyhow::{Context as _, Result};
 use serde_json::Value;
 
+use crate::Usage;
 use crate::child::{self, cargo, target_dir};
 use crate::phase::{Phases, Tally};
 use crate::proof::{self, Origin};
@@ -35,6 +36,55 @@ pub(crate) enum Subject {
     Sources,
     /// `hapax broker`.
     Broker,
+    /// `hapax broker` through cuts of the power: apart from everything else, for it needs rights that few machines give.
+    Power,
+}
+
+/// Seeds of a whole run, unless it says otherwise.
+const ROUNDS: u64 = 3;
+
+/// What a campaign was asked for.
+#[derive(Debug, PartialEq, Eq)]
+struct Plan {
+    /// The first seed.
+    seed: u64,
+    /// How many seeds.
+    rounds: u64,
+    /// Words for the prover.
+    words: Vec<String>,
+}
+
+impl Plan {
+    /// Takes `--seed N` and `--rounds N` out of the words.
+    fn parse(words: &[&str]) -> Result<Self> {
+        let mut plan = Self { seed: 1, rounds: ROUNDS, words: Vec::new() };
+        let mut words = words.iter();
+        while let Some(word) = words.next() {
+            let (name, glued) = word.split_once('=').map_or((*word, None), |(name, value)| (name, Some(value)));
+            let number = match name {
+                "--seed" => &mut plan.seed,
+                "--rounds" => &mut plan.rounds,
+                _ => {
+                    plan.words.push((*word).to_owned());
+                    continue;
+                }
+            };
+            let value = glued.or_else(|| words.next().copied()).and_then(|value| value.parse().ok());
+            *number = value.context(Usage(format!("{name} needs a number")))?;
+        }
+        Ok(plan)
+    }
+
+    /// What the prover is told, seed by seed. File sources and power loss go through seeds by themselves.
+    fn scopes(&self, subject: Subject) -> Vec<Scope> {
+        let rounds = match subject {
+            Subject::Workflows | Subject::Broker => self.rounds.max(1),
+            Subject::Sources | Subject::Power => 1,
+        };
+        let seeds = self.seed..self.seed.saturating_add(rounds);
+        let words = |seed: u64| self.words.iter().cloned().chain(["--seed".to_owned(), seed.to_string()]).collect();
+        seeds.map(|seed| Scope::All(words(seed))).collect()
+    }
 }
 
 impl Programs {
@@ -50,6 +100,7 @@ impl Subject {
             Self::Workflows => target_dir().join("prove/report.json"),
             Self::Sources => target_dir().join("prove/sources.json"),
             Self::Broker => target_dir().join("prove/broker.json"),
+            Self::Power => target_dir().join("prove/power.json"),
         }
     }
 
@@ -58,6 +109,7 @@ impl Subject {
             Self::Workflows => "crash proof",
             Self::Sources => "proof over file sources",
             Self::Broker => "crash proof of the broker",
+            Self::Power => "power loss",
         }
     }
 
@@ -67,6 +119,7 @@ impl Subject {
             Self::Workflows => &[],
             Self::Sources => &["--sources"],
             Self::Broker => &["--broker"],
+            Self::Power => &["--broker", "--power", "5"],
         }
     }
 }
@@ -74,7 +127,7 @@ impl Subject {
 /// `cargo xtask prove [broker|sources|power] [ARGS]`: all of it, and the record in `docs/PROOF.md`.
 pub(crate) fn run(words: &[&str]) -> Result<ExitCode> {
     match words.split_first() {
-        Some((&"power", rest)) => return power(rest),
+        Some((&"power", rest)) => return campaigns(&[Subject::Power], rest),
         Some((&"broker", rest)) => return campaigns(&[Subject::Broker], rest),
         Some((&"sources", rest)) => return campaigns(&[Subject::Sources], rest),
         Some(_) | None => {}
@@ -82,37 +135,34 @@ pub(crate) fn run(words: &[&str]) -> Result<ExitCode> {
     campaigns(&[Subject::Workflows, Subject::Broker], words)
 }
 
-/// Power loss: apart from everything else, for it needs rights that few machines give.
-fn power(words: &[&str]) -> Result<ExitCode> {
-    let mut phases = Phases::default();
-    phases.run("power loss", |_| {
-        let programs = build()?;
-        let mut prover = child::command(&programs.prover.to_string_lossy(), ["--broker", "--power", "5", "--hapax"]);
-        child::run(prover.arg(&programs.hapax).args(words))
-    });
-    Ok(phases.finish())
-}
-
 fn campaigns(subjects: &[Subject], words: &[&str]) -> Result<ExitCode> {
     if words.iter().any(|word| matches!(*word, "--help" | "-h")) {
         child::run(&mut cargo(["run", "--quiet", "--package", "hapax-prove", "--", "--help"]))?;
         return Ok(ExitCode::SUCCESS);
     }
-    let scope = Scope::All(words.iter().map(|word| (*word).to_owned()).collect());
+    let plan = Plan::parse(words)?;
     let origin = Origin::now()?;
     let mut phases = Phases::default();
     for subject in subjects.iter().copied() {
         phases.run(subject.phase(), |tally| {
             let programs = build()?;
-            let outcome = judge(&programs, subject, &scope, tally);
+            let (mut outcome, mut reports) = (Ok(()), Vec::new());
+            for scope in plan.scopes(subject) {
+                outcome = outcome.and(judge(&programs, subject, &scope, &mut Tally::default()));
+                reports.push(read_report(subject));
+            }
             // The record of a whole run that failed is still a record; a part of a run is none.
-            match (narrowed(words), read_report(subject)) {
+            let reports = reports.into_iter().collect::<Result<Vec<Value>>>().map(proof::joined);
+            if let Ok(report) = &reports {
+                *tally = proof::tally(report);
+            }
+            match (narrowed(words), reports) {
                 (None, Ok(report)) if report.get("whole") == Some(&Value::Bool(false)) => {
                     println!("{} stays as it is: so few seeds do not meet every fault", proof::PAGE);
                 }
                 (None, Ok(report)) => {
-                    proof::write(&report, subject, &origin, &words.join(" "))?;
-                    println!("wrote {}", proof::PAGE);
+                    let page = proof::write(&report, subject, &origin, &words.join(" "))?;
+                    println!("wrote {}", page.display());
                 }
                 (Some(word), _) => println!("{} stays as it is: {word} makes this a part of the proof", proof::PAGE),
                 (None, Err(error)) => println!("{} stays as it is: {error:#}", proof::PAGE),
@@ -156,7 +206,7 @@ pub(crate) fn judge(programs: &Programs, subject: Subject, scope: &Scope, tally:
         }
         Scope::All(words) => {
             // Seeds have no end; how many there are is said by a word, or by the prover.
-            let all = if subject == Subject::Sources { None } else { Some("--all") };
+            let all = matches!(subject, Subject::Workflows | Subject::Broker).then_some("--all");
             prover.args(all).args(words);
         }
     }
@@ -177,6 +227,26 @@ fn read_report(subject: Subject) -> Result<Value> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Goal: a whole run has several seeds. Method: the words of a command, and what the prover is told.
+    #[test]
+    fn a_whole_run_has_several_seeds() {
+        let told = |words: &[&str], subject| {
+            let scopes = Plan::parse(words).expect("right words").scopes(subject);
+            let words = scopes.iter().map(|scope| match scope {
+                Scope::All(words) => words.join(" "),
+                Scope::Slice { .. } => String::new(),
+            });
+            words.collect::<Vec<_>>()
+        };
+        assert_eq!(told(&[], Subject::Workflows), ["--seed 1", "--seed 2", "--seed 3"]);
+        assert_eq!(
+            told(&["--jobs", "2", "--seed=7", "--rounds", "2"], Subject::Broker),
+            ["--jobs 2 --seed 7", "--jobs 2 --seed 8"]
+        );
+        assert_eq!(told(&["--seed", "9"], Subject::Power), ["--seed 9"]);
+        assert!(Plan::parse(&["--rounds"]).is_err() && Plan::parse(&["--seed", "x"]).is_err());
+    }
 
     /// Goal: a part of the proof is never recorded as the whole. Method: words that narrow, and words that do not.
     #[test]
