@@ -129,7 +129,7 @@ impl Pulse {
         let shared = self.shared();
         let at = usize::try_from(turn.checked_sub(shared.first)?).ok().filter(|_| turn > 0)?;
         let position = *shared.positions.get(at)?;
-        Some(Running { turn, at: Bookmark { incarnation: shared.incarnation.clone()?, position } })
+        Some(Running { turn, at: Bookmark::new(shared.incarnation.clone()?, position) })
     }
 
     /// The number of the input that runs; 0 while none does.

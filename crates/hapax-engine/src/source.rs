@@ -22,8 +22,8 @@ pub enum Polled {
     Records,
     /// Nothing is there at the moment; poll again. The source itself has waited a little.
     Idle,
-    /// The incarnation has changed (a rotated file was read to its end): the epoch must close here, at
-    /// [`Source::bookmark`], before the next poll.
+    /// This incarnation was read to its end, and the next one is known (a file was rotated): the epoch must close here,
+    /// at [`Source::bookmark`]; then [`Source::step`] goes on.
     Boundary,
     /// There is nothing more and never will be, or `Follow::No` was asked for and the end was reached.
     End,
@@ -70,7 +70,7 @@ pub enum Held {
 /// One lane of a source.
 ///
 /// Call order: [`hold`](Self::hold) and [`start`](Self::start) any time; [`assign`](Self::assign) once, then
-/// [`poll`](Self::poll) until done, [`ack`](Self::ack) after commits. A source never decides what was delivered:
+/// [`poll`](Self::poll) until done, [`close_epoch`](Self::close_epoch) at every barrier, [`ack`](Self::ack) after commits. A source never decides what was delivered:
 /// after a crash it is assigned the bookmark that progress names.
 ///
 /// Replay: polling again from a bookmark gives the same inputs with the same positions, however they are batched.
@@ -84,7 +84,7 @@ pub trait Source: Send + 'static {
     /// Resolves the start of a delivery that has no progress.
     fn start(&mut self, at: StartAt) -> impl Future<Output = Result<Bookmark, SourceError>> + Send;
 
-    /// Whether the source can go on from `bookmark`; changes nothing. Asked at the start and every 30 s.
+    /// Whether the source can go on from `bookmark`; changes nothing. Asked at the start and every 30 s of running.
     fn hold(&mut self, bookmark: &Bookmark) -> impl Future<Output = Result<Held, SourceError>> + Send;
 
     /// Starts reading at `bookmark`.
@@ -96,6 +96,19 @@ pub trait Source: Send + 'static {
 
     /// Where the next poll reads: just past everything handed out.
     fn bookmark(&self) -> Bookmark;
+
+    /// At the barrier of an epoch that began at `from`: makes sure that what lies before `from` is still what it was when
+    /// that bookmark was made, and returns the bookmark of the epoch's end, with the facts to recognise it by. A
+    /// [`SourceError::Gap`]: it is not, and nothing of the epoch may be committed.
+    fn close_epoch(&mut self, from: &Bookmark) -> impl Future<Output = Result<Bookmark, SourceError>> + Send;
+
+    /// After [`Polled::Boundary`]: goes on to the next incarnation, whose number is one higher; the bookmark is then its
+    /// beginning, and none of its inputs is read before that is committed. If what was found is no longer so, nothing
+    /// moves, and the next poll looks again.
+    fn step(&mut self) -> impl Future<Output = Result<(), SourceError>> + Send;
+
+    /// Whether `other`, which another lane made, lies in something that this lane reads: both would deliver it.
+    fn reads_what(&mut self, other: &Bookmark) -> impl Future<Output = Result<bool, SourceError>> + Send;
 
     /// Everything before `upto` is committed; a source that keeps a cursor elsewhere may move it.
     fn ack(&mut self, upto: &Bookmark) -> impl Future<Output = Result<(), SourceError>> + Send;

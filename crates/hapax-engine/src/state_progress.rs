@@ -124,6 +124,11 @@ impl<K: IdempotentSink, P: ProgressStore> StateProgress<K, P> {
     async fn commit(&mut self, record: &EpochRecord) -> Result<Committed, SinkError> {
         let (was, batch) = self.lifecycle.work(|| self.id.sink.clone())?;
         refuse_elsewhere(&was, record)?;
+        // No saved position, letter or intent spans two incarnations of the source: the step between them is saved by itself.
+        let steps = record.from.incarnation.number != record.to.incarnation.number;
+        if steps {
+            self.finish().await?;
+        }
         let batch = self.without_doubtful(record, batch);
         let early = fault::planted(Bug::OffsetsBeforeEffect);
         if early {
@@ -140,7 +145,7 @@ impl<K: IdempotentSink, P: ProgressStore> StateProgress<K, P> {
             return Ok(books.committed(self.progress(), true));
         }
         let since = *self.unsaved.since.get_or_insert_with(Instant::now);
-        if self.after_crash == AfterCrash::GiveUp || since.elapsed() >= self.interval {
+        if self.after_crash == AfterCrash::GiveUp || steps || since.elapsed() >= self.interval {
             self.saving = Some((record.clone(), books.clone()));
             self.save(record, &books).await?;
         } else {
@@ -293,7 +298,8 @@ impl KeyWatch {
     /// Adds the keys of `batch`; where the range written down before a restart ends inside it, compares.
     fn roll(&mut self, record: &EpochRecord, batch: &Batch) -> Result<(), SinkError> {
         self.rolled = true;
-        let ends = |bookmark: &Bookmark| bookmark.incarnation == record.from.incarnation;
+        // By number: what a file says of itself settles only with its first record.
+        let ends = |bookmark: &Bookmark| bookmark.incarnation.number == record.from.incarnation.number;
         let upto = self.expected.as_ref().map(|e| &e.intent.to).filter(|to| ends(to)).map(|to| to.position);
         let mut compared = false;
         for event in batch.events() {
@@ -308,7 +314,8 @@ impl KeyWatch {
                 }
             }
         }
-        let reached = self.expected.as_ref().is_some_and(|e| e.intent.to == record.to);
+        let same_place = |to: &Bookmark| !lies_after(to, &record.to) && !lies_after(&record.to, to);
+        let reached = self.expected.as_ref().is_some_and(|e| same_place(&e.intent.to));
         if reached && !compared { self.compare() } else { Ok(()) }
     }
 

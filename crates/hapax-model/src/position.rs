@@ -94,19 +94,68 @@ impl FromStr for Incarnation {
 }
 
 /// A position together with the incarnation that gives it meaning.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+///
+/// `facts` is what the source keeps with the place to recognise it again (hashes of what was read, files that were read
+/// before). It is stored with progress and opaque to everybody but the source. Two bookmarks are equal if they name the
+/// same place, whatever is known about it.
+#[derive(Debug, Clone, Eq)]
 pub struct Bookmark {
     /// Which incarnation of the source.
     pub incarnation: Incarnation,
     /// Where in it.
     pub position: Position,
+    /// What the source needs to recognise the place; none for a source that needs nothing.
+    pub facts: Option<Arc<str>>,
+}
+
+/// What stands between an incarnation and its facts in the stored form.
+const FACTS_FOLLOW: char = '\n';
+
+impl PartialEq for Bookmark {
+    fn eq(&self, other: &Self) -> bool {
+        self.incarnation == other.incarnation && self.position == other.position
+    }
+}
+
+impl std::hash::Hash for Bookmark {
+    fn hash<H: std::hash::Hasher>(&self, state: &mut H) {
+        self.incarnation.hash(state);
+        self.position.hash(state);
+    }
 }
 
 impl Bookmark {
+    /// A place about which the source has kept nothing.
+    #[must_use]
+    pub const fn new(incarnation: Incarnation, position: Position) -> Self {
+        Self { incarnation, position, facts: None }
+    }
+
     /// A bookmark at `offset` of the first incarnation, which describes itself as `text`.
     #[must_use]
     pub fn at(text: &str, offset: u64) -> Self {
-        Self { incarnation: Incarnation::new(1, text), position: Position::at(offset) }
+        Self::new(Incarnation::new(1, text), Position::at(offset))
+    }
+
+    /// The incarnation as progress stores it: with the facts after it.
+    #[must_use]
+    pub fn stored_incarnation(&self) -> String {
+        match &self.facts {
+            Some(facts) => format!("{}{FACTS_FOLLOW}{facts}", self.incarnation),
+            None => self.incarnation.to_string(),
+        }
+    }
+
+    /// Reads what [`stored_incarnation`](Self::stored_incarnation) wrote, beside its position.
+    ///
+    /// # Errors
+    /// If the text is no incarnation.
+    pub fn from_stored(position: Position, incarnation: &str) -> Result<Self, NoIncarnation> {
+        let (incarnation, facts) = match incarnation.split_once(FACTS_FOLLOW) {
+            Some((incarnation, facts)) => (incarnation, Some(facts.into())),
+            None => (incarnation, None),
+        };
+        Ok(Self { incarnation: incarnation.parse()?, position, facts })
     }
 }
 
@@ -154,5 +203,19 @@ mod tests {
         let incarnation = Incarnation::new(3, "inode 7: first line x");
         assert_eq!(incarnation.to_string().parse(), Ok(incarnation));
         assert_eq!("x:y".parse::<Incarnation>(), Err(NoIncarnation("x:y".to_owned())));
+    }
+
+    /// Goal: facts survive their storage, and change no place. Method: with and without them.
+    #[test]
+    fn facts_are_stored_behind_the_incarnation() {
+        let plain = Bookmark::at("inode 7", 9);
+        let known = Bookmark { facts: Some("{\"tail\":\"00\"}\n".into()), ..plain.clone() };
+        for bookmark in [&plain, &known] {
+            let read = Bookmark::from_stored(bookmark.position, &bookmark.stored_incarnation()).expect("it reads back");
+            assert_eq!((&read, &read.facts), (bookmark, &bookmark.facts));
+        }
+        assert_eq!(plain, known);
+        assert_eq!(plain.stored_incarnation(), "1:inode 7", "as it was before there were facts");
+        assert!(Bookmark::from_stored(Position::at(0), "x\n{}").is_err());
     }
 }

@@ -9,6 +9,7 @@ mod bad_tables;
 #[cfg(feature = "broker")]
 mod broker;
 #[cfg(feature = "http")]
+mod chains;
 mod chat;
 mod check;
 mod demo;

@@ -230,6 +230,7 @@ fn what_earlier_lives_wrote_down_counts() {
         let begins = world.read("orders.jsonl").len();
         world.append("orders.jsonl", slow(2, 0));
         let incarnation: String = world.ask("SELECT incarnation FROM hapax_progress");
+        let incarnation = incarnation.lines().next().expect("the incarnation comes before its facts");
         let (sink, lane): (String, String) =
             (world.ask("SELECT sink FROM hapax_progress"), world.ask("SELECT lane FROM hapax_progress"));
         let values = format!("'orders', '{sink}', '{lane}', '{begins}', '{incarnation}', {lives}, {verdict}, 0");

@@ -8,6 +8,7 @@ use hapax_engine::decode::csv::Dialect;
 use hapax_engine::source::StartAt;
 use hapax_model::field::FieldPath;
 
+use super::chain::RotationRule;
 use super::lines::Cut;
 
 /// The longest line that is an event, unless the configuration says otherwise.
@@ -28,8 +29,12 @@ pub struct FileSourceConfig {
     pub format: FileFormat,
     /// What must be found in a CSV header.
     pub expected: Expected,
-    /// What another file at the path means.
-    pub rotation: Rotation,
+    /// What files with rotated names mean.
+    pub rotation: RotationRule,
+    /// The file that the lane begins with, if it was seen before the lane could start; else the one at the path.
+    pub first_seen: Option<String>,
+    /// Who waits for this lane to make room, if it is one of many.
+    pub crowd: Option<Crowd>,
 }
 
 /// What a file lane is called.
@@ -101,15 +106,6 @@ pub struct Expected {
     pub taken: Vec<FieldPath>,
 }
 
-/// What another file at the path means.
-#[derive(Debug, Clone)]
-pub enum Rotation {
-    /// The successor of the one that is read: it is read next.
-    Followed,
-    /// A file of another lane: this one ends with its own file, or makes room when it is quiet and others wait.
-    OtherLanes(Crowd),
-}
-
 /// How many lanes wait for one that ends.
 #[derive(Debug, Clone, Default)]
 pub struct Crowd(Arc<AtomicUsize>);
@@ -142,7 +138,16 @@ impl FileSourceConfig {
     pub fn new(path: PathBuf) -> Self {
         let lane = path.to_string_lossy().into_owned();
         let name = LaneName { identity: format!("file:{lane}"), lane };
-        let (format, expected, rotation) = (FileFormat::JsonLines, Expected::default(), Rotation::Followed);
-        Self { path, name, start: StartAt::Earliest, max_line: MAX_LINE, format, expected, rotation }
+        Self {
+            path,
+            name,
+            start: StartAt::Earliest,
+            max_line: MAX_LINE,
+            format: FileFormat::JsonLines,
+            expected: Expected::default(),
+            rotation: RotationRule::default(),
+            first_seen: None,
+            crowd: None,
+        }
     }
 }

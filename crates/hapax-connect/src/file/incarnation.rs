@@ -9,7 +9,7 @@ use std::fs::{File, Metadata};
 use std::io;
 use std::os::unix::fs::{FileExt as _, MetadataExt as _};
 use std::path::Path;
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::UNIX_EPOCH;
 
 use data_encoding::HEXLOWER;
 use hapax_model::fault::{Bug, planted};
@@ -18,7 +18,8 @@ use memchr::{memchr_iter, memrchr};
 use sha2::{Digest as _, Sha256};
 
 use super::config::FileFormat;
-use super::feed::{Packing, read_once};
+use super::facts::first_in;
+use super::feed::{Fed, Feed, Packing, Unreadable, read_once};
 use super::lines::is_blank;
 
 /// A first record that is longer is known by its beginning.
@@ -27,6 +28,8 @@ const HEAD_BYTES: usize = 64 * 1024;
 const PACKED_BYTES: usize = 256;
 /// How much of a header is shown.
 const HEADER_CHARACTERS: usize = 80;
+/// So many bytes before a position tell whether the file is still what it was.
+const TAIL_BYTES: u64 = 4 * 1024;
 /// What the description of a file ends with that was read to its end, where each file is a lane of its own.
 const READ_TO_ITS_END: &str = ", read to its end";
 
@@ -65,8 +68,6 @@ pub(super) struct Opened {
     device: u64,
     identity: String,
     has_header: bool,
-    /// When it was created, or at least last written to: orders the files of one rotation.
-    pub(super) age: SystemTime,
 }
 
 impl Opened {
@@ -78,19 +79,70 @@ impl Opened {
         let file = File::open(path)?;
         let metadata = file.metadata()?;
         let identity = identity(&metadata);
-        let age = metadata.created().or_else(|_| metadata.modified())?;
         let has_header = format.header_in_file().is_some();
-        Ok(Self { file, inode: metadata.ino(), device: metadata.dev(), identity, has_header, age })
+        Ok(Self { file, inode: metadata.ino(), device: metadata.dev(), identity, has_header })
     }
 
     pub(super) fn try_clone(&self) -> io::Result<Self> {
         let file = self.file.try_clone()?;
-        let Self { inode, device, has_header, age, .. } = *self;
-        Ok(Self { file, inode, device, identity: self.identity.clone(), has_header, age })
+        let Self { inode, device, has_header, .. } = *self;
+        Ok(Self { file, inode, device, identity: self.identity.clone(), has_header })
     }
 
-    pub(super) const fn inode(&self) -> u64 {
-        self.inode
+    /// Inode and time of creation, in words.
+    pub(super) fn identity(&self) -> &str {
+        &self.identity
+    }
+
+    pub(super) const fn device(&self) -> u64 {
+        self.device
+    }
+
+    /// The hash of the bytes before `position`; none at the beginning, and inside an archive.
+    pub(super) fn tail(&self, position: u64) -> io::Result<Option<String>> {
+        if position == 0 || self.packing()? != Packing::None {
+            return Ok(None);
+        }
+        let start = position.saturating_sub(TAIL_BYTES);
+        let mut bytes = vec![0; usize::try_from(position - start).unwrap_or_default()];
+        let read = read_fully(&self.file, &mut bytes, start)?;
+        bytes.truncate(read);
+        Ok(Some(hash(&bytes)))
+    }
+
+    /// Whether this is an archive of what `bookmark` was made in: it begins with the same record, and holds the same bytes
+    /// before the position. None while the archive is not complete up to there.
+    pub(super) fn is_copy(&self, bookmark: &Bookmark, tail: Option<&str>) -> io::Result<Option<bool>> {
+        let first = first_in(&bookmark.incarnation.text);
+        let (Some(length), Some(tail), true) = (described_length(first), tail, self.packing()? != Packing::None) else {
+            return Ok(Some(false)); // nothing was read of it that could be compared
+        };
+        let mut feed = Feed::new(self.file.try_clone()?);
+        let Some(head) = unpacked_range(&mut feed, 0, length)? else { return Ok(None) };
+        if head.len() < length || !self.text(&head).contains(first) {
+            return Ok(Some(false));
+        }
+        let position = bookmark.position.offset;
+        let start = position.saturating_sub(TAIL_BYTES);
+        let wanted = usize::try_from(position - start).unwrap_or_default();
+        let Some(before) = unpacked_range(&mut feed, start, wanted)? else { return Ok(None) };
+        Ok(Some(before.len() == wanted && hash(&before) == tail))
+    }
+
+    /// Whether this archive's content begins as the description says.
+    pub(super) fn unpacks_to(&self, text: &str) -> io::Result<bool> {
+        let first = first_in(text);
+        let Some(length) = described_length(first) else { return Ok(false) };
+        let head = unpacked_range(&mut Feed::new(self.file.try_clone()?), 0, length)?;
+        Ok(head.is_some_and(|head| head.len() == length && self.text(&head).contains(first)))
+    }
+
+    /// Whether the file begins as the description says, whatever its inode is.
+    pub(super) fn begins_as(&self, text: &str) -> io::Result<bool> {
+        let first = first_in(text);
+        let head = self.head()?;
+        Ok(described_length(first)
+            .is_some_and(|length| head.len() >= length && self.text(&head[..length]).contains(first)))
     }
 
     pub(super) fn is(&self, metadata: &Metadata) -> bool {
@@ -109,6 +161,13 @@ impl Opened {
             Some(end) => Description { text: self.text(&head[..end]), record: FirstRecord::Known },
             None => Description { text: self.text(read_part(&head, position)), record: FirstRecord::NotYet },
         })
+    }
+
+    /// Whether the first record is part of what `text` says of this file: then it is never learned again.
+    pub(super) fn settled(&self, text: &str) -> io::Result<FirstRecord> {
+        let now = self.describe(0)?;
+        let same = *without_end(text) == *now.text;
+        Ok(if same { now.record } else { FirstRecord::NotYet })
     }
 
     /// Whether `bookmark` was made in this file.
@@ -203,7 +262,7 @@ impl Opened {
         if first.is_empty() {
             return format!("{}, no record yet", self.identity);
         }
-        let hash = HEXLOWER.encode(&Sha256::digest(first)[..8]);
+        let hash = hash(first);
         match self.header_in(first) {
             Some(header) => format!("{}, first {} bytes {hash}, header \"{header}\"", self.identity, first.len()),
             None => format!("{}, first {} bytes {hash}", self.identity, first.len()),
@@ -263,37 +322,6 @@ pub fn was_read_to_its_end(text: &str) -> bool {
     text.ends_with(READ_TO_ITS_END)
 }
 
-/// A file as a directory shows it, without a look into it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Sighted {
-    identity: String,
-    /// How many bytes it has.
-    pub length: u64,
-}
-
-impl Sighted {
-    /// Looks at the file at `path`; none if what is there is no file.
-    ///
-    /// # Errors
-    /// The system's.
-    pub fn at(path: &Path) -> io::Result<Option<Self>> {
-        let metadata = std::fs::metadata(path)?;
-        Ok(metadata.is_file().then(|| Self { identity: identity(&metadata), length: metadata.len() }))
-    }
-
-    /// Whether a bookmark whose incarnation has this text was made in this file.
-    #[must_use]
-    pub fn is_of(&self, incarnation: &str) -> bool {
-        incarnation.strip_prefix(&*self.identity).is_some_and(|rest| rest.starts_with(','))
-    }
-
-    /// What tells it from all other files.
-    #[must_use]
-    pub fn identity(&self) -> &str {
-        &self.identity
-    }
-}
-
 /// Whether a file is compressed; not if it cannot be read.
 #[must_use]
 pub fn is_compressed(path: &Path) -> bool {
@@ -302,9 +330,35 @@ pub fn is_compressed(path: &Path) -> bool {
     is_packed(&head[..read])
 }
 
+/// How many bytes a description's hash is over.
+fn described_length(first: &str) -> Option<usize> {
+    first.strip_prefix("first ")?.split(' ').next()?.parse().ok()
+}
+
+/// Bytes of an archive's content; none if it is not complete up to there.
+fn unpacked_range(feed: &mut Feed, start: u64, length: usize) -> io::Result<Option<Vec<u8>>> {
+    let (mut bytes, mut filled) = (vec![0; length], 0);
+    while filled < length {
+        match feed.read_at(&mut bytes[filled..], start + filled as u64) {
+            Ok(Fed::Bytes(read)) => filled += read,
+            Ok(Fed::NotYet) => {}
+            Ok(Fed::Later) => return Ok(None),
+            Ok(Fed::End) => break,
+            Err(error) if error.get_ref().is_some_and(|inner| inner.is::<Unreadable>()) => break,
+            Err(error) => return Err(error),
+        }
+    }
+    bytes.truncate(filled);
+    Ok(Some(bytes))
+}
+
+fn hash(bytes: &[u8]) -> String {
+    HEXLOWER.encode(&Sha256::digest(bytes)[..8])
+}
+
 /// What names a file before it has content. The creation is in it because ext4 gives the inode of a deleted file to the
 /// next one, and two files may begin with one line. File systems without creation times have the inode alone.
-fn identity(metadata: &Metadata) -> String {
+pub(super) fn identity(metadata: &Metadata) -> String {
     let created = metadata.created().ok().and_then(|time| time.duration_since(UNIX_EPOCH).ok());
     match created {
         Some(time) => format!("inode {}, created {}.{:09}", metadata.ino(), time.as_secs(), time.subsec_nanos()),

@@ -1,13 +1,16 @@
-//! Many files as many lanes: which files a pattern finds, and which lane each of them is.
+//! Many files as lanes: which stems a pattern finds, the files of each, and what progress says of them.
 //!
-//! Reads: directories, and what progress remembers. Writes: nothing. Invariant: a file is one lane for ever, under
-//! whatever name it lies now, told by inode and time of creation; two files are never one lane. So a file that a rotation
-//! moved from one name of the pattern to another is not read twice, and its successor is read once.
+//! Reads: folders, each once. Writes: nothing. Invariant: a lane is a stem, the name that a file has before any rotation
+//! renames it; so every process, and every later one, gives the same files the same lane. Not here: reading (`source`).
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use super::incarnation::{Sighted, is_compressed, was_read_to_its_end};
+use hapax_model::position::Bookmark;
+
+use super::chain::{Member, RotationRule, Suffix, group_by_stem, stem_name};
+use super::facts::Facts;
+use super::incarnation::was_read_to_its_end;
 
 /// Whether a path is a pattern: it holds `*`, `?` or `[`.
 #[must_use]
@@ -23,192 +26,143 @@ pub fn check_pattern(pattern: &str) -> Result<(), String> {
     glob::Pattern::new(pattern).map(drop).map_err(|error| format!("{} (at character {})", error.msg, error.pos))
 }
 
-/// A file that a pattern has found.
+/// The files of one lane of a pattern.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct FoundFile {
-    /// Its path as a lane is called: relative to the folder where the pattern is.
-    pub shown: String,
-    /// Where it is.
+pub struct FoundStem {
+    /// The lane: the path of the stem, relative to the folder where the pattern is.
+    pub lane: String,
+    /// Where the file is that is written to.
     pub path: PathBuf,
-    /// What the directory says of it.
-    pub sighted: Sighted,
+    members: Vec<Member>,
+    /// Names of members that the pattern itself finds.
+    matched: BTreeSet<String>,
 }
 
-/// All files that `pattern` finds in `folder`, sorted by path. What cannot be looked at is left out; it may come back.
-#[must_use]
-pub fn list(pattern: &str, folder: &Path) -> Vec<FoundFile> {
-    let whole = Path::new(&glob::Pattern::escape(&folder.to_string_lossy())).join(pattern);
-    let Ok(paths) = glob::glob(&whole.to_string_lossy()) else { return Vec::new() };
-    let mut found: Vec<FoundFile> = paths
-        .filter_map(Result::ok)
-        .filter_map(|path| {
-            let sighted = Sighted::at(&path).ok().flatten()?;
-            let shown = path.strip_prefix(folder).unwrap_or(&path).to_string_lossy().into_owned();
-            Some(FoundFile { shown, path, sighted })
-        })
-        .collect();
-    found.sort_by(|a, b| a.path.cmp(&b.path));
-    found
+/// What a pattern finds.
+#[derive(Debug, Default)]
+pub struct FoundStems {
+    /// The lanes, sorted by name.
+    pub stems: Vec<FoundStem>,
+    /// What could not be looked at, and why: it may be a lane of its own.
+    pub unreadable: Vec<String>,
 }
 
-/// A lane that progress knows.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct KnownLane {
-    /// Its name.
-    pub name: String,
-    /// The text of the incarnation that its bookmark is of.
-    pub incarnation: String,
-    /// How far it was read.
-    pub offset: u64,
+/// Which files a new lane begins with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Born {
+    /// The stem was there when the pattern was first looked for: with the oldest file that the pattern finds.
+    Before,
+    /// It came later: with the oldest of all its files.
+    Since,
 }
 
-/// What a lane of many has before it.
+/// What a lane that progress knows has before it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Prospect {
-    /// Nothing was read of it yet.
-    New,
     /// There is more, or may be.
     Unfinished,
     /// It was read to its end, and has not grown.
     Finished,
-    /// The file is gone; it was read to its end before.
+    /// Its files are gone; they were read to their end before.
     Gone,
-    /// The file is gone, and nobody knows that it was read to its end.
+    /// Its files are gone, and nobody knows that they were read to their end.
     Vanished,
 }
 
-/// One file as a lane.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct RolledLane {
-    /// The lane's name.
-    pub name: String,
-    /// Where the file is, or was.
-    pub path: PathBuf,
-    /// What it has before it.
-    pub prospect: Prospect,
-    /// What the directory says of it; none if it is gone.
-    pub sighted: Option<Sighted>,
-}
-
-/// Gives each file its lane: the one that it had before, else one under its path. A path whose name another file has
-/// taken before goes by `path#2`, `path#3`.
+/// All lanes that `pattern` finds in `folder`.
 #[must_use]
-pub fn roll(known: &[KnownLane], found: &[FoundFile], folder: &Path) -> Vec<RolledLane> {
-    let by_identity: HashMap<&str, usize> =
-        known.iter().enumerate().map(|(at, lane)| (identity_in(&lane.incarnation), at)).collect();
-    let mut names: HashSet<String> = known.iter().map(|lane| lane.name.clone()).collect();
-    let (mut seen, mut matched) = (HashSet::new(), HashSet::new());
-    let mut rolled = Vec::with_capacity(found.len());
-    for file in found.iter().filter(|file| seen.insert(file.sighted.identity().to_owned())) {
-        let (path, sighted) = (file.path.clone(), Some(file.sighted.clone()));
-        rolled.push(match by_identity.get(file.sighted.identity()) {
-            Some(at) => {
-                matched.insert(*at);
-                let lane = &known[*at];
-                let done = was_read_to_its_end(&lane.incarnation)
-                    && (lane.offset == file.sighted.length || is_compressed(&file.path));
-                let prospect = if done { Prospect::Finished } else { Prospect::Unfinished };
-                RolledLane { name: lane.name.clone(), path, prospect, sighted }
+pub fn find_stems(pattern: &str, folder: &Path, rule: RotationRule) -> FoundStems {
+    let whole = Path::new(&glob::Pattern::escape(&folder.to_string_lossy())).join(pattern);
+    let mut found = FoundStems::default();
+    let paths = match glob::glob(&whole.to_string_lossy()) {
+        Ok(paths) => paths,
+        Err(error) => {
+            found.unreadable.push(error.to_string());
+            return found;
+        }
+    };
+    let mut met: BTreeMap<PathBuf, BTreeMap<String, BTreeSet<String>>> = BTreeMap::new();
+    for path in paths {
+        let path = match path {
+            Ok(path) => path,
+            Err(error) => {
+                found.unreadable.push(error.to_string());
+                continue;
             }
-            None => {
-                let mut fresh = (2..).map(|n| format!("{}#{n}", file.shown));
-                let name = std::iter::once(file.shown.clone()).chain(&mut fresh).find(|name| !names.contains(name));
-                let name = name.unwrap_or_default();
-                names.insert(name.clone());
-                RolledLane { name, path, prospect: Prospect::New, sighted }
+        };
+        let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else { continue };
+        let name = name.to_string_lossy().into_owned();
+        let stem = if rule == RotationRule::Suffixes { stem_name(&name).to_owned() } else { name.clone() };
+        met.entry(parent.to_path_buf()).or_default().entry(stem).or_default().insert(name);
+    }
+    for (parent, stems) in met {
+        match group_by_stem(&parent, &stems.keys().cloned().collect(), rule) {
+            Err(error) => found.unreadable.push(format!("{}: {error}", parent.display())),
+            Ok(mut groups) => {
+                for (stem, matched) in stems {
+                    let members = groups.remove(&stem).unwrap_or_default();
+                    if members.is_empty() {
+                        continue; // folders, and what has gone since
+                    }
+                    let path = parent.join(&stem);
+                    let lane = path.strip_prefix(folder).unwrap_or(&path).to_string_lossy().into_owned();
+                    found.stems.push(FoundStem { lane, path, members, matched });
+                }
             }
-        });
+        }
     }
-    for (_, lane) in known.iter().enumerate().filter(|(at, _)| !matched.contains(at)) {
-        let prospect = if was_read_to_its_end(&lane.incarnation) { Prospect::Gone } else { Prospect::Vanished };
-        let path = folder.join(base_name(&lane.name));
-        rolled.push(RolledLane { name: lane.name.clone(), path, prospect, sighted: None });
-    }
-    rolled
+    found.stems.sort_by(|a, b| a.lane.cmp(&b.lane));
+    found
 }
 
-/// A lane's name without the number that tells files of one path apart: those are read one after the other.
+/// The lane that a file of this name belongs to.
 #[must_use]
-pub fn base_name(name: &str) -> &str {
-    match name.rsplit_once('#') {
-        Some((base, number)) if !base.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit()) => base,
-        Some(_) | None => name,
+pub fn lane_of(path: &str) -> &str {
+    let name_at = path.rfind('/').map_or(0, |at| at + 1);
+    &path[..name_at + stem_name(&path[name_at..]).len()]
+}
+
+impl FoundStem {
+    /// What tells the file that a new lane begins with from all others.
+    #[must_use]
+    pub fn first(&self, born: Born) -> Option<String> {
+        let begins = |member: &&Member| born == Born::Since || self.matched.contains(&member.name);
+        self.members.iter().find(begins).map(|member| member.identity.clone())
+    }
+
+    /// The files, oldest first, as people call them.
+    #[must_use]
+    pub fn names(&self) -> Vec<&str> {
+        self.members.iter().map(|member| member.name.as_str()).collect()
+    }
+
+    /// How the folder shows the files now: if it is the same later, nothing has happened to them.
+    #[must_use]
+    pub fn signature(&self) -> String {
+        let one =
+            |member: &Member| format!("{}:{}:{}:{:?}\n", member.name, member.identity, member.length, member.modified);
+        self.members.iter().map(one).collect()
     }
 }
 
-/// What tells the file of an incarnation from all others.
-fn identity_in(incarnation: &str) -> &str {
-    let end = incarnation.find(", first ").or_else(|| incarnation.find(", no record yet"));
-    &incarnation[..end.unwrap_or(incarnation.len())]
+/// Pure: what a lane that progress knows has before it, as far as the folder tells.
+#[must_use]
+pub fn prospect(bookmark: &Bookmark, stem: Option<&FoundStem>) -> Prospect {
+    let text = &*bookmark.incarnation.text;
+    let ended = was_read_to_its_end(text);
+    let Some(stem) = stem else { return if ended { Prospect::Gone } else { Prospect::Vanished } };
+    let facts = bookmark.facts.as_deref().and_then(|facts| Facts::from_text(facts).ok()).unwrap_or_default();
+    let is_current = |member: &Member| {
+        text.starts_with(&format!("{},", member.identity)) || facts.copy.as_deref() == Some(&member.identity)
+    };
+    let Some(at) = stem.members.iter().position(is_current) else { return Prospect::Unfinished };
+    let current = &stem.members[at];
+    let unread = |member: &&Member| member.length > 0 && facts.entry(member).is_none();
+    let whole = current.length == bookmark.position.offset || super::is_compressed(&current.path);
+    let last = current.suffix == Suffix::Live || !stem.members[at + 1..].iter().any(|member| unread(&member));
+    if ended && whole && last { Prospect::Finished } else { Prospect::Unfinished }
 }
 
 #[cfg(test)]
-mod tests {
-    use std::fs;
-
-    use super::*;
-
-    fn known(name: &str, file: &FoundFile, offset: u64, end: &str) -> KnownLane {
-        let incarnation = format!("{}, first 9 bytes 0123456789abcdef{end}", file.sighted.identity());
-        KnownLane { name: name.into(), incarnation, offset }
-    }
-
-    fn names(rolled: &[RolledLane]) -> Vec<(&str, Prospect)> {
-        rolled.iter().map(|lane| (lane.name.as_str(), lane.prospect)).collect()
-    }
-
-    /// Goal: a rotation inside a pattern reads every file once. Method: two rotations, with what progress knows.
-    #[test]
-    fn a_file_keeps_its_lane_under_whatever_name() {
-        let folder = tempfile::tempdir().expect("a folder");
-        let at = |name: &str| folder.path().join(name);
-        fs::write(at("app.log"), "a\n").expect("written");
-        let first = list("app.log*", folder.path());
-        assert_eq!(names(&roll(&[], &first, folder.path())), [("app.log", Prospect::New)]);
-        let a = known("app.log", &first[0], 2, ", read to its end");
-
-        fs::rename(at("app.log"), at("app.log.1")).expect("moved");
-        fs::write(at("app.log"), "b\nb\n").expect("written");
-        let second = list("app.log*", folder.path());
-        let rolled = roll(std::slice::from_ref(&a), &second, folder.path());
-        assert_eq!(names(&rolled), [("app.log#2", Prospect::New), ("app.log", Prospect::Finished)]);
-        assert_eq!(rolled[1].path, at("app.log.1"));
-        let b = known("app.log#2", &second[0], 2, "");
-
-        fs::rename(at("app.log.1"), at("app.log.2")).expect("moved");
-        fs::rename(at("app.log"), at("app.log.1")).expect("moved");
-        fs::write(at("app.log"), "c\n").expect("written");
-        let rolled = roll(&[a.clone(), b.clone()], &list("app.log*", folder.path()), folder.path());
-        let expected =
-            [("app.log#3", Prospect::New), ("app.log#2", Prospect::Unfinished), ("app.log", Prospect::Finished)];
-        assert_eq!(names(&rolled), expected);
-
-        fs::write(at("app.log.2"), "a\nlate\n").expect("in place");
-        assert_eq!(
-            roll(std::slice::from_ref(&a), &list("*.2", folder.path()), folder.path())[0].prospect,
-            Prospect::Unfinished
-        );
-        let gone = roll(&[a, b], &[], folder.path());
-        assert_eq!(names(&gone), [("app.log", Prospect::Gone), ("app.log#2", Prospect::Vanished)]);
-        assert_eq!(gone[1].path, at("app.log"));
-    }
-
-    /// Goal: patterns find files, in order, also below folders, and a link to a file is the same file. Method: a tree.
-    #[test]
-    fn patterns_find_files_and_nothing_else() {
-        let folder = tempfile::tempdir().expect("a folder");
-        fs::create_dir_all(folder.path().join("in/deep.csv")).expect("folders");
-        for name in ["in/b.csv", "in/a.csv", "in/deep.csv/c.csv", "in/x.txt"] {
-            fs::write(folder.path().join(name), "x\n").expect("written");
-        }
-        fs::hard_link(folder.path().join("in/a.csv"), folder.path().join("in/z.csv")).expect("a link");
-        let shown = |pattern: &str| list(pattern, folder.path()).into_iter().map(|file| file.shown).collect::<Vec<_>>();
-        assert_eq!(shown("in/*.csv"), ["in/a.csv", "in/b.csv", "in/z.csv"]);
-        assert_eq!(shown("**/*.csv"), ["in/a.csv", "in/b.csv", "in/deep.csv/c.csv", "in/z.csv"]);
-        let rolled = roll(&[], &list("in/*.csv", folder.path()), folder.path());
-        assert_eq!(names(&rolled).len(), 2, "a link is no other file");
-        assert!(check_pattern("in/[a").is_err() && check_pattern("in/**/x").is_ok());
-        assert!(is_pattern("a*") && !is_pattern("orders-1.csv"));
-        assert_eq!(["a#2", "a#x", "#1", "a"].map(base_name), ["a", "a#x", "#1", "a"]);
-    }
-}
+#[path = "many_tests.rs"]
+mod tests;

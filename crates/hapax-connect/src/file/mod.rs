@@ -1,6 +1,8 @@
 //! JSON lines or CSV in a file that grows and is rotated, packed with gzip or zstd, or in many files.
 
+mod chain;
 mod config;
+mod facts;
 mod feed;
 #[cfg(test)]
 mod format_tests;
@@ -9,11 +11,13 @@ mod incarnation;
 mod lines;
 pub mod many;
 mod reading;
-mod rotation;
+mod recognise;
 mod source;
+mod turn;
 #[cfg(feature = "compression")]
 mod unpack;
 
-pub use config::{Crowd, CsvOptions, Expected, FileFormat, FileSourceConfig, HeaderFrom, LaneName, Rotation};
-pub use incarnation::{Sighted, is_compressed, was_read_to_its_end, with_end, without_end};
+pub use chain::RotationRule;
+pub use config::{Crowd, CsvOptions, Expected, FileFormat, FileSourceConfig, HeaderFrom, LaneName};
+pub use incarnation::{is_compressed, was_read_to_its_end, with_end, without_end};
 pub use source::FileSource;

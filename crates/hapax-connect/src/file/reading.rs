@@ -8,7 +8,8 @@ use std::io;
 use hapax_engine::batch::Inputs;
 use hapax_engine::decode::csv::Format;
 use hapax_engine::source::{Follow, Polled, Room};
-use hapax_model::position::{Incarnation, Position};
+use hapax_model::fault::{Bug, planted};
+use hapax_model::position::{Bookmark, Incarnation, Position};
 
 use super::config::{Expected, FileFormat};
 use super::feed::{Feed, Packing};
@@ -80,9 +81,10 @@ impl Reading {
         lines: Lines,
         naming: Naming,
         incarnation: Incarnation,
+        first_record: FirstRecord,
         follow: Follow,
     ) -> io::Result<Self> {
-        let (first_record, warning) = (FirstRecord::NotYet, Warning::Due);
+        let warning = Warning::Due;
         let feed = Feed::new(opened.file.try_clone()?);
         let (rotated_polls, quiet_polls) = (0, 0);
         Ok(Self { opened, feed, lines, naming, incarnation, follow, rotated_polls, quiet_polls, first_record, warning })
@@ -169,10 +171,12 @@ impl Reading {
         self.number(into, long.line);
     }
 
-    /// A file that was empty is known better with its first record; it stays the same incarnation. Should the file not
-    /// answer now, what was known of it stays true.
+    /// A file that was empty is known better with its first record; it stays the same incarnation, and learns no more
+    /// after that. Should the file not answer now, or not begin as it did, what was known of it stays as it is.
     fn learn_first_record(&mut self) {
+        let known = Bookmark::new(self.incarnation.clone(), Position::at(self.lines.offset()));
         if self.first_record == FirstRecord::NotYet
+            && (planted(Bug::IncarnationLearnedAnew) || self.opened.belongs(&known).unwrap_or(false))
             && let Ok(description) = self.opened.describe(self.lines.offset())
         {
             self.incarnation = Incarnation::new(self.incarnation.number, &description.text);

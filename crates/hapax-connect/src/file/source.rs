@@ -7,20 +7,24 @@
 use std::fs::Metadata;
 use std::io;
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use hapax_engine::batch::Inputs;
 use hapax_engine::source::{Follow, Held, Polled, Room, Source, SourceError, StartAt};
+use hapax_model::fault::{Bug, planted};
 use hapax_model::position::{Bookmark, Position};
 use tokio::time::sleep;
 
-use super::config::{FileSourceConfig, Rotation};
+use super::chain::{RotationRule, Stem};
+use super::config::{Crowd, FileSourceConfig};
+use super::facts::{Facts, ReadMember};
 use super::feed::{Fed, Feed, Packing, Unreadable};
 use super::header::Naming;
-use super::incarnation::{Fit, Opened};
-use super::lines::{Found, Lines, Seam, Tail};
-use super::reading::{BLOCKS_PER_POLL, Filled, PATIENCE_POLLS, Reading, Rules, Step};
-use super::rotation;
+use super::incarnation::{FirstRecord, Fit, Opened};
+use super::lines::{Lines, Seam, Tail};
+use super::reading::{Filled, PATIENCE_POLLS, Reading, Rules, Step};
+use super::recognise::{GrowingCopy, Place};
+use super::turn::{Doubt, NextFile};
 
 /// How long a poll waits when there is nothing.
 const WAIT: Duration = Duration::from_millis(25);
@@ -28,128 +32,114 @@ const WAIT: Duration = Duration::from_millis(25);
 const GRACE_POLLS: u32 = 2;
 /// How many idle polls a lane of many waits before it makes room for another.
 const YIELD_POLLS: u32 = 8;
+/// How long a lane of many keeps its place while others wait, quiet or not.
+const YIELD_AFTER: Duration = Duration::from_secs(1);
 
-/// JSON lines or CSV records in a file.
+/// JSON lines or CSV records in a file, and in those that a rotation makes of it.
 #[derive(Debug)]
 pub struct FileSource {
-    config: FileSourceConfig,
-    lane: String,
-    reading: Option<Reading>,
-    /// The file before this one: kept open to notice lines that come late, and to go back to if a commit fails.
-    left: Option<Left>,
+    pub(super) config: FileSourceConfig,
+    pub(super) lane: String,
+    pub(super) reading: Option<Reading>,
+    /// What progress keeps of the files, as of the current one.
+    pub(super) facts: Facts,
+    /// The position whose tail is in those facts.
+    pub(super) closed_at: Option<u64>,
+    /// Whether progress comes from a version that kept no facts.
+    pub(super) facts_unknown: bool,
+    /// The file before this one: kept open to notice lines that come late.
+    pub(super) left: Option<Left>,
+    /// The file after this one.
+    pub(super) next: Option<NextFile>,
+    /// What cannot be placed at the moment.
+    pub(super) doubt: Option<Doubt>,
+    /// A compressed copy that is being written.
+    pub(super) growing: Option<GrowingCopy>,
+    /// Where a delivery without progress begins, once that was resolved: it waits with the file, not with its name.
+    resolved: Option<(StartAt, Bookmark)>,
+    assigned_at: Instant,
 }
 
 #[derive(Debug)]
-struct Left {
-    opened: Opened,
-    feed: Feed,
-    lines: Lines,
-}
-
-/// Where the file of a bookmark is.
-#[derive(Debug)]
-enum Whereabouts {
-    Here(Opened),
-    /// The same file, but shorter than it was.
-    Truncated {
-        length: u64,
-    },
-    /// Not found; something else is at the path.
-    Elsewhere {
-        now: String,
-    },
-}
-
-/// Whether reading can go on from a bookmark, and with what.
-#[derive(Debug)]
-enum Place {
-    Found(Opened, Seam),
-    Gone(String),
-    Other(String),
+pub(super) struct Left {
+    pub(super) opened: Opened,
+    pub(super) feed: Feed,
+    pub(super) lines: Lines,
 }
 
 impl FileSource {
     /// A source that reads the file of `config`.
     #[must_use]
     pub fn new(config: FileSourceConfig) -> Self {
-        let lane = config.name.lane.clone();
-        Self { config, lane, reading: None, left: None }
+        Self {
+            lane: config.name.lane.clone(),
+            config,
+            reading: None,
+            facts: Facts::default(),
+            closed_at: None,
+            facts_unknown: false,
+            left: None,
+            next: None,
+            doubt: None,
+            growing: None,
+            resolved: None,
+            assigned_at: Instant::now(),
+        }
     }
 
-    fn unavailable(&self, source: io::Error) -> SourceError {
+    pub(super) fn unavailable(&self, source: io::Error) -> SourceError {
         unavailable(&self.config.path, source)
     }
 
-    fn gap(&self, what: &str) -> SourceError {
+    pub(super) fn gap(&self, what: &str) -> SourceError {
         SourceError::Gap { what: format!("{}: {what}", self.lane) }
     }
 
-    /// The handles we have come first: a file that we read may have been deleted meanwhile.
-    fn find(&self, bookmark: &Bookmark) -> io::Result<Whereabouts> {
-        let ours = self.reading.iter().map(|reading| &reading.opened).chain(self.left.iter().map(|left| &left.opened));
-        for opened in ours {
-            if opened.belongs(bookmark)? {
-                return Ok(Whereabouts::Here(opened.try_clone()?));
-            }
-        }
-        let at_path = self.open();
-        if let Ok(opened) = &at_path
-            && opened.belongs(bookmark)?
-        {
-            return Ok(Whereabouts::Here(at_path?));
-        }
-        match &at_path {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => {}
-            Ok(_) | Err(_) => {
-                if let Some(opened) = rotation::find(&self.config.path, &self.config.format, bookmark)? {
-                    return Ok(Whereabouts::Here(opened));
-                }
-            }
-        }
-        let opened = at_path?;
-        let length = opened.length()?;
-        if opened.was(bookmark) && length < bookmark.position.offset {
-            return Ok(Whereabouts::Truncated { length });
-        }
-        Ok(Whereabouts::Elsewhere { now: opened.describe(0)?.text })
+    pub(super) fn reading(&self) -> &Reading {
+        self.reading.as_ref().expect("`assign` comes before `poll`")
     }
 
-    fn open(&self) -> io::Result<Opened> {
+    /// The files that are open: they may have been deleted meanwhile.
+    pub(super) fn handles(&self) -> impl Iterator<Item = &Opened> {
+        self.reading.iter().map(|reading| &reading.opened).chain(self.left.iter().map(|left| &left.opened))
+    }
+
+    pub(super) fn open(&self) -> io::Result<Opened> {
         Opened::open(&self.config.path, &self.config.format)
     }
 
-    const fn is_one_of_many(&self) -> bool {
-        matches!(self.config.rotation, Rotation::OtherLanes(_))
+    pub(super) const fn is_one_of_many(&self) -> bool {
+        self.config.crowd.is_some()
     }
 
-    fn place(&self, bookmark: &Bookmark) -> io::Result<Place> {
-        let at = bookmark.position.offset;
-        let cut = |length: u64| format!("bytes {length} to {at}: the file was truncated in place, it ends at {length}");
-        let found = match self.find(bookmark) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound && self.is_one_of_many() => {
-                return Ok(Place::Gone(format!("the file is gone, and was read only up to byte {at}")));
+    pub(super) fn current_bookmark(&self) -> Bookmark {
+        let reading = self.reading();
+        Bookmark::new(reading.incarnation.clone(), Position::at(reading.lines.offset()))
+    }
+
+    /// The file that a delivery without progress begins with: the one that was seen first, else the one at the path.
+    fn first_file(&self) -> Result<Opened, SourceError> {
+        if let Some(first) = &self.config.first_seen {
+            let stem = Stem::of(&self.config.path).map_err(|error| self.unavailable(error))?;
+            let listing = stem.list(self.config.rotation).map_err(|error| self.unavailable(error))?;
+            if let Some(member) = listing.iter().find(|member| member.identity == *first)
+                && let Some(opened) = self.open_if_there(&member.path).map_err(|error| self.unavailable(error))?
+                && opened.identity() == *first
+            {
+                return Ok(opened);
             }
-            found => found?,
-        };
-        Ok(match found {
-            Whereabouts::Elsewhere { now } => Place::Other(now),
-            Whereabouts::Truncated { length } => Place::Gone(cut(length)),
-            Whereabouts::Here(opened) => match opened.fit(at)? {
-                Fit::LineStart => Place::Found(opened, Seam::LineStart),
-                Fit::AfterUnterminated => Place::Found(opened, Seam::Unterminated),
-                Fit::Short { length } => Place::Gone(cut(length)),
-                Fit::InsideLine => Place::Gone(continued(at)),
-            },
-        })
+            return Err(self.gap("the file is gone, and nothing of it was read"));
+        }
+        match self.open() {
+            Err(error) if error.kind() == io::ErrorKind::NotFound && self.is_one_of_many() => {
+                Err(self.gap("the file is gone, and nothing of it was read"))
+            }
+            opened => opened.map_err(|error| self.unavailable(error)),
+        }
     }
 
     fn resolve(&self, at: StartAt) -> Result<Bookmark, SourceError> {
-        let opened = match self.open() {
-            Err(error) if error.kind() == io::ErrorKind::NotFound && self.is_one_of_many() => {
-                return Err(self.gap("the file is gone, and nothing of it was read"));
-            }
-            opened => opened.map_err(|error| self.unavailable(error))?,
-        };
+        let opened = self.first_file()?;
         let packed = opened.packing().map_err(|error| self.unavailable(error))? != Packing::None;
         let offset = match at {
             StartAt::Earliest => 0,
@@ -168,11 +158,23 @@ impl FileSource {
         // A header that cannot serve is refused before anybody is fenced for it.
         self.naming(&opened).map_err(|error| self.unavailable(error))?;
         let description = opened.describe(offset).map_err(|error| self.unavailable(error))?;
-        Ok(Bookmark::at(&description.text, offset))
+        let facts = self.first_facts(&opened, offset).map_err(|error| self.unavailable(error))?;
+        Ok(Bookmark { facts: Some(facts.to_text().into()), ..Bookmark::at(&description.text, offset) })
     }
 
-    fn open_at(&self, bookmark: &Bookmark, follow: Follow) -> Result<Reading, SourceError> {
-        let (opened, seam) = match self.place(bookmark).map_err(|error| self.unavailable(error))? {
+    /// Older files of the chain are passed when a delivery begins, and never read later.
+    fn first_facts(&self, opened: &Opened, offset: u64) -> io::Result<Facts> {
+        let listing = Stem::of(&self.config.path)?.list(self.config.rotation)?;
+        let at = listing.iter().position(|member| member.identity == opened.identity()).unwrap_or(0);
+        let older: Vec<ReadMember> = listing[..at].iter().map(ReadMember::passed).collect();
+        for member in &older {
+            tracing::info!(lane = %self.lane, file = member.name, "passed: it is older than the file that the delivery begins with");
+        }
+        Ok(Facts { device: Some(opened.device()), tail: opened.tail(offset)?, copy: None, read: older })
+    }
+
+    fn open_at(&mut self, bookmark: &Bookmark, follow: Follow) -> Result<Reading, SourceError> {
+        let (opened, seam) = match self.place(bookmark)? {
             Place::Found(opened, seam) => (opened, seam),
             Place::Gone(missing) => return Err(self.gap(&missing)),
             Place::Other(now) => return Err(self.gap(&vanished(bookmark, &now))),
@@ -188,15 +190,21 @@ impl FileSource {
         if let (true, Some(before)) = (self.config.format.counts_lines(), opened.lines_before(offset)?) {
             lines.behind_lines(before);
         }
-        Reading::new(opened, lines, naming, bookmark.incarnation.clone(), follow)
+        let is_copy = !opened.was(bookmark);
+        let first = match is_copy {
+            true => FirstRecord::Known,
+            false if planted(Bug::IncarnationLearnedAnew) => FirstRecord::NotYet,
+            false => opened.settled(&bookmark.incarnation.text)?,
+        };
+        Reading::new(opened, lines, naming, bookmark.incarnation.clone(), first, follow)
     }
 
-    fn naming(&self, opened: &Opened) -> io::Result<Naming> {
+    pub(super) fn naming(&self, opened: &Opened) -> io::Result<Naming> {
         Naming::of(opened, &self.config.format, &self.config.expected, self.config.max_line)
     }
 
     /// One step of reading; never waits.
-    fn step(&mut self, into: &mut Inputs, room: Room) -> Result<Step, SourceError> {
+    fn read_on(&mut self, into: &mut Inputs, room: Room) -> Result<Step, SourceError> {
         let Self { config, reading, .. } = self;
         let reading = reading.as_mut().expect("`assign` comes before `poll`");
         let rules = Rules { format: &config.format, expected: &config.expected, max_line: config.max_line };
@@ -222,13 +230,12 @@ impl FileSource {
         let reading = reading.as_mut().expect("`assign` comes before `poll`");
         let rules = Rules { format: &config.format, expected: &config.expected, max_line: config.max_line };
         if reading.is_packed() {
-            return end_of_archive(reading, into, lane, rules).map_err(|error| unavailable(&config.path, error));
+            return self.end_of_archive(into);
         }
         let length = reading.opened.length().map_err(|error| unavailable(&config.path, error))?;
         let offset = reading.lines.offset();
         if length < offset {
-            let what = format!("the file was truncated in place: it was read up to byte {offset} and ends at {length}");
-            return Err(self.gap(&what));
+            return Err(self.gap(&truncated(offset, length)));
         }
         if length != reading.lines.read_upto() {
             if length < reading.lines.read_upto() {
@@ -237,10 +244,11 @@ impl FileSource {
             return Ok(Step::Busy);
         }
         match at_path {
-            Some(other) if !reading.opened.is(&other) => self.rotated(into, other.len()),
-            None if matches!(config.rotation, Rotation::OtherLanes(_)) => self.rotated(into, 0),
+            Some(other) if !reading.opened.is(&other) => self.rotated(into),
+            None if config.crowd.is_some() || config.rotation == RotationRule::Suffixes => self.rotated(into),
             Some(_) | None => {
                 reading.rotated_polls = 0;
+                self.doubt = None;
                 match reading.follow {
                     Follow::Yes => Ok(self.quiet()),
                     Follow::No => {
@@ -254,11 +262,11 @@ impl FileSource {
     }
 
     /// Nothing new. A lane of many says that it has come to its end, and makes room if another waits.
-    fn quiet(&mut self) -> Step {
+    pub(super) fn quiet(&mut self) -> Step {
         let reading = self.reading.as_mut().expect("`assign` comes before `poll`");
         reading.quiet_polls += 1;
         reading.warn_of_quote(&self.lane);
-        let Rotation::OtherLanes(crowd) = &self.config.rotation else { return Step::Quiet };
+        let Some(crowd) = &self.config.crowd else { return Step::Quiet };
         let (makes_room, at_end) = (crowd.is_waiting(), reading.lines.tail() == Tail::Nothing);
         if at_end && reading.quiet_polls > if makes_room { YIELD_POLLS } else { PATIENCE_POLLS } {
             reading.mark_end();
@@ -279,8 +287,8 @@ impl FileSource {
         step
     }
 
-    /// Another file is at the path, and nothing more was found in this one.
-    fn rotated(&mut self, into: &mut Inputs, length_at_path: u64) -> Result<Step, SourceError> {
+    /// The file has lost its name, and nothing more was found in it.
+    fn rotated(&mut self, into: &mut Inputs) -> Result<Step, SourceError> {
         let Self { config, reading, .. } = self;
         let reading = reading.as_mut().expect("`assign` comes before `poll`");
         reading.rotated_polls += 1;
@@ -301,56 +309,41 @@ impl FileSource {
             }
             Tail::Nothing => {}
         }
-        if let Rotation::OtherLanes(_) = config.rotation {
-            reading.mark_end();
-            return Ok(Step::Done(Polled::End));
+        // After a second without a successor its folder is searched once a second only.
+        if polls > PATIENCE_POLLS && !polls.is_multiple_of(PATIENCE_POLLS) && self.doubt.is_none() {
+            return Ok(self.quiet());
         }
-        // While the new file is empty, its directory is searched once a second only.
-        let search = length_at_path > 0 || polls % PATIENCE_POLLS == GRACE_POLLS + 1;
-        let next = if search { rotation::successor(&config.path, &config.format, &reading.opened) } else { Ok(None) };
-        match next.map_err(|error| unavailable(&config.path, error))? {
-            Some(next) => self.turn_over(next),
-            None if reading.follow == Follow::No => Ok(Step::Done(Polled::End)),
-            None => Ok(Step::Quiet),
-        }
+        self.find_next()
     }
 
-    fn turn_over(&mut self, next: Opened) -> Result<Step, SourceError> {
-        let description = next.describe(0).map_err(|error| self.unavailable(error))?;
-        let naming = self.naming(&next).map_err(|error| self.unavailable(error))?;
-        let old = self.reading.as_ref().expect("`assign` comes before `poll`");
-        if let (Naming::Awaited, Follow::Yes) = (&naming, old.follow) {
-            return Ok(Step::Quiet); // only a whole header can be compared
+    /// An archive was read to its end. One with a rotated name is followed by the next of its chain; any other is the end
+    /// of the lane: it is not followed, and what comes to its path later is another file.
+    fn end_of_archive(&mut self, into: &mut Inputs) -> Result<Step, SourceError> {
+        let Self { config, reading, lane, .. } = self;
+        let reading = reading.as_mut().expect("`assign` comes before `poll`");
+        let rules = Rules { format: &config.format, expected: &config.expected, max_line: config.max_line };
+        let step = reading.end_once(into, lane, rules).map_err(|error| unavailable(&config.path, error))?;
+        if step != Step::Done(Polled::End) {
+            return Ok(step);
         }
-        old.naming.refuse_change(&naming).map_err(|error| self.unavailable(error))?;
-        let incarnation = old.incarnation.next(&description.text);
-        tracing::info!(lane = %self.lane, from = %old.incarnation, to = %incarnation, "the file was rotated");
-        let lines = Lines::new(0, self.config.format.cut(), self.config.max_line, Seam::LineStart);
-        let reading = Reading::new(next, lines, naming, incarnation, old.follow);
-        let reading = reading.map_err(|error| self.unavailable(error))?;
-        let Some(Reading { opened, feed, lines, .. }) = self.reading.replace(reading) else { return Ok(Step::Busy) };
-        self.left = Some(Left { opened, feed, lines });
-        Ok(Step::Done(Polled::Boundary))
+        let at_path = look(&config.path).map_err(|error| unavailable(&config.path, error))?;
+        let is_live = at_path.as_ref().is_some_and(|found| reading.opened.is(found));
+        if config.rotation == RotationRule::Suffixes && !is_live {
+            return self.find_next();
+        }
+        if reading.follow == Follow::Yes {
+            tracing::info!(lane, "the archive was read to its end; compressed files are read once and not followed");
+        }
+        reading.mark_end();
+        Ok(step)
     }
 
-    /// A line that was written to the old file after its successor had begun would be lost without a word.
-    fn check_left(&mut self) -> Result<(), SourceError> {
-        let Some(left) = &mut self.left else { return Ok(()) };
-        let (offset, mut budget) = (left.lines.offset(), BLOCKS_PER_POLL);
-        let found = left.lines.next(&mut left.feed, &mut budget);
-        let late = match found.map_err(|error| unavailable(&self.config.path, error))? {
-            Found::End => left.lines.tail() != Tail::Nothing,
-            Found::Later => false,
-            Found::Line | Found::Long(_) | Found::Continued | Found::Pause => true,
-        };
-        if !late {
-            return Ok(());
-        }
-        let what = format!(
-            "lines were written to the rotated file behind byte {offset} after its successor had been started; \
-             they were not read: copy them into the new file"
-        );
-        Err(self.gap(&what))
+    /// Whether others have waited long enough for this lane to make room.
+    fn must_yield(&self) -> bool {
+        let waiting = self.config.crowd.as_ref().is_some_and(Crowd::is_waiting);
+        waiting
+            && self.assigned_at.elapsed() > YIELD_AFTER
+            && self.reading.as_ref().is_some_and(|reading| reading.follow == Follow::Yes)
     }
 }
 
@@ -363,30 +356,54 @@ impl Source for FileSource {
         self.config.name.identity.clone()
     }
 
+    /// Resolved once: whoever must try again, because the target is away, begins with the same file.
     async fn start(&mut self, at: StartAt) -> Result<Bookmark, SourceError> {
-        self.resolve(at)
+        if let Some((_, bookmark)) = self.resolved.as_ref().filter(|(resolved, _)| *resolved == at) {
+            return Ok(bookmark.clone());
+        }
+        let bookmark = self.resolve(at)?;
+        self.resolved = Some((at, bookmark.clone()));
+        Ok(bookmark)
     }
 
     async fn hold(&mut self, bookmark: &Bookmark) -> Result<Held, SourceError> {
-        Ok(match self.place(bookmark).map_err(|error| self.unavailable(error))? {
+        let facts = self.facts_of(bookmark)?;
+        match self.place(bookmark)? {
             Place::Found(opened, _) => {
                 self.naming(&opened).map_err(|error| self.unavailable(error))?;
-                Held::Yes
+                let changed = self.changed_after_reading(&facts).map_err(|error| self.unavailable(error))?;
+                let changed = match changed {
+                    None if bookmark.facts.is_some() || (self.reading.is_some() && !self.facts_unknown) => {
+                        self.unknown_older(&opened, &facts).map_err(|error| self.unavailable(error))?
+                    }
+                    changed => changed,
+                };
+                Ok(changed.map_or(Held::Yes, |missing| Held::Gone { missing }))
             }
-            Place::Gone(missing) => Held::Gone { missing },
-            Place::Other(now) => Held::OtherIncarnation { now },
-        })
+            Place::Gone(missing) => Ok(Held::Gone { missing }),
+            Place::Other(now) => Ok(Held::OtherIncarnation { now }),
+        }
     }
 
     async fn assign(&mut self, bookmark: &Bookmark, follow: Follow) -> Result<(), SourceError> {
-        self.reading = Some(self.open_at(bookmark, follow)?);
-        self.left = None;
+        let reading = self.open_at(bookmark, follow)?;
+        let mut facts = self.facts_of(bookmark)?;
+        facts.device = Some(reading.opened.device());
+        facts.copy = (!reading.opened.was(bookmark)).then(|| reading.opened.identity().to_owned());
+        (self.facts, self.facts_unknown) = (facts, bookmark.facts.is_none());
+        self.closed_at = Some(bookmark.position.offset);
+        (self.left, self.next, self.doubt) = (None, None, None);
+        self.assigned_at = Instant::now();
+        self.reading = Some(reading);
         Ok(())
     }
 
     /// Cancel-safe: it waits only after everything else was done.
     async fn poll(&mut self, into: &mut Inputs, room: Room) -> Result<Polled, SourceError> {
-        match self.step(into, room)? {
+        if self.must_yield() {
+            return Ok(Polled::End);
+        }
+        match self.read_on(into, room)? {
             Step::Done(polled) => return Ok(polled),
             Step::Busy => tokio::task::yield_now().await,
             Step::Quiet => sleep(WAIT).await,
@@ -395,8 +412,42 @@ impl Source for FileSource {
     }
 
     fn bookmark(&self) -> Bookmark {
-        let reading = self.reading.as_ref().expect("`assign` comes before `bookmark`");
-        Bookmark { incarnation: reading.incarnation.clone(), position: Position::at(reading.lines.offset()) }
+        self.current_bookmark()
+    }
+
+    /// The bytes before the epoch's first position are compared, so that a file that was truncated and has grown again is
+    /// noticed before wrong rows land.
+    async fn close_epoch(&mut self, from: &Bookmark) -> Result<Bookmark, SourceError> {
+        let before = self.facts_of(from)?.tail;
+        let (reading, at) = (self.reading(), self.reading().lines.offset());
+        let away = |error| self.unavailable(error);
+        let same_file = from.incarnation.number == reading.incarnation.number;
+        if !reading.is_packed() {
+            let length = reading.opened.length().map_err(away)?;
+            if length < at {
+                return Err(self.gap(&truncated(at, length)));
+            }
+            let tail = reading.opened.tail(from.position.offset).map_err(away)?;
+            if same_file && before.is_some() && tail != before && !planted(Bug::PositionWithoutIncarnation) {
+                let what = format!(
+                    "the file was rewritten in place while it was read: other bytes lie before byte {} than when they were \
+                     read",
+                    from.position
+                );
+                return Err(self.gap(&what));
+            }
+        }
+        self.facts.tail = self.reading().opened.tail(at).map_err(|error| self.unavailable(error))?;
+        self.closed_at = Some(at);
+        Ok(Bookmark { facts: Some(self.facts.to_text().into()), ..self.current_bookmark() })
+    }
+
+    async fn step(&mut self) -> Result<(), SourceError> {
+        self.turn_over()
+    }
+
+    async fn reads_what(&mut self, other: &Bookmark) -> Result<bool, SourceError> {
+        self.is_of_this_chain(other)
     }
 
     async fn ack(&mut self, _upto: &Bookmark) -> Result<(), SourceError> {
@@ -416,18 +467,6 @@ fn look(path: &Path) -> io::Result<Option<Metadata>> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
         Err(error) => Err(error),
     }
-}
-
-/// The end of an archive is the end of the lane: it is not followed, and what comes to its path later is another file.
-fn end_of_archive(reading: &mut Reading, into: &mut Inputs, lane: &str, rules: Rules<'_>) -> io::Result<Step> {
-    let step = reading.end_once(into, lane, rules)?;
-    if step == Step::Done(Polled::End) {
-        if reading.follow == Follow::Yes {
-            tracing::info!(lane, "the archive was read to its end; compressed files are read once and not followed");
-        }
-        reading.mark_end();
-    }
-    Ok(step)
 }
 
 /// How much a packed file holds: it must be unpacked to know.
@@ -466,7 +505,11 @@ fn unavailable_behind(path: &Path, source: io::Error, delivered: Option<u64>) ->
     SourceError::Unavailable { what: format!("{} cannot be read ({cure})", path.display()), source }
 }
 
-fn continued(offset: u64) -> String {
+fn truncated(offset: u64, length: u64) -> String {
+    format!("the file was truncated in place: it was read up to byte {offset} and ends at {length}")
+}
+
+pub(super) fn continued(offset: u64) -> String {
     format!(
         "the line that ends at byte {offset} was delivered without its newline, and now goes on: \
          it was delivered before it was complete"

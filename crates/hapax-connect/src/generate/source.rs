@@ -136,6 +136,21 @@ impl Source for GenerateSource {
         self.bookmark.clone()
     }
 
+    /// A generator is its recipe: nothing lies before a position that could change.
+    async fn close_epoch(&mut self, _from: &Bookmark) -> Result<Bookmark, SourceError> {
+        Ok(self.bookmark())
+    }
+
+    /// Never asked: its stream has no boundary.
+    async fn step(&mut self) -> Result<(), SourceError> {
+        Ok(())
+    }
+
+    /// Never: which lane has which event is in the recipe, and the recipe is in the contract.
+    async fn reads_what(&mut self, _other: &Bookmark) -> Result<bool, SourceError> {
+        Ok(false)
+    }
+
     async fn ack(&mut self, _upto: &Bookmark) -> Result<(), SourceError> {
         Ok(())
     }

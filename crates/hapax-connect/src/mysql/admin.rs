@@ -64,7 +64,7 @@ async fn move_to(
                   VALUES (?, ?, ?, 1, 0, ?, ?, ?, ?, ?, 0, 0, 0, 0, 0, ?) \
                   ON DUPLICATE KEY UPDATE generation = generation + 1, position = ?, incarnation = ?, contract = ?, \
                   session = ?, connection_id = ?, updated_at_ms = ?";
-    let (position, incarnation) = (to.position.to_string(), to.incarnation.to_string());
+    let (position, incarnation) = (to.position.to_string(), to.stored_incarnation());
     let (by, now, connection) = (format!("reset by {}", session_name()), stored(now_ms()), session.connection_id());
     let changed = match contract.map(Contract::to_text) {
         None => {

@@ -196,7 +196,7 @@ async fn take(
          ON DUPLICATE KEY UPDATE generation = generation + 1, session = ?, connection_id = ?, updated_at_ms = ?"
     );
     let (now, connection) = (stored(now_ms()), session.connection_id());
-    let (position, incarnation) = (start.position.to_string(), start.incarnation.to_string());
+    let (position, incarnation) = (start.position.to_string(), start.stored_incarnation());
     let given = values![
         &id.workflow,
         &id.sink,
@@ -290,7 +290,7 @@ pub async fn swap(
     let given = values![
         stored(record.epoch.0),
         record.to.position.to_string(),
-        record.to.incarnation.to_string(),
+        record.to.stored_incarnation(),
         read,
         delivered,
         filtered,
@@ -304,7 +304,7 @@ pub async fn swap(
         stored(was.generation.0),
         stored(was.epoch.0),
         was.bookmark.position.to_string(),
-        was.bookmark.incarnation.to_string(),
+        was.bookmark.stored_incarnation(),
     ];
     let during = During::Epoch(record.epoch);
     // Found rows, not changed ones: every session asks for them.

@@ -64,7 +64,7 @@ async fn move_to(
                   ON CONFLICT (workflow, sink, lane) DO UPDATE SET generation = progress.generation + 1, \
                   position = excluded.position, incarnation = excluded.incarnation, session = excluded.session, \
                   updated_at_ms = excluded.updated_at_ms, contract = excluded.contract";
-    let (position, incarnation) = (to.position.to_string(), to.incarnation.to_string());
+    let (position, incarnation) = (to.position.to_string(), to.stored_incarnation());
     let (by, now) = (format!("reset by {}", session_name()), stored(now_ms()));
     let changed = match contract.map(Contract::to_text) {
         None => {

@@ -33,7 +33,7 @@ async fn a_reset_fences_the_worker_and_keeps_the_books() {
     let (worker, person) = place.connect_two().await;
     let was = claim(&worker, &id("w"), &take(0)).await.unwrap();
     let was = commit(&worker, &id("w"), &was).await;
-    let to = Bookmark { incarnation: was.bookmark.incarnation.next("inode 8"), position: Position::at(3) };
+    let to = Bookmark::new(was.bookmark.incarnation.next("inode 8"), Position::at(3));
     let now = reset(&person, &id("w"), &to, None).await.unwrap();
     assert_eq!((now.epoch, now.totals, &now.bookmark), (was.epoch, was.totals, &to));
     assert_eq!((now.generation, &now.contract), (Generation(2), &contract()));

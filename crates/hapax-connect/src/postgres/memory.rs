@@ -222,7 +222,7 @@ pub(super) async fn suspicion(session: &Session, id: &DeliveryId) -> Result<Opti
     let (position, incarnation): (String, String) = (ask::get(session, &row, 0)?, ask::get(session, &row, 1)?);
     let (lives, verdict): (i64, Option<String>) = (ask::get(session, &row, 2)?, ask::get(session, &row, 3)?);
     let (Ok(position), Ok(incarnation)) = (position.parse(), incarnation.parse()) else { return Ok(None) };
-    let (at, lives) = (Bookmark { incarnation, position }, u32::try_from(lives).unwrap_or(u32::MAX));
+    let (at, lives) = (Bookmark::new(incarnation, position), u32::try_from(lives).unwrap_or(u32::MAX));
     Ok(Some(Suspicion { at, lives, verdict: verdict.as_deref().and_then(Verdict::of_name) }))
 }
 

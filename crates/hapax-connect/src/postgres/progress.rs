@@ -222,7 +222,7 @@ async fn take(
          session = excluded.session, updated_at_ms = excluded.updated_at_ms RETURNING ",
         columns!()
     );
-    let (now, position, incarnation) = (stored(now_ms()), start.position.to_string(), start.incarnation.to_string());
+    let (now, position, incarnation) = (stored(now_ms()), start.position.to_string(), start.stored_incarnation());
     let (contract, name) = (contract.to_text(), plain(name));
     let row = ask::one(
         session,
@@ -298,9 +298,9 @@ pub async fn swap(
     let totals = was.totals.plus(record.counts);
     let numbers = stored_totals(totals);
     let (now, epoch) = (stored(now_ms()), stored(record.epoch.0));
-    let (position, incarnation) = (record.to.position.to_string(), record.to.incarnation.to_string());
+    let (position, incarnation) = (record.to.position.to_string(), record.to.stored_incarnation());
     let (generation, was_epoch) = (stored(was.generation.0), stored(was.epoch.0));
-    let (was_position, was_incarnation) = (was.bookmark.position.to_string(), was.bookmark.incarnation.to_string());
+    let (was_position, was_incarnation) = (was.bookmark.position.to_string(), was.bookmark.stored_incarnation());
     let [read, delivered, filtered, dead, rows] = &numbers;
     let during = During::Epoch(record.epoch);
     let changed = ask::execute(

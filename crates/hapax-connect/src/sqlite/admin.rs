@@ -51,7 +51,7 @@ pub fn reset(
         let contract = contract.map(Contract::to_text);
         let values = named_params! {
             ":workflow": id.workflow, ":sink": id.sink, ":lane": id.lane, ":position": to.position.to_string(),
-            ":incarnation": to.incarnation.to_string(), ":contract": contract, ":now": stored(now_ms()),
+            ":incarnation": to.stored_incarnation(), ":contract": contract, ":now": stored(now_ms()),
             ":session": reset_session(),
         };
         let changed = transaction.execute(sql, values).map_err(|error| look_error(transaction, &error))?;
@@ -74,7 +74,7 @@ fn insert(connection: &Connection, id: &DeliveryId, to: &Bookmark, contract: &st
     let sql = "INSERT INTO hapax_progress (workflow, sink, lane, generation, epoch, position, incarnation, contract, \
                session, read, delivered, filtered, dead, rows, updated_at_ms) \
                VALUES (?1, ?2, ?3, 1, 0, ?4, ?5, ?6, ?7, 0, 0, 0, 0, 0, ?8)";
-    let (position, incarnation) = (to.position.to_string(), to.incarnation.to_string());
+    let (position, incarnation) = (to.position.to_string(), to.stored_incarnation());
     let values =
         params![id.workflow, id.sink, id.lane, position, incarnation, contract, reset_session(), stored(now_ms())];
     connection.execute(sql, values).map_err(|error| look_error(connection, &error))?;

@@ -113,7 +113,7 @@ fn take(
     );
     let values = named_params! {
         ":workflow": id.workflow, ":sink": id.sink, ":lane": id.lane, ":now": stored(now_ms()),
-        ":position": start.position.to_string(), ":incarnation": start.incarnation.to_string(),
+        ":position": start.position.to_string(), ":incarnation": start.stored_incarnation(),
         ":contract": contract.to_text(), ":session": session,
     };
     let found = connection
@@ -199,9 +199,9 @@ pub fn swap(
         ":workflow": id.workflow, ":sink": id.sink, ":lane": id.lane, ":now": stored(now_ms()),
         ":generation": stored(was.generation.0), ":was_epoch": stored(was.epoch.0),
         ":was_position": was.bookmark.position.to_string(),
-        ":was_incarnation": was.bookmark.incarnation.to_string(),
+        ":was_incarnation": was.bookmark.stored_incarnation(),
         ":epoch": stored(record.epoch.0), ":position": record.to.position.to_string(),
-        ":incarnation": record.to.incarnation.to_string(), ":read": stored(totals.read),
+        ":incarnation": record.to.stored_incarnation(), ":read": stored(totals.read),
         ":delivered": stored(totals.delivered), ":filtered": stored(totals.filtered), ":dead": stored(totals.dead),
         ":rows": stored(totals.rows),
     };

@@ -218,7 +218,7 @@ fn suspicion(connection: &Connection, id: &DeliveryId) -> Result<Option<Suspicio
     let found = connection.prepare_cached(sql).and_then(|mut statement| statement.query_row(key(id), row).optional());
     let found = found.map_err(|error| look_error(connection, &error))?;
     Ok(found.and_then(|(position, incarnation, lives, verdict)| {
-        let at = Bookmark { incarnation: incarnation.parse().ok()?, position: position.parse().ok()? };
+        let at = Bookmark::new(incarnation.parse().ok()?, position.parse().ok()?);
         Some(Suspicion { at, lives, verdict: verdict.as_deref().and_then(Verdict::of_name) })
     }))
 }

@@ -4,7 +4,7 @@ use hapax_engine::sink::SinkError;
 use hapax_model::contract::Contract;
 use hapax_model::epoch::{Epoch, Generation};
 use hapax_model::ledger::Totals;
-use hapax_model::position::{Bookmark, DeliveryId, NoIncarnation, NoPosition};
+use hapax_model::position::{Bookmark, DeliveryId, NoPosition};
 use hapax_model::progress::Progress;
 
 /// A progress row before its texts are read.
@@ -38,8 +38,7 @@ impl StoredProgress {
 /// A bookmark from its two stored texts; the error says what is wrong with them.
 pub(crate) fn bookmark(position: &str, incarnation: &str) -> Result<Bookmark, String> {
     let position = position.parse().map_err(|error: NoPosition| error.to_string())?;
-    let incarnation = incarnation.parse().map_err(|error: NoIncarnation| error.to_string())?;
-    Ok(Bookmark { incarnation, position })
+    Bookmark::from_stored(position, incarnation).map_err(|error| error.to_string())
 }
 
 /// What a fenced worker is told, by the progress that is there now.

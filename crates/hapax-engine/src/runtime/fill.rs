@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use hapax_model::delivery::EpochBounds;
 use hapax_model::epoch::Epoch;
+use hapax_model::fault::{self, Bug};
 use hapax_model::position::{Bookmark, Incarnation};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, watch};
 use tokio::time::Instant;
@@ -67,6 +68,10 @@ pub(super) struct Filler<S> {
     epoch: Epoch,
     from: Bookmark,
     last_commit: Instant,
+    /// When the source is asked next whether it is what it was: counted over all epochs, whatever flows.
+    hold_at: Instant,
+    /// Whether the epoch closes because the source's incarnation has ended.
+    at_boundary: bool,
     /// Fields that no column takes, each named in the log once.
     named: HashSet<String>,
     /// Whether a person has paused the workflow.
@@ -102,6 +107,8 @@ impl<S: Source> Filler<S> {
             epoch: progress.epoch.next(),
             from: progress.bookmark,
             last_commit: Instant::now(),
+            hold_at: Instant::now() + HOLD_INTERVAL,
+            at_boundary: false,
             named: HashSet::new(),
             paused,
             rests: watch::Sender::new(false),
@@ -120,14 +127,14 @@ impl<S: Source> Filler<S> {
         loop {
             let mut buffer = self.buffer(&pipeline, used.try_recv().ok());
             let ending = self.fill(&mut pipeline, &mut buffer, &slots, &news, &to).await;
-            let moved = self.source.bookmark() != self.from;
-            if moved {
-                let Ok(slot) = Arc::clone(&slots).acquire_owned().await else { return Ending::CommitterGone };
-                if to.send(self.close(buffer, slot)).await.is_err() {
-                    return Ending::CommitterGone;
+            if let Err(refused) = self.hand_over(buffer, &slots, &to).await {
+                return refused;
+            }
+            if std::mem::take(&mut self.at_boundary) && ending.is_none() {
+                let empty = self.buffer(&pipeline, None);
+                if let Err(refused) = self.step_over(empty, &slots, &to).await {
+                    return refused;
                 }
-                // The committer was woken on this thread: let it start before the next chunk keeps the thread busy.
-                tokio::task::yield_now().await;
             }
             if let Some(ending) = ending {
                 return ending;
@@ -168,7 +175,6 @@ impl<S: Source> Filler<S> {
     ) -> Option<Ending> {
         let mut backoff = Backoff::new(&self.settings.retries);
         let mut poll_after = Instant::now();
-        let mut hold_at = Instant::now() + HOLD_INTERVAL;
         let (mut stop, mut paused) = (self.control.stop.clone(), self.paused.clone());
         let mut acked = None;
         loop {
@@ -188,8 +194,11 @@ impl<S: Source> Filler<S> {
                     Rested::GoOn => continue,
                 }
             }
-            if Instant::now() >= hold_at {
-                hold_at = Instant::now() + HOLD_INTERVAL;
+            if fault::planted(Bug::SourceComparedOnlyWhenIdle) && !buffer.batch.inputs.is_empty() {
+                self.hold_at = Instant::now() + HOLD_INTERVAL;
+            }
+            if Instant::now() >= self.hold_at {
+                self.hold_at = Instant::now() + HOLD_INTERVAL;
                 if let Some(ending) = self.still_held().await {
                     return Some(ending);
                 }
@@ -200,7 +209,6 @@ impl<S: Source> Filler<S> {
             let room = self.room(buffer);
             let due_at = self.due_at(buffer);
             let first = buffer.batch.inputs.len();
-            let before = self.source.bookmark().incarnation;
             let polled = tokio::select! {
                 biased;
                 () = to.closed() => return Some(Ending::CommitterGone),
@@ -211,12 +219,11 @@ impl<S: Source> Filler<S> {
                 () = wait_for_slot(slots, due_at), if due_at.is_some() => continue,
             };
             // A file without a record yet learns its own description with the first one.
-            let at_boundary = matches!(polled, Ok(Polled::Boundary));
-            let incarnation = if at_boundary { before } else { self.source.bookmark().incarnation };
+            let incarnation = self.source.bookmark().incarnation;
             self.take_in(pipeline, buffer, first, &incarnation);
             match polled {
                 Ok(Polled::Records | Polled::Idle) => self.source_answered(&mut backoff),
-                Ok(Polled::Boundary) => buffer.full = true,
+                Ok(Polled::Boundary) => (buffer.full, self.at_boundary) = (true, true),
                 Ok(Polled::End) => return Some(Ending::Exhausted),
                 Err(error) => match self.source_failed(&error, &mut backoff) {
                     Ok(wait) => poll_after = Instant::now() + wait,
@@ -401,10 +408,69 @@ impl<S: Source> Filler<S> {
         }
     }
 
+    /// Closes the epoch and gives it to the committer, if the source has moved.
+    async fn hand_over(
+        &mut self,
+        buffer: Buffer,
+        slots: &Arc<Semaphore>,
+        to: &mpsc::Sender<Filled>,
+    ) -> Result<(), Ending> {
+        if self.source.bookmark() == self.from {
+            return Ok(());
+        }
+        let slot = Arc::clone(slots).acquire_owned().await.map_err(|_| Ending::CommitterGone)?;
+        let upto = self.close_source().await?;
+        to.send(self.close(buffer, upto, slot)).await.map_err(|_| Ending::CommitterGone)?;
+        // The committer was woken on this thread: let it start before the next chunk keeps the thread busy.
+        tokio::task::yield_now().await;
+        Ok(())
+    }
+
+    /// The step to the source's next incarnation is an epoch of its own, and is committed before anything is read there.
+    async fn step_over(
+        &mut self,
+        empty: Buffer,
+        slots: &Arc<Semaphore>,
+        to: &mpsc::Sender<Filled>,
+    ) -> Result<(), Ending> {
+        if let Err(error) = self.source.step().await {
+            let mut backoff = Backoff::new(&self.settings.retries);
+            self.source_failed(&error, &mut backoff)?;
+            return Ok(()); // the next poll looks again
+        }
+        if self.source.bookmark() == self.from {
+            return Ok(());
+        }
+        self.hand_over(empty, slots, to).await?;
+        tokio::select! {
+            committed = slots.acquire() => committed.map(drop).map_err(|_| Ending::CommitterGone),
+            () = to.closed() => Err(Ending::CommitterGone),
+        }
+    }
+
+    /// The bookmark at which the epoch ends, once the source has shown that what came before it is unchanged.
+    async fn close_source(&mut self) -> Result<Bookmark, Ending> {
+        let mut backoff = Backoff::new(&self.settings.retries);
+        loop {
+            match self.source.close_epoch(&self.from).await {
+                Ok(upto) => {
+                    self.source_answered(&mut backoff);
+                    return Ok(upto);
+                }
+                Err(error) => {
+                    let wait = self.source_failed(&error, &mut backoff)?;
+                    super::sleep_or_stop(&self.control, wait).await;
+                    if stopping(&self.control) && backoff.attempts() > 1 {
+                        return Err(Ending::Asked); // nothing is lost: it is read again
+                    }
+                }
+            }
+        }
+    }
+
     /// The barrier: events read from here on belong to the next epoch.
-    fn close(&mut self, buffer: Buffer, slot: OwnedSemaphorePermit) -> Filled {
+    fn close(&mut self, buffer: Buffer, to: Bookmark, slot: OwnedSemaphorePermit) -> Filled {
         point("barrier");
-        let to = self.source.bookmark();
         let counts = buffer.batch.counts();
         let closed_at_ms = now_ms();
         let record = EpochRecord {

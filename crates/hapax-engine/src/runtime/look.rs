@@ -95,7 +95,7 @@ async fn try_once<S: Source, K: TransactionalSink, T: StateStore>(
         None => None,
     };
     if found.is_none() {
-        refuse_renamed(settings, sink, &contract).await?;
+        refuse_read_elsewhere(settings, source, sink, &contract).await?;
     }
     let start = match &found {
         Some(progress) => progress.bookmark.clone(),
@@ -121,13 +121,19 @@ async fn try_once<S: Source, K: TransactionalSink, T: StateStore>(
     Ok(Claimed { progress: Progress { bookmark: resume, ..progress } })
 }
 
-/// No progress under this id, but another id has some with the same source and target: a renamed workflow.
-async fn refuse_renamed<K: TransactionalSink>(
+/// No progress under this id, but another id has some with the same source and target: a renamed workflow. Or another lane
+/// of the same workflow has read what this one would read: its path was changed, or what lies there was moved.
+async fn refuse_read_elsewhere<S: Source, K: TransactionalSink>(
     settings: &Settings,
+    source: &mut S,
     sink: &mut K,
     contract: &Contract,
 ) -> Result<(), Refusal> {
     for (other, progress) in sink.others().await? {
+        let same_sink = other.workflow == settings.id.workflow && other.sink == settings.id.sink;
+        if same_sink && source.reads_what(&progress.bookmark).await? {
+            return Err(Refusal::Stop(Stop::new(5, "HX3014", read_elsewhere(&settings.id, &other, &progress))));
+        }
         let configured = settings.configured.iter().any(|(w, s)| *w == other.workflow && *s == other.sink);
         if !configured && progress.contract.same_ends(contract) {
             let id = &settings.id;
@@ -141,6 +147,15 @@ async fn refuse_renamed<K: TransactionalSink>(
         }
     }
     Ok(())
+}
+
+fn read_elsewhere(id: &DeliveryId, other: &DeliveryId, progress: &Progress) -> String {
+    format!(
+        "{id} has no progress, but the lane \"{}\" has delivered the same data up to position {}: the path was changed, or \
+         what lies there was moved or has two names, and all of it would be delivered again. Write the path as it was; \
+         or, if it is meant to be delivered again: `hapax reset {} --lane {:?} --accept`",
+        other.lane, progress.bookmark.position, id.workflow, id.lane
+    )
 }
 
 /// Look's comparisons, repeated after the claim: contract, witness, and whether the source still holds the position.

@@ -232,6 +232,11 @@ impl Meter {
         self.retried();
     }
 
+    /// Another worker has it, and this one waits for its turn.
+    pub fn stands_by(&self) {
+        self.set_state("standby");
+    }
+
     pub(super) fn set_state(&self, word: &str) {
         self.with(|inner| {
             if matches!(word, "running" | "standby" | "paused") {

@@ -61,6 +61,18 @@ impl Source for AnySource {
         each_source!(self, source => source.bookmark())
     }
 
+    async fn close_epoch(&mut self, from: &Bookmark) -> Result<Bookmark, SourceError> {
+        each_source!(self, source => source.close_epoch(from).await)
+    }
+
+    async fn step(&mut self) -> Result<(), SourceError> {
+        each_source!(self, source => source.step().await)
+    }
+
+    async fn reads_what(&mut self, other: &Bookmark) -> Result<bool, SourceError> {
+        each_source!(self, source => source.reads_what(other).await)
+    }
+
     async fn ack(&mut self, upto: &Bookmark) -> Result<(), SourceError> {
         each_source!(self, source => source.ack(upto).await)
     }

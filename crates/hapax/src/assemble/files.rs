@@ -3,15 +3,20 @@
 //! Reads: directories and the books. Writes: the lanes into the configuration, where `lanes` finds them.
 //! Not here: which lane a file is (`hapax-connect`), starting them (`run`).
 
-use hapax_connect::file::many::{KnownLane, list, roll};
-use hapax_connect::file::{FileFormat, HeaderFrom};
+use std::collections::BTreeMap;
+
+use hapax_connect::file::many::{Born, find_stems};
+use hapax_connect::file::{Crowd, FileFormat, HeaderFrom};
 use hapax_engine::books::Books as _;
-use hapax_model::position::DeliveryId;
+use hapax_model::position::{Bookmark, DeliveryId};
 
 use super::{AnyBooks, Part, part_of, parts};
 use crate::config::checked::FileLane;
 use crate::config::{Config, Source};
 use crate::exit::Failure;
+
+/// How many rotated lanes are shown with their files.
+const CHAINS_SHOWN: usize = 5;
 
 /// Looks for the files of every pattern, and for the lanes that progress knows.
 pub(crate) async fn find_files(config: &mut Config) {
@@ -21,16 +26,26 @@ pub(crate) async fn find_files(config: &mut Config) {
         let Some(many) = &file.many else { continue };
         let known = known_lanes(&part, config).await.unwrap_or_else(|failure| {
             tracing::warn!(workflow = part.workflow.id, %failure, "what was delivered cannot be read; only files are shown");
-            Vec::new()
+            BTreeMap::new()
         });
-        let mut rolled = roll(&known, &list(&file.written, &many.folder), &many.folder);
-        rolled.sort_by(|a, b| a.name.cmp(&b.name));
+        let listed = find_stems(&file.written, &many.folder, file.rotation);
+        let mut lanes: Vec<FileLane> = listed
+            .stems
+            .into_iter()
+            .map(|stem| {
+                let first_seen = stem.first(Born::Before).filter(|_| !known.contains_key(&stem.lane));
+                FileLane { name: stem.lane, path: stem.path, first_seen, crowd: Crowd::default() }
+            })
+            .collect();
+        for name in known.into_keys() {
+            if !lanes.iter().any(|lane| lane.name == name) {
+                let path = many.folder.join(&name);
+                lanes.push(FileLane { name, path, first_seen: None, crowd: Crowd::default() });
+            }
+        }
+        lanes.sort_by(|a, b| a.name.cmp(&b.name));
         let id = DeliveryId { workflow: part.workflow.id.clone(), sink: part.sink.name.clone(), lane: String::new() };
-        found.extend(
-            rolled
-                .into_iter()
-                .map(|lane| (id.clone(), FileLane { name: lane.name, path: lane.path, crowd: Default::default() })),
-        );
+        found.extend(lanes.into_iter().map(|lane| (id.clone(), lane)));
     }
     for workflow in &mut config.workflows {
         let Some(Source::File(file)) = &mut workflow.source else { continue };
@@ -40,21 +55,15 @@ pub(crate) async fn find_files(config: &mut Config) {
     }
 }
 
-/// The lanes of a part that progress knows.
-pub(crate) async fn known_lanes(part: &Part<'_>, config: &Config) -> Result<Vec<KnownLane>, Failure> {
-    let Some(mut books) = AnyBooks::of_part(part, config).await? else { return Ok(Vec::new()) };
+/// The lanes of a part that progress knows, and where each is.
+pub(crate) async fn known_lanes(part: &Part<'_>, config: &Config) -> Result<BTreeMap<String, Bookmark>, Failure> {
+    let Some(mut books) = AnyBooks::of_part(part, config).await? else { return Ok(BTreeMap::new()) };
     let stored = books.deliveries().await?;
     let own = stored.into_iter().filter(|found| {
         part_of(config, &found.id)
             .is_some_and(|of| of.workflow.id == part.workflow.id && of.sink.name == part.sink.name)
     });
-    Ok(own
-        .map(|found| KnownLane {
-            name: found.id.lane,
-            incarnation: found.progress.bookmark.incarnation.text.to_string(),
-            offset: found.progress.bookmark.position.offset,
-        })
-        .collect())
+    Ok(own.map(|found| (found.id.lane, found.progress.bookmark)).collect())
 }
 
 impl Part<'_> {
@@ -77,8 +86,17 @@ impl Part<'_> {
         match &file.many {
             None => Some(format!("{}, {format}", file.written)),
             Some(many) => {
-                let count = list(&file.written, &many.folder).len();
-                Some(format!("{}, {count} file(s) now, each a lane, {format}", file.written))
+                let found = find_stems(&file.written, &many.folder, file.rotation);
+                let chains: Vec<String> = found
+                    .stems
+                    .iter()
+                    .filter(|stem| stem.names().len() > 1)
+                    .take(CHAINS_SHOWN)
+                    .map(|stem| format!("{} is {}", stem.lane, stem.names().join(" → ")))
+                    .collect();
+                let rotated = if chains.is_empty() { String::new() } else { format!(" ({})", chains.join("; ")) };
+                let count = found.stems.len();
+                Some(format!("{}, {count} lane(s) now{rotated}, {format}", file.written))
             }
         }
     }

@@ -18,7 +18,7 @@ mod writer;
 
 use std::sync::Arc;
 
-use hapax_connect::file::{Expected, FileFormat, FileSource, FileSourceConfig, LaneName, Rotation};
+use hapax_connect::file::{Expected, FileFormat, FileSource, FileSourceConfig, LaneName};
 use hapax_connect::generate::{GenerateConfig, GenerateLane, GenerateSource};
 use hapax_engine::decode::csv::{CsvFormat, Format, Header};
 use hapax_engine::pipeline::Pipeline;
@@ -26,6 +26,7 @@ use hapax_engine::runtime::{Delivery, Settings};
 use hapax_engine::source::{Follow, Source as _, StartAt};
 use hapax_engine::state::TakeOver;
 use hapax_model::audit::{Audit, KeyIndex};
+use hapax_model::contract::Contract;
 use hapax_model::field::FieldPath;
 use hapax_model::position::DeliveryId;
 
@@ -143,9 +144,9 @@ impl<'a> Part<'a> {
                     |path: &std::path::Path| std::path::absolute(path).unwrap_or_else(|_| path.to_path_buf());
                 let named = absolute(&file.path).to_string_lossy().into_owned();
                 let identity = format!("file:{named}");
-                let (path, lane, rotation) = match self.file {
-                    Some(lane) => (absolute(&lane.path), lane.name.clone(), Rotation::OtherLanes(lane.crowd.clone())),
-                    None => (absolute(&file.path), named, Rotation::Followed),
+                let (path, lane) = match self.file {
+                    Some(lane) => (absolute(&lane.path), lane.name.clone()),
+                    None => (absolute(&file.path), named),
                 };
                 AnySource::File(Box::new(FileSource::new(FileSourceConfig {
                     path,
@@ -154,7 +155,9 @@ impl<'a> Part<'a> {
                     max_line: file.max_line.as_usize(),
                     format: file.format.clone(),
                     expected: live.map(|live| self.expected(live)).unwrap_or_default(),
-                    rotation,
+                    rotation: file.rotation,
+                    first_seen: self.file.and_then(|lane| lane.first_seen.clone()),
+                    crowd: self.file.map(|lane| lane.crowd.clone()),
                 })))
             }
             Source::Generate(generate) => AnySource::Generate(Box::new(GenerateSource::new(GenerateConfig {
@@ -242,6 +245,17 @@ impl<'a> Part<'a> {
         Ok(Delivery { settings, source, sink, state: state.cloned() })
     }
 
+    /// How rotated files are read decides what is delivered; what is usual needs no mention.
+    fn with_rotation(&self, contract: Contract) -> Contract {
+        match self.source {
+            Source::File(file) => match file.rotation.name() {
+                Some(rule) => contract.with("rotation", rule),
+                None => contract,
+            },
+            Source::Generate(_) => contract,
+        }
+    }
+
     /// What a delivery of this part would be told, as far as it can be known without its table.
     pub(crate) fn settings_unread(&self, how: &How) -> Settings {
         let live = Live { facts: self.unread(), why: String::new(), columns: Vec::new(), notes: Vec::new() };
@@ -270,7 +284,7 @@ impl<'a> Part<'a> {
             rejects: plan::rejects(delivery),
             lease: delivery.lease,
             take_over: how.take_over,
-            contract: plan::contract(&source.identity(), &keyer, live.mode()),
+            contract: self.with_rotation(plan::contract(&source.identity(), &keyer, live.mode())),
             configured: Arc::clone(&how.configured),
             session: hapax_sql::process::session_name(),
             keyer,

@@ -133,9 +133,9 @@ async fn plan(args: &ResetArgs, part: &Part<'_>, config: &Config) -> Result<Plan
 
 /// A file of many that is gone, and whose rest a person gives up: it counts as read to its end.
 fn given_up(progress: &Progress) -> Bookmark {
-    let Bookmark { incarnation, position } = &progress.bookmark;
-    let text = with_end(&incarnation.text);
-    Bookmark { incarnation: Incarnation::new(incarnation.number, &text), position: *position }
+    let incarnation = &progress.bookmark.incarnation;
+    let incarnation = Incarnation::new(incarnation.number, &with_end(&incarnation.text));
+    Bookmark { incarnation, ..progress.bookmark.clone() }
 }
 
 async fn progress_of(part: &Part<'_>, config: &Config, id: &DeliveryId) -> Result<Option<Progress>, Failure> {

@@ -5,6 +5,8 @@ mod files;
 mod fleet;
 mod moved;
 mod notify;
+mod open_pattern;
+mod pattern_lease;
 mod reload;
 mod signals;
 #[cfg(feature = "postgres")]
@@ -55,7 +57,7 @@ pub(crate) async fn run(args: &RunArgs, shared: &Shared) -> Result<u8, Failure> 
     let alerts = crate::alert::start(fleet.config(), roster.clone())?;
     #[cfg(feature = "postgres")]
     let snapshots = snapshots::watch(roster.clone());
-    fleet.start_all(&args.only).await?;
+    fleet.start_all(&args.only);
     notify::tell("READY=1");
     let bar = (args.once && !shared.json && std::io::stderr().is_terminal()).then(|| bar::Bar::show(roster.clone()));
     let code = fleet.wait(&mut ordered).await;

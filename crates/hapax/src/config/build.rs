@@ -7,7 +7,7 @@ use std::path::Path;
 use std::str::FromStr;
 use std::time::Duration;
 
-use hapax_connect::file::{CsvOptions, FileFormat, HeaderFrom, many};
+use hapax_connect::file::{CsvOptions, FileFormat, HeaderFrom, RotationRule, many};
 use hapax_engine::decode::csv::Dialect;
 use hapax_engine::source::StartAt;
 use hapax_model::delivery::{
@@ -110,7 +110,12 @@ fn build_source(source: &Value, folder: &Path) -> Option<Source> {
         let (path, max_line) = (folder.join(&written), file.get("maxLine")?.size()?);
         let format = build_format(file, &written);
         let many = many::is_pattern(&written).then(|| ManyFiles { folder: folder.to_path_buf(), lanes: Vec::new() });
-        return Some(Source::File(FileSource { path, written, start, max_line, format, many }));
+        let rotation = match file.get("rotation").and_then(Value::text) {
+            Some("none") => RotationRule::None,
+            Some("replaced") => RotationRule::Replaced,
+            Some(_) | None => RotationRule::Suffixes,
+        };
+        return Some(Source::File(FileSource { path, written, start, max_line, format, rotation, many }));
     }
     let generate = source.get("generate")?;
     Some(Source::Generate(GenerateSource {

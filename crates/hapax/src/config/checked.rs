@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use hapax_connect::file::{Crowd, FileFormat};
+use hapax_connect::file::{Crowd, FileFormat, RotationRule};
 use hapax_engine::source::StartAt;
 use hapax_engine::transform::MakeTransform;
 use hapax_model::condition::Condition;
@@ -129,6 +129,7 @@ pub(crate) struct FileSource {
     pub(crate) start: StartAt,
     pub(crate) max_line: ByteSize,
     pub(crate) format: FileFormat,
+    pub(crate) rotation: RotationRule,
     /// If the path is a pattern: where it begins, and the lanes that were found, by sink; filled in when a command asks.
     pub(crate) many: Option<ManyFiles>,
 }
@@ -142,12 +143,14 @@ pub(crate) struct ManyFiles {
     pub(crate) lanes: Vec<(String, FileLane)>,
 }
 
-/// One file of a pattern.
+/// One stem of a pattern: a file, and what rotations make of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct FileLane {
     pub(crate) name: String,
-    /// Where the file is now.
+    /// Where the file is that is written to.
     pub(crate) path: PathBuf,
+    /// The file that the lane begins with, if it has no progress yet.
+    pub(crate) first_seen: Option<String>,
     /// Who waits for it to end.
     pub(crate) crowd: Crowd,
 }

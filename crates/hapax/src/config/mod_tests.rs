@@ -260,6 +260,7 @@ fn everything_that_is_written_arrives() {
         start: StartAt::Latest,
         max_line: ByteSize(1 << 20),
         format: FileFormat::JsonLines,
+        rotation: hapax_connect::file::RotationRule::Suffixes,
         many: None,
     };
     assert_eq!(files.source, Some(Source::File(source)));

@@ -17,6 +17,7 @@ workflows:
     source:
       file:
         path: in.jsonl
+        rotation: suffixes
         start: earliest
         maxLine: 16MiB
     transformTimeout: 10s

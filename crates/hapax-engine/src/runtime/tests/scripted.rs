@@ -46,7 +46,7 @@ impl Lines {
     }
 
     fn at(&self, offset: u64) -> Bookmark {
-        Bookmark { incarnation: Incarnation::new(1, self.incarnation), position: Position::at(offset) }
+        Bookmark::new(Incarnation::new(1, self.incarnation), Position::at(offset))
     }
 }
 
@@ -107,6 +107,18 @@ impl Source for Lines {
 
     fn bookmark(&self) -> Bookmark {
         self.at(self.next)
+    }
+
+    async fn close_epoch(&mut self, _from: &Bookmark) -> Result<Bookmark, SourceError> {
+        Ok(self.bookmark())
+    }
+
+    async fn step(&mut self) -> Result<(), SourceError> {
+        Ok(())
+    }
+
+    async fn reads_what(&mut self, _other: &Bookmark) -> Result<bool, SourceError> {
+        Ok(false)
     }
 
     async fn ack(&mut self, _upto: &Bookmark) -> Result<(), SourceError> {

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
-use hapax_connect::file::{CsvOptions, FileFormat, FileSource, FileSourceConfig, HeaderFrom, many};
+use hapax_connect::file::{CsvOptions, FileFormat, FileSource, FileSourceConfig, HeaderFrom, RotationRule, many};
 use hapax_connect::generate::{GenerateConfig, GenerateSource};
 use hapax_connect::table::described::Sort;
 use hapax_engine::batch::Inputs;
@@ -108,10 +108,10 @@ fn first_file(written: &str, folder: &Path) -> Result<PathBuf, Failure> {
     let unclear = |message: String| Failure::new(UNCLEAR, message).with_exit(USAGE);
     if many::is_pattern(written) {
         many::check_pattern(written).map_err(|why| unclear(format!("\"{written}\" is no pattern: {why}")))?;
-        let found = many::list(written, &place);
+        let found = many::find_stems(written, &place, RotationRule::None).stems;
         let none =
             || unclear(format!("no file fits \"{written}\" yet: one is needed to see what its events look like"));
-        return found.into_iter().next().map(|file| file.path).ok_or_else(none);
+        return found.into_iter().next().map(|found| found.path).ok_or_else(none);
     }
     let path = place.join(written);
     if !path.is_file() {

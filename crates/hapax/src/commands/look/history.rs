@@ -39,7 +39,7 @@ pub(super) fn ranges(log: Vec<LoggedEpoch>) -> Vec<Range> {
     for logged in log {
         let follows = before.filter(|end| end.position == logged.from);
         let inside = (logged.from <= logged.to.position && logged.to.position != Position::default())
-            .then(|| Bookmark { incarnation: logged.to.incarnation.clone(), position: logged.from });
+            .then(|| Bookmark::new(logged.to.incarnation.clone(), logged.from));
         before = Some(logged.to.clone());
         ranges.push(Range { from: follows.or(inside), logged });
     }
@@ -65,10 +65,7 @@ pub(super) mod tests {
             epoch: Epoch(number),
             generation: Generation(1),
             from: Position::at(from),
-            to: Bookmark {
-                incarnation: Incarnation::new(incarnation, &format!("f{incarnation}")),
-                position: Position::at(to),
-            },
+            to: Bookmark::new(Incarnation::new(incarnation, &format!("f{incarnation}")), Position::at(to)),
             counts: Totals { read, delivered: read, filtered: 0, dead: 0, rows: read },
             opened_at_ms: 1,
             closed_at_ms: 2,

@@ -45,19 +45,18 @@ impl<S: Source> Reader<S> {
     pub(super) async fn peek(&mut self) -> Result<Next, SourceError> {
         while self.next >= self.pending.len() {
             (self.pending, self.next) = (Inputs::default(), 0);
-            let before = self.source.bookmark().incarnation;
             let polled = self.source.poll(&mut self.pending, ROOM).await?;
-            self.incarnation = match polled {
-                Polled::Boundary => before,
-                Polled::Records | Polled::Idle | Polled::End => self.source.bookmark().incarnation,
-            };
+            self.incarnation = self.source.bookmark().incarnation;
+            if polled == Polled::Boundary {
+                self.source.step().await?;
+            }
             match polled {
                 Polled::End if self.pending.is_empty() => return Ok(Next::End),
                 Polled::Idle if self.follow == Follow::Yes => return Ok(Next::Idle),
                 Polled::Records | Polled::Idle | Polled::Boundary | Polled::End => {}
             }
         }
-        Ok(Next::Input(Bookmark { incarnation: self.incarnation.clone(), position: self.pending.position(self.next) }))
+        Ok(Next::Input(Bookmark::new(self.incarnation.clone(), self.pending.position(self.next))))
     }
 
     /// Takes the input that [`peek`](Self::peek) found into `into`.

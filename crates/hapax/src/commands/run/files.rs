@@ -1,35 +1,46 @@
-//! The files of one pattern into one sink: which wait, which are open, which were read.
+//! The lanes of one pattern into one sink: which wait, which are open, which are at rest.
 //!
-//! Reads: directories, and once what progress knows. Writes: nothing. Invariant: at most [`MOST_OPEN`] are open at once,
-//! and of files that had one path, one. Not here: which lane a file is (`hapax-connect`), running it (`fleet`).
+//! Reads: folders, and what progress knew when this process took the pattern. Writes: nothing. Invariant: at most
+//! [`MOST_OPEN`] lanes are open at once. Not here: which files a lane has (`hapax-connect`), running it (`fleet`).
 
-use std::collections::{HashMap, HashSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
 use std::path::PathBuf;
+use std::time::{Duration, Instant};
 
-use hapax_connect::file::many::{KnownLane, Prospect, RolledLane, base_name, list, roll};
-use hapax_connect::file::{Crowd, is_compressed};
+use hapax_connect::file::many::{Born, FoundStem, Prospect, find_stems, prospect};
+use hapax_connect::file::{Crowd, RotationRule};
+use hapax_engine::source::{Held, Source as _, SourceError};
 use hapax_model::position::{Bookmark, DeliveryId};
 
+use super::pattern_lease::PatternLease;
 use super::start::SharedLook;
-use crate::assemble::{Part, known_lanes};
+use crate::assemble::{Part, known_lanes, part_of};
 use crate::config::checked::FileLane;
 use crate::config::{Config, Source};
 use crate::exit::Failure;
 
-/// How many files of a pattern are open at once: each has its own session with the target while it writes.
+/// How many lanes of a pattern are open at once: each has its own session with the target while it writes.
 const MOST_OPEN: usize = 8;
+/// How often the content of files at rest is compared with what was read.
+const COMPARE_INTERVAL: Duration = Duration::from_secs(30);
 
-/// The files of one pattern.
+/// The lanes of one pattern.
 pub(super) struct Files {
-    /// Workflow and sink; the lane is the file's.
+    /// Workflow and sink; the lane is the stem's.
     of: DeliveryId,
     pattern: String,
     folder: PathBuf,
-    /// What progress knew at the start, and what was opened since.
-    known: Vec<KnownLane>,
-    /// How long a file was when it had been read to its end; none for an archive, which is read once.
-    read: HashMap<String, Option<u64>>,
-    open: HashMap<String, PathBuf>,
+    rotation: RotationRule,
+    /// Where each lane is: as progress had it at the start, and as this process has moved it since.
+    known: BTreeMap<String, Bookmark>,
+    /// Lanes with nothing to read, and how their files looked then.
+    at_rest: HashMap<String, String>,
+    /// How the files of a lane looked when it was opened last, and where it was.
+    tried: HashMap<String, (String, Option<Bookmark>)>,
+    /// The file with which a lane begins that nobody has read yet: it waits with the file, not with its name.
+    first_seen: HashMap<String, Option<String>>,
+    born: Born,
+    open: HashSet<String>,
     /// Lanes that stopped for a reason: they are not tried again by themselves.
     stopped: HashSet<String>,
     waiting: VecDeque<FileLane>,
@@ -37,98 +48,189 @@ pub(super) struct Files {
     queued: HashSet<String>,
     crowd: Crowd,
     look: SharedLook,
+    /// What could not be looked at, each said once.
+    said: BTreeSet<String>,
+    compare_at: Instant,
+    lease: PatternLease,
 }
 
 impl Files {
-    pub(super) async fn of(part: &Part<'_>, config: &Config) -> Result<Self, Failure> {
+    /// Reads what progress knows, and looks for files. The pattern's lease is ours by now.
+    ///
+    /// # Errors
+    /// Why not, and the lease, which is still ours.
+    pub(super) async fn of(
+        part: &Part<'_>,
+        config: &Config,
+        lease: PatternLease,
+    ) -> Result<Self, (Failure, PatternLease)> {
         let Source::File(file) = part.source else { unreachable!("only files have patterns") };
         let folder = file.many.as_ref().map(|many| many.folder.clone()).unwrap_or_default();
         let (workflow, sink) = (part.workflow.id.clone(), part.sink.name.clone());
+        let known = match known_lanes(part, config).await {
+            Ok(known) => known,
+            Err(failure) => return Err((failure, lease)),
+        };
+        if let Err(failure) = refuse_earlier_lanes(&workflow, &known, file.rotation) {
+            return Err((failure, lease));
+        }
         let mut files = Self {
             of: DeliveryId { workflow, sink, lane: String::new() },
             pattern: file.written.clone(),
             folder,
-            known: known_lanes(part, config).await?,
-            read: HashMap::new(),
-            open: HashMap::new(),
+            rotation: file.rotation,
+            known,
+            at_rest: HashMap::new(),
+            tried: HashMap::new(),
+            first_seen: HashMap::new(),
+            born: Born::Before,
+            open: HashSet::new(),
             stopped: HashSet::new(),
             waiting: VecDeque::new(),
             queued: HashSet::new(),
             crowd: Crowd::default(),
             look: SharedLook::default(),
+            said: BTreeSet::new(),
+            compare_at: Instant::now(),
+            lease,
         };
-        files.begin();
+        files.look(config).await;
+        let (waiting, read_before) = (files.waiting.len(), files.at_rest.len());
+        tracing::info!(
+            workflow = files.of.workflow,
+            pattern = files.pattern,
+            new = waiting,
+            read_before,
+            "looked for files"
+        );
+        // Once lanes have progress, a stem that appears later is wholly new.
+        files.born = Born::Since;
         Ok(files)
     }
 
-    /// The first look: what was read before is not read again, and what vanished unread is said.
-    fn begin(&mut self) {
-        let rolled = self.roll();
-        let count = |prospect: Prospect| rolled.iter().filter(|lane| lane.prospect == prospect).count();
-        let (new, read_before) = (count(Prospect::New), count(Prospect::Finished));
-        tracing::info!(workflow = self.of.workflow, pattern = self.pattern, new, read_before, "looked for files");
-        for lane in rolled {
-            match lane.prospect {
-                Prospect::Finished => {
-                    let length = lane.sighted.map(|sighted| sighted.length);
-                    self.read.insert(lane.name, if is_compressed(&lane.path) { None } else { length });
-                }
-                Prospect::Gone => {}
-                Prospect::New | Prospect::Unfinished | Prospect::Vanished => self.wait(lane),
+    /// Looks for stems that are new, for files that have changed since they were read, and now and then into those.
+    pub(super) async fn look(&mut self, config: &Config) {
+        let found = find_stems(&self.pattern, &self.folder, self.rotation);
+        for unreadable in &found.unreadable {
+            if self.said.insert(unreadable.clone()) {
+                tracing::warn!(
+                    workflow = self.of.workflow,
+                    pattern = self.pattern,
+                    "cannot be looked at, and may be a lane: {unreadable}"
+                );
             }
+        }
+        self.said.retain(|said| found.unreadable.contains(said));
+        for stem in &found.stems {
+            self.look_at(stem);
+        }
+        if found.unreadable.is_empty() {
+            self.look_for_vanished(&found.stems);
+        }
+        if Instant::now() >= self.compare_at {
+            self.compare_at = Instant::now() + COMPARE_INTERVAL;
+            self.compare_at_rest(config, &found.stems).await;
         }
         self.crowd.set(self.waiting.len());
     }
 
-    fn roll(&self) -> Vec<RolledLane> {
-        roll(&self.known, &list(&self.pattern, &self.folder), &self.folder)
+    fn is_busy(&self, lane: &str) -> bool {
+        self.open.contains(lane) || self.queued.contains(lane) || self.stopped.contains(lane)
     }
 
-    /// A file that is new is known from now on, by what tells it from others.
-    fn wait(&mut self, lane: RolledLane) {
-        if let (Prospect::New, Some(sighted)) = (lane.prospect, &lane.sighted) {
-            let incarnation = format!("{}, no record yet", sighted.identity());
-            self.known.push(KnownLane { name: lane.name.clone(), incarnation, offset: 0 });
+    fn look_at(&mut self, stem: &FoundStem) {
+        if self.is_busy(&stem.lane) {
+            return;
         }
-        self.queued.insert(lane.name.clone());
-        self.waiting.push_back(FileLane { name: lane.name, path: lane.path, crowd: self.crowd.clone() });
+        let signature = stem.signature();
+        let known = self.known.get(&stem.lane);
+        if let Some(bookmark) = known {
+            if self.at_rest.get(&stem.lane) == Some(&signature) {
+                return;
+            }
+            if prospect(bookmark, Some(stem)) == Prospect::Finished {
+                self.at_rest.insert(stem.lane.clone(), signature);
+                return;
+            }
+        }
+        let now = (signature, known.cloned());
+        // It was opened as it is now, and had nothing to give: a line that is not complete, for example.
+        if self.tried.get(&stem.lane) == Some(&now) {
+            return;
+        }
+        let born = self.born;
+        let first = self.first_seen.entry(stem.lane.clone()).or_insert_with(|| stem.first(born)).clone();
+        self.tried.insert(stem.lane.clone(), now);
+        self.wait(FileLane {
+            name: stem.lane.clone(),
+            path: stem.path.clone(),
+            first_seen: first,
+            crowd: self.crowd.clone(),
+        });
     }
 
-    /// Looks for files that are new, and for files that have grown since they were read.
-    pub(super) fn look(&mut self) {
-        for lane in self.roll() {
-            let busy = self.open.contains_key(&lane.name) || self.queued.contains(&lane.name);
-            if busy || self.stopped.contains(&lane.name) {
-                continue;
+    /// Lanes that progress knows and whose files are gone, unread: their delivery says so.
+    fn look_for_vanished(&mut self, stems: &[FoundStem]) {
+        let there: HashSet<&str> = stems.iter().map(|stem| stem.lane.as_str()).collect();
+        let gone: Vec<String> = self
+            .known
+            .iter()
+            .filter(|(lane, bookmark)| !there.contains(lane.as_str()) && prospect(bookmark, None) == Prospect::Vanished)
+            .map(|(lane, _)| lane.clone())
+            .filter(|lane| !self.is_busy(lane))
+            .collect();
+        for name in gone {
+            let tried = (String::new(), self.known.get(&name).cloned());
+            if self.tried.get(&name) != Some(&tried) {
+                self.tried.insert(name.clone(), tried);
+                let path = self.folder.join(&name);
+                self.wait(FileLane { name, path, first_seen: None, crowd: self.crowd.clone() });
             }
-            let again = match (self.read.get(&lane.name), &lane.sighted) {
-                (Some(Some(read)), Some(sighted)) => *read != sighted.length,
-                (Some(None), _) | (_, None) => false,
-                (None, Some(_)) => true,
+        }
+    }
+
+    /// A file at rest that was rewritten in place at the same size, or grew behind another: its delivery says so.
+    async fn compare_at_rest(&mut self, config: &Config, stems: &[FoundStem]) {
+        let Some(part) = part_of(config, &self.of) else { return };
+        for stem in stems {
+            let rests = self.at_rest.contains_key(&stem.lane) && !self.is_busy(&stem.lane);
+            let Some(bookmark) = self.known.get(&stem.lane).filter(|_| rests) else { continue };
+            let lane = FileLane {
+                name: stem.lane.clone(),
+                path: stem.path.clone(),
+                first_seen: None,
+                crowd: self.crowd.clone(),
             };
-            if again {
+            let mut source = Part { file: Some(&lane), ..part }.open_source();
+            let same = match source.hold(bookmark).await {
+                Ok(Held::Yes) | Err(SourceError::Unavailable { .. }) => true,
+                Ok(Held::OtherIncarnation { .. } | Held::Gone { .. })
+                | Err(SourceError::Gap { .. } | SourceError::Unreadable { .. }) => false,
+            };
+            drop(source);
+            if !same {
+                self.at_rest.remove(&stem.lane);
                 self.wait(lane);
             }
         }
-        self.crowd.set(self.waiting.len());
     }
 
-    /// The next files to open: those of one path one after the other.
+    fn wait(&mut self, lane: FileLane) {
+        self.at_rest.remove(&lane.name);
+        self.queued.insert(lane.name.clone());
+        self.waiting.push_back(lane);
+    }
+
+    /// The next lanes to open.
     pub(super) fn due(&mut self) -> Vec<(DeliveryId, FileLane, SharedLook)> {
-        let (mut due, mut later) = (Vec::new(), VecDeque::new());
+        let mut due = Vec::new();
         while self.open.len() < MOST_OPEN
             && let Some(lane) = self.waiting.pop_front()
         {
-            if self.open.keys().any(|open| base_name(open) == base_name(&lane.name)) {
-                later.push_back(lane);
-                continue;
-            }
             self.queued.remove(&lane.name);
-            self.open.insert(lane.name.clone(), lane.path.clone());
+            self.open.insert(lane.name.clone());
             due.push((DeliveryId { lane: lane.name.clone(), ..self.of.clone() }, lane, SharedLook::clone(&self.look)));
         }
-        later.append(&mut self.waiting);
-        self.waiting = later;
         self.crowd.set(self.waiting.len());
         due
     }
@@ -141,15 +243,34 @@ impl Files {
         &self.of.workflow
     }
 
-    /// A lane came to the end of its file.
+    /// The delivery that stands for the whole pattern.
+    pub(super) fn id(&self) -> DeliveryId {
+        DeliveryId { lane: self.pattern.clone(), ..self.of.clone() }
+    }
+
+    /// Whether another worker has taken the pattern.
+    pub(super) fn is_lost(&self) -> bool {
+        self.lease.is_lost()
+    }
+
+    /// Gives the pattern to whoever stands by.
+    pub(super) async fn release(self) {
+        self.lease.release().await;
+    }
+
+    /// A lane came to its end, or has made room for another.
     pub(super) fn finished(&mut self, lane: &str, at: Option<&Bookmark>) {
-        let packed = self.open.remove(lane).is_some_and(|path| is_compressed(&path));
-        self.read.insert(lane.to_owned(), if packed { None } else { at.map(|at| at.position.offset) });
+        self.open.remove(lane);
+        if let Some(at) = at {
+            self.known.insert(lane.to_owned(), at.clone());
+        }
     }
 
     /// Lanes that have stopped may be tried again.
     pub(super) fn forgive(&mut self) {
-        self.stopped.clear();
+        for lane in self.stopped.drain() {
+            self.tried.remove(&lane);
+        }
     }
 
     /// A lane ended otherwise.
@@ -157,4 +278,23 @@ impl Files {
         self.open.remove(lane);
         self.stopped.insert(lane.to_owned());
     }
+}
+
+/// Before lanes were stems, each rotated file was a lane of its own, `x#2` or `x.1`: together they are one lane now, and
+/// none of them says how far that one is.
+fn refuse_earlier_lanes(
+    workflow: &str,
+    known: &BTreeMap<String, Bookmark>,
+    rotation: RotationRule,
+) -> Result<(), Failure> {
+    let numbered = |lane: &str| matches!(lane.rsplit_once('#'), Some((base, n)) if !base.is_empty() && n.bytes().all(|b| b.is_ascii_digit()));
+    let rotated = |lane: &str| rotation == RotationRule::Suffixes && hapax_connect::file::many::lane_of(lane) != lane;
+    let Some(lane) = known.keys().find(|lane| numbered(lane) || rotated(lane)) else { return Ok(()) };
+    let stem = hapax_connect::file::many::lane_of(lane.split('#').next().unwrap_or(lane));
+    let message = format!(
+        "progress of workflow {workflow} knows a lane \"{lane}\" of an earlier version, in which every rotated file was a lane \
+         of its own; it is part of the lane \"{stem}\" now, and this version does not bring such lanes together. Go on with the \
+         earlier version, or begin a workflow with another id on the files that are not delivered yet"
+    );
+    Err(Failure::new("HX3015", message).with_exit(5))
 }

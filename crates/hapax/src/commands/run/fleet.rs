@@ -19,6 +19,7 @@ use tokio::task::{Id, JoinError, JoinSet};
 
 use super::files::Files;
 use super::notify;
+use super::open_pattern::OpenPattern;
 use super::reload::Changes;
 use super::signals::Order;
 use super::start::{SharedLook, Start};
@@ -53,17 +54,15 @@ pub(super) struct Fleet {
     next: Vec<DeliveryId>,
     /// The files of patterns.
     files: Vec<Files>,
-    /// Patterns of new and changed workflows whose progress is being asked for.
-    looking: JoinSet<(WorkflowSink, Result<Files, Failure>)>,
-    looked_for: HashSet<WorkflowSink>,
+    /// Patterns that wait for their lease, or for their target.
+    openings: JoinSet<(DeliveryId, Result<Option<Files>, Failure>)>,
+    /// Becomes true when nothing more is to be opened.
+    open_no_more: watch::Sender<bool>,
     /// What `--json` says of files that were read.
     done: Vec<serde_json::Value>,
     draining: bool,
     watchdog: Watchdog,
 }
-
-/// Names of a workflow and of one of its sinks.
-type WorkflowSink = (String, String);
 
 /// A delivery's task.
 struct Running {
@@ -102,8 +101,8 @@ impl Fleet {
             ended: Vec::new(),
             next: Vec::new(),
             files: Vec::new(),
-            looking: JoinSet::new(),
-            looked_for: HashSet::new(),
+            openings: JoinSet::new(),
+            open_no_more: watch::Sender::new(false),
             done: Vec::new(),
             draining: false,
             watchdog,
@@ -117,60 +116,95 @@ impl Fleet {
     }
 
     /// Starts every delivery that `only` chooses; one that cannot start leaves the others running.
-    pub(super) async fn start_all(&mut self, only: &[String]) -> Result<(), Failure> {
+    pub(super) fn start_all(&mut self, only: &[String]) {
         self.only = only.to_vec();
         for id in self.wanted() {
             self.start(id, None);
         }
-        self.watch_files().await
+        self.watch_files(|_| true);
     }
 
-    /// Begins to look for the files of every pattern.
-    async fn watch_files(&mut self) -> Result<(), Failure> {
+    /// Begins to look for the files of the patterns of these workflows: each when its lease is ours and its target answers.
+    fn watch_files(&mut self, wanted: impl Fn(&str) -> bool) {
         let config = Arc::clone(&self.config.borrow());
-        let mut files = Vec::new();
-        for part in parts(&config).filter(Part::has_many_files) {
-            if self.only.is_empty() || self.only.contains(&part.workflow.id) {
-                files.push(Files::of(&part, &config).await?);
-            }
-        }
-        self.files = files;
-        self.start_files();
-        Ok(())
-    }
-
-    /// Begins to watch the patterns of workflows that are new or changed. Their databases are asked beside the loop, which
-    /// must hear signals meanwhile.
-    fn watch_more(&mut self, changes: &Changes) {
-        // What was asked for an older configuration is asked again.
-        self.looking.abort_all();
-        let asked_before = std::mem::take(&mut self.looked_for);
-        let config = Arc::clone(&self.config.borrow());
-        for (index, part) in parts(&config).enumerate().filter(|(_, part)| part.has_many_files()) {
-            let name = (part.workflow.id.clone(), part.sink.name.clone());
-            let chosen = self.only.is_empty() || self.only.contains(&name.0);
-            if !chosen || !(changes.touches(&name.0) || asked_before.contains(&name)) {
+        for part in parts(&config).filter(Part::has_many_files).filter(|part| wanted(&part.workflow.id)) {
+            if !self.only.is_empty() && !self.only.contains(&part.workflow.id) {
                 continue;
             }
-            self.looked_for.insert(name.clone());
-            let config = Arc::clone(&config);
-            self.looking.spawn(async move {
-                let part = parts(&config).nth(index).expect("the configuration has not changed");
-                (name, Files::of(&part, &config).await)
-            });
+            let crate::config::Source::File(file) = part.source else { continue };
+            let (workflow, sink) = (part.workflow.id.clone(), part.sink.name.clone());
+            let id = DeliveryId { workflow, sink, lane: file.written.clone() };
+            let member = Member { id: id.clone(), meter: Arc::default(), commit_timeout: Duration::ZERO };
+            let open = OpenPattern {
+                config: Arc::clone(&config),
+                id,
+                meter: Arc::clone(&member.meter),
+                state: self.state.clone(),
+                how: self.how.clone(),
+                stop: self.open_no_more.subscribe(),
+            };
+            self.roster.add(member);
+            self.openings.spawn(open.run());
         }
     }
 
-    /// The files of a pattern are known, or cannot be.
-    fn watch_found(&mut self, found: Result<(WorkflowSink, Result<Files, Failure>), JoinError>) {
-        let Ok((name, files)) = found else { return };
-        self.looked_for.remove(&name);
-        match files {
-            Ok(files) => self.files.push(files),
-            Err(failure) => {
-                tracing::error!(workflow = name.0, sink = name.1, %failure,
-                    "the files of a pattern cannot be watched; reload again when that is mended");
+    /// After a reload: the patterns of workflows that are new or changed, and those that wait or have stopped. Their databases
+    /// are asked beside the loop, which must hear signals meanwhile.
+    fn watch_files_again(&mut self, changes: &Changes) {
+        // What was asked for an older configuration is asked again.
+        self.open_no_more.send_replace(true);
+        self.open_no_more = watch::Sender::new(false);
+        let watched: HashSet<String> = self.files.iter().map(|files| files.workflow().to_owned()).collect();
+        self.watch_files(|workflow| changes.touches(workflow) || !watched.contains(workflow));
+    }
+
+    /// A pattern can be read, or never will be.
+    fn opened(&mut self, opened: Result<(DeliveryId, Result<Option<Files>, Failure>), JoinError>) {
+        let (id, files) = match opened {
+            Ok(opened) => opened,
+            Err(error) => {
+                tracing::error!("HX5009: a bug in Hapax ended the search for files: {error}");
+                return;
             }
+        };
+        let meter = self.roster.meter(&id);
+        self.roster.remove(&id);
+        match files {
+            Ok(Some(files)) => self.files.push(files),
+            Ok(None) => {}
+            Err(failure) => {
+                let end = DeliveryEnd::Stopped(failure.into());
+                if let (DeliveryEnd::Stopped(stop), Some(meter)) = (&end, meter) {
+                    meter.refused(stop);
+                    self.roster.add(Member { id: id.clone(), meter, commit_timeout: Duration::ZERO });
+                }
+                self.say_ended(&id, &end);
+                self.ended.push((id, end));
+            }
+        }
+    }
+
+    /// What stops a lane of a pattern stops its workflow, as it does where there is one lane; so does another worker that
+    /// takes the pattern. Who asked only for what is there now gets the other files first.
+    async fn give_up_stopped(&mut self) {
+        let once = self.how.follow == Follow::No;
+        let stops = |end: &DeliveryEnd| exit_code(end) == 4 || (exit_code(end) > 0 && !once);
+        let ended = &self.ended;
+        let (over, kept): (Vec<Files>, Vec<Files>) = std::mem::take(&mut self.files)
+            .into_iter()
+            .partition(|files| files.is_lost() || ended.iter().any(|(id, end)| stops(end) && files.is_of(id)));
+        self.files = kept;
+        for files in over {
+            if files.is_lost() {
+                let message = "another worker took the files of this pattern over".to_owned();
+                let end = DeliveryEnd::Stopped(Stop { exit_code: 4, code: "HX4009", message });
+                self.say_ended(&files.id(), &end);
+                self.ended.push((files.id(), end));
+            }
+            for running in self.running.values().filter(|running| files.is_of(&running.id)) {
+                running.stop.send_replace(true);
+            }
+            files.release().await;
         }
     }
 
@@ -180,8 +214,9 @@ impl Fleet {
             return;
         }
         let mut files = std::mem::take(&mut self.files);
-        let draining =
-            |workflow: &str| self.running.values().any(|r| r.id.workflow == workflow && r.leaving == Leaving::Yes);
+        let draining = |workflow: &str| {
+            self.running.values().any(|r| r.id.workflow == workflow && (r.leaving == Leaving::Yes || *r.stop.borrow()))
+        };
         let ready: Vec<bool> = files.iter().map(|many| !draining(many.workflow())).collect();
         for many in files.iter_mut().zip(ready).filter(|(_, ready)| *ready).map(|(many, _)| many) {
             for (id, lane, look) in many.due() {
@@ -222,10 +257,11 @@ impl Fleet {
         let mut look = tokio::time::interval(LOOK_FOR_FILES);
         let mut say = tokio::time::interval(SAY_DRAINING);
         let mut end_by = None;
-        while !self.tasks.is_empty() || !self.looking.is_empty() || self.expects_files() {
+        look.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+        while !self.tasks.is_empty() || !self.openings.is_empty() || self.expects_files() {
             tokio::select! {
                 Some(joined) = self.tasks.join_next_with_id() => self.joined(joined),
-                Some(found) = self.looking.join_next() => self.watch_found(found),
+                Some(opened) = self.openings.join_next() => self.opened(opened),
                 Some(order) = orders.recv() => match order {
                     Order::Drain => {
                         self.drain();
@@ -234,13 +270,24 @@ impl Fleet {
                     }
                     Order::Reload => self.reload(),
                 },
-                _ = look.tick(), if self.expects_files() => self.files.iter_mut().for_each(Files::look),
+                _ = look.tick(), if self.expects_files() => self.look_for_files().await,
                 _ = say.tick(), if self.draining => self.say_draining(end_by),
             }
+            self.give_up_stopped().await;
             self.start_next();
             self.start_files();
         }
+        for files in std::mem::take(&mut self.files) {
+            files.release().await;
+        }
         self.ended.iter().map(|(_, end)| exit_code(end)).max().unwrap_or(0)
+    }
+
+    async fn look_for_files(&mut self) {
+        let config = Arc::clone(&self.config.borrow());
+        for files in &mut self.files {
+            files.look(&config).await;
+        }
     }
 
     /// Whether files may still come, or grow.
@@ -254,7 +301,7 @@ impl Fleet {
         self.draining = true;
         self.watchdog.ending();
         self.next.clear();
-        self.looking.abort_all();
+        self.open_no_more.send_replace(true);
         for running in self.running.values() {
             running.stop.send_replace(true);
         }
@@ -355,7 +402,7 @@ impl Fleet {
         self.files.iter_mut().for_each(Files::forgive);
         // Files of workflows that changed are looked for anew, when the old ones have drained.
         self.files.retain(|files| !changes.touches(files.workflow()));
-        self.watch_more(&changes);
+        self.watch_files_again(&changes);
         count(&self.roster.process.reloads_done);
         let say = |what: &[String]| if what.is_empty() { "none".to_owned() } else { what.join(", ") };
         let (added, removed, changed) = (say(&changes.added), say(&changes.removed), say(&changes.changed));

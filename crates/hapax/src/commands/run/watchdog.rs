@@ -241,8 +241,7 @@ fn read(text: &str) -> Vec<(DeliveryId, Bookmark, Verdict)> {
         let text = |name: &str| value.get(name).and_then(Value::as_str);
         let id =
             DeliveryId { workflow: text("workflow")?.into(), sink: text("sink")?.into(), lane: text("lane")?.into() };
-        let at =
-            Bookmark { incarnation: text("incarnation")?.parse().ok()?, position: text("position")?.parse().ok()? };
+        let at = Bookmark::new(text("incarnation")?.parse().ok()?, text("position")?.parse().ok()?);
         Some((id, at, Verdict::of_name(text("verdict")?)?))
     };
     list.iter().filter_map(one).collect()

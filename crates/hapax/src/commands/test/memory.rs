@@ -74,6 +74,18 @@ impl Source for MemorySource {
         Bookmark::at(INCARNATION, self.next)
     }
 
+    async fn close_epoch(&mut self, _from: &Bookmark) -> Result<Bookmark, SourceError> {
+        Ok(self.bookmark())
+    }
+
+    async fn step(&mut self) -> Result<(), SourceError> {
+        Ok(())
+    }
+
+    async fn reads_what(&mut self, _other: &Bookmark) -> Result<bool, SourceError> {
+        Ok(false)
+    }
+
     async fn ack(&mut self, _upto: &Bookmark) -> Result<(), SourceError> {
         Ok(())
     }

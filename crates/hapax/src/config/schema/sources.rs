@@ -27,6 +27,15 @@ static FORMAT: [Choice; 2] = [
     Choice { name: "csv", doc: "CSV records; their fields are texts that each column reads by its own type" },
 ];
 
+static ROTATION: [Choice; 3] = [
+    Choice {
+        name: "suffixes",
+        doc: "`app.log.1`, `app.log-20261117` and the like were `app.log` before: one lane, oldest first",
+    },
+    Choice { name: "none", doc: "every file is a lane of its own, as in a folder where complete files are dropped" },
+    Choice { name: "replaced", doc: "the path is written anew and renamed over: the next file there follows" },
+];
+
 static CSV: Table = Table {
     name: "source.file.csv",
     doc: "How CSV is written.",
@@ -57,7 +66,7 @@ static CSV: Table = Table {
 
 static FILE: Table = Table {
     name: "source.file",
-    doc: "A file, or all files of a pattern, with an event per line or record; gzip and zstd are unpacked. Each file is a lane.",
+    doc: "A file, or all files of a pattern, with an event per line or record; gzip and zstd are unpacked. Each file is a lane, together with what rotations make of it.",
     fields: &[
         Field::new(
             "path",
@@ -71,6 +80,8 @@ static FILE: Table = Table {
             "What the file holds; without it told by the path: csv for .csv and .tsv (also before .gz and .zst), else jsonl.",
         ),
         Field::new("csv", Kind::Object(&CSV), "How CSV is written."),
+        Field::new("rotation", Kind::Choice(&ROTATION), "What files with rotated names mean. Part of the contract.")
+            .or("suffixes"),
         Field::new("start", Kind::Choice(&START), "Where a delivery without progress begins.").or("earliest"),
         Field::new(
             "maxLine",

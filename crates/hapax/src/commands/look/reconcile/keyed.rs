@@ -232,7 +232,8 @@ impl Walk<'_> {
                 }
                 let first = batch.inputs.len();
                 reading.take(&mut batch.inputs);
-                pipeline.process(&mut batch, first, epoch, &from.incarnation);
+                // As the reader knows the file: what the log says of it may be older than its first record.
+                pipeline.process(&mut batch, first, epoch, &at.incarnation);
             }
             if let Some(short) = self.miscounted(range, &batch) {
                 return Ok(Ok(Some(short)));
@@ -282,7 +283,7 @@ impl Walk<'_> {
         epoch: Epoch,
         doubts: &mut Doubts,
     ) -> Result<Result<(), TooMany>, Failure> {
-        let place = |position| Bookmark { incarnation: from.incarnation.clone(), position };
+        let place = |position| Bookmark::new(from.incarnation.clone(), position);
         for (_, letter) in batch.letters() {
             let key = letter_key(letter.position);
             if self.is_dead(from, letter.position) || !doubts.concerns(&key) {

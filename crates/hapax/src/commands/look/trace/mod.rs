@@ -205,7 +205,7 @@ impl<'a> Tracer<'a> {
         let incarnation = range.and_then(|range| range.from.as_ref()).map(|from| from.incarnation.clone());
         let present = || self.progress.as_ref().map(|stored| stored.progress.bookmark.incarnation.clone());
         let incarnation = incarnation.or_else(present).unwrap_or_else(|| Incarnation::new(1, ""));
-        Bookmark { incarnation, position }
+        Bookmark::new(incarnation, position)
     }
 
     /// Dead letters whose input has the key.

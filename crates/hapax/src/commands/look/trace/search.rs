@@ -89,7 +89,7 @@ impl Found {
     pub(super) fn of_letter(letter: &StoredLetter) -> Self {
         let (LetterBytes::Whole(bytes) | LetterBytes::Cut { head: bytes, .. }) = &letter.bytes;
         let incarnation = letter.incarnation.parse().unwrap_or_else(|_| Incarnation::new(1, &letter.incarnation));
-        Self { at: Bookmark { incarnation, position: letter.position }, bytes: bytes.clone(), epoch: letter.epoch }
+        Self { at: Bookmark::new(incarnation, letter.position), bytes: bytes.clone(), epoch: letter.epoch }
     }
 }
 

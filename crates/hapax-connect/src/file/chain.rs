@@ -1,0 +1,283 @@
+//! The files of one lane: those that carry its name, and those that a rotation moved away from it, oldest first.
+//!
+//! Reads: the folder of the lane. Writes: nothing. Invariant: the order comes from the names alone, and where names or
+//! times contradict each other nothing is chosen. Not here: what the files hold (`incarnation`), reading them (`source`).
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::Metadata;
+use std::io;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+use super::incarnation::identity;
+
+/// What a file that appears under a rotated name means.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum RotationRule {
+    /// `app.log.1`, `app.log-20261117` and the like were `app.log` before.
+    #[default]
+    Suffixes,
+    /// Every file is a lane of its own.
+    None,
+    /// The path is written anew and renamed over: what is there next follows.
+    Replaced,
+}
+
+impl RotationRule {
+    /// What the configuration and the contract call it; none for what is usual.
+    #[must_use]
+    pub const fn name(self) -> Option<&'static str> {
+        match self {
+            Self::Suffixes => None,
+            Self::None => Some("none"),
+            Self::Replaced => Some("replaced"),
+        }
+    }
+}
+
+/// Where a rotation puts a file.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Suffix {
+    /// It still has the lane's own name.
+    Live,
+    /// `.1`: the higher, the older.
+    Number(u64),
+    /// `-20261117`, `.2026-11-17.3`: the higher, the younger; so is the number after it.
+    Date(String, Option<u64>),
+}
+
+/// A file of a chain, as its folder shows it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Member {
+    pub(super) name: String,
+    pub(super) path: PathBuf,
+    /// Inode and time of creation, in words.
+    pub(super) identity: String,
+    pub(super) device: u64,
+    pub(super) length: u64,
+    pub(super) modified: SystemTime,
+    pub(super) suffix: Suffix,
+    /// Whether its name says that it is compressed.
+    pub(super) packed: bool,
+}
+
+/// The endings that compressed files have.
+const PACKED_ENDINGS: [&str; 8] = [".gz", ".gzip", ".zst", ".zstd", ".bz2", ".xz", ".lz4", ".Z"];
+/// From so many digits on a number is a date.
+const DATE_DIGITS: usize = 8;
+/// Times of modification that differ by less say nothing.
+const SAME_TIME: Duration = Duration::from_secs(2);
+
+/// Where the files of a lane are: links are followed, the chain lies beside what they lead to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Stem {
+    pub(super) folder: PathBuf,
+    pub(super) name: String,
+}
+
+impl Stem {
+    /// The stem of the file at `path`, whether it is there or not.
+    pub(super) fn of(path: &Path) -> io::Result<Self> {
+        let linked = std::fs::symlink_metadata(path).is_ok_and(|found| found.is_symlink());
+        let whole = if linked { std::fs::canonicalize(path)? } else { path.to_path_buf() };
+        let name = whole.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+        let folder = match whole.parent() {
+            Some(parent) if !parent.as_os_str().is_empty() => parent.to_path_buf(),
+            Some(_) | None => PathBuf::from("."),
+        };
+        Ok(Self { folder, name })
+    }
+
+    /// Its files, oldest first. A compressed file beside its original is left out: the original is read.
+    pub(super) fn list(&self, rule: RotationRule) -> io::Result<Vec<Member>> {
+        if rule != RotationRule::Suffixes {
+            let path = self.folder.join(&self.name);
+            return Ok(look_at(&path, &self.name, Suffix::Live, false)?.into_iter().collect());
+        }
+        let mut members = Vec::new();
+        for entry in std::fs::read_dir(&self.folder)? {
+            let entry = entry?;
+            let name = entry.file_name().to_string_lossy().into_owned();
+            if let Some((suffix, packed)) = name.strip_prefix(&*self.name).and_then(parse_suffix) {
+                members.extend(look_at(&entry.path(), &name, suffix, packed)?);
+            }
+        }
+        Ok(in_order(members))
+    }
+}
+
+/// The files of several stems of one folder, which is read once.
+pub(super) fn group_by_stem(
+    folder: &Path,
+    stems: &BTreeSet<String>,
+    rule: RotationRule,
+) -> io::Result<BTreeMap<String, Vec<Member>>> {
+    let mut groups: BTreeMap<String, Vec<Member>> = BTreeMap::new();
+    for entry in std::fs::read_dir(folder)? {
+        let entry = entry?;
+        let name = entry.file_name().to_string_lossy().into_owned();
+        let own = stems.contains(&name).then_some((&*name, Suffix::Live, false));
+        let rotated = || {
+            let stem = stem_name(&name);
+            let (suffix, packed) = parse_suffix(&name[stem.len()..])?;
+            stems.contains(stem).then_some((stem, suffix, packed))
+        };
+        let placed = if rule == RotationRule::Suffixes { own.or_else(rotated) } else { own };
+        if let Some((stem, suffix, packed)) = placed {
+            let member = look_at(&entry.path(), &name, suffix, packed)?;
+            groups.entry(stem.to_owned()).or_default().extend(member);
+        }
+    }
+    Ok(groups.into_iter().map(|(stem, members)| (stem, in_order(members))).collect())
+}
+
+/// Oldest first, without compressed files that lie beside their originals.
+fn in_order(mut members: Vec<Member>) -> Vec<Member> {
+    let plain: Vec<Suffix> = members.iter().filter(|m| !m.packed).map(|m| m.suffix.clone()).collect();
+    members.retain(|member| !member.packed || !plain.contains(&member.suffix));
+    members.sort_by(|a, b| age_order(&a.suffix).cmp(&age_order(&b.suffix)).then(a.name.cmp(&b.name)));
+    members
+}
+
+/// The name of the lane that a file belongs to: its own, less what a rotation has added.
+pub(super) fn stem_name(name: &str) -> &str {
+    let ends = name.char_indices().filter(|(at, c)| *at > 0 && matches!(c, '.' | '-' | '_')).map(|(at, _)| at);
+    let rotated = |at: &usize| matches!(parse_suffix(&name[*at..]), Some((Suffix::Number(_) | Suffix::Date(..), _)));
+    ends.into_iter().find(rotated).map_or(name, |at| &name[..at])
+}
+
+fn look_at(path: &Path, name: &str, suffix: Suffix, packed: bool) -> io::Result<Option<Member>> {
+    let metadata = match std::fs::metadata(path) {
+        Ok(metadata) => metadata,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None), // moved since; the next listing has it
+        Err(error) => return Err(error),
+    };
+    if !metadata.is_file() {
+        return Ok(None);
+    }
+    Ok(Some(Member::new(path, name, suffix, packed, &metadata)))
+}
+
+impl Member {
+    fn new(path: &Path, name: &str, suffix: Suffix, packed: bool, metadata: &Metadata) -> Self {
+        Self {
+            name: name.to_owned(),
+            path: path.to_path_buf(),
+            identity: identity(metadata),
+            device: metadata.dev(),
+            length: metadata.len(),
+            modified: metadata.modified().unwrap_or(SystemTime::UNIX_EPOCH),
+            suffix,
+            packed,
+        }
+    }
+}
+
+/// What is after the lane's name: nothing, or what a rotation adds.
+fn parse_suffix(rest: &str) -> Option<(Suffix, bool)> {
+    if rest.is_empty() {
+        return Some((Suffix::Live, false));
+    }
+    let unpacked = PACKED_ENDINGS.iter().find_map(|ending| rest.strip_suffix(ending));
+    let (rest, packed) = (unpacked.unwrap_or(rest), unpacked.is_some());
+    let mut characters = rest.chars();
+    let mark = characters.next().filter(|mark| matches!(mark, '.' | '-' | '_'))?;
+    let body = characters.as_str();
+    let well_formed = body.starts_with(|c: char| c.is_ascii_digit())
+        && body.ends_with(|c: char| c.is_ascii_digit() || c == 'Z')
+        && body.chars().all(|c| c.is_ascii_digit() || matches!(c, '-' | '_' | '.' | ':' | 'T' | 'Z'));
+    if !well_formed {
+        return None;
+    }
+    if mark == '.' && body.len() < DATE_DIGITS && body.bytes().all(|byte| byte.is_ascii_digit()) {
+        return Some((Suffix::Number(body.parse().ok()?), packed));
+    }
+    let (date, number) = match body.rsplit_once('.') {
+        Some((date, number)) if digits(date).len() >= DATE_DIGITS => (date, Some(number.parse().ok()?)),
+        Some(_) | None => (body, None),
+    };
+    let date = digits(date);
+    (date.len() >= DATE_DIGITS).then_some((Suffix::Date(date, number), packed))
+}
+
+fn digits(text: &str) -> String {
+    text.chars().filter(char::is_ascii_digit).collect()
+}
+
+/// Sorts the oldest first: numbers fall, dates rise, what is still written comes last.
+fn age_order(suffix: &Suffix) -> (u8, std::cmp::Reverse<u64>, &str, Option<u64>) {
+    use std::cmp::Reverse;
+    match suffix {
+        Suffix::Number(number) => (0, Reverse(*number), "", None),
+        Suffix::Date(date, number) => (1, Reverse(0), date, *number),
+        Suffix::Live => (2, Reverse(0), "", None),
+    }
+}
+
+/// What follows a file that was read to its end.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Successor {
+    /// Nothing yet.
+    None,
+    /// This file; those between hold nothing.
+    Next { member: Member, passed: Vec<Member> },
+    /// A file that must lie between is not there: it may just be on its way from one name to the next.
+    Missing(String),
+    /// The names contradict each other; a person decides.
+    Contradiction(String),
+}
+
+/// Pure: which file follows `members[at]`. `known` are files that were read or passed before.
+pub(super) fn decide_successor(members: &[Member], at: usize, known: impl Fn(&Member) -> bool) -> Successor {
+    let current = &members[at];
+    if current.suffix == Suffix::Live {
+        return Successor::None;
+    }
+    let younger: Vec<&Member> = members[at + 1..].iter().filter(|member| !known(member)).collect();
+    if let Some(contradiction) = contradiction(current, &younger) {
+        return Successor::Contradiction(contradiction);
+    }
+    if let Suffix::Number(number) = current.suffix {
+        let has = |n: u64| members[at + 1..].iter().any(|member| member.suffix == Suffix::Number(n));
+        if let Some(missing) = (1..number).rev().find(|n| !has(*n)) {
+            let stem = current.name.rsplit_once(".").map_or(&*current.name, |(stem, _)| stem);
+            let stem = if current.packed { stem.rsplit_once('.').map_or(stem, |(stem, _)| stem) } else { stem };
+            return Successor::Missing(format!("{stem}.{missing}, between {} and {stem}", current.name));
+        }
+    }
+    let mut passed = Vec::new();
+    for member in younger {
+        match (&member.suffix, member.length) {
+            (Suffix::Live, 0) => return Successor::None, // its writer may still hold the old file
+            (Suffix::Number(_) | Suffix::Date(..), 0) => passed.push(member.clone()),
+            (Suffix::Live | Suffix::Number(_) | Suffix::Date(..), _) => {
+                return Successor::Next { member: member.clone(), passed };
+            }
+        }
+    }
+    Successor::None
+}
+
+/// What the names and times of the files after `current` say against each other.
+fn contradiction(current: &Member, younger: &[&Member]) -> Option<String> {
+    let kind = |member: &Member| match &member.suffix {
+        Suffix::Live => None,
+        Suffix::Number(_) => Some(0),
+        Suffix::Date(date, _) => Some(date.len()),
+    };
+    let rotated: Vec<&&Member> = younger.iter().filter(|member| member.suffix != Suffix::Live).collect();
+    if let Some(other) = rotated.iter().find(|member| kind(member) != kind(current)) {
+        return Some(format!(
+            "{} and {} were named by two kinds of rotation, so that nobody can say which is older",
+            current.name, other.name
+        ));
+    }
+    let later = |a: &Member, b: &Member| a.modified.duration_since(b.modified).is_ok_and(|by| by > SAME_TIME);
+    let turned = rotated.windows(2).find(|pair| later(pair[0], pair[1]))?;
+    Some(format!("by its name {} is older than {}, but it was written to later", turned[0].name, turned[1].name))
+}
+
+#[cfg(test)]
+#[path = "chain_tests.rs"]
+mod tests;

@@ -1,0 +1,111 @@
+use std::fs;
+
+use super::*;
+
+fn chain(folder: &Path, name: &str) -> Vec<String> {
+    let stem = Stem { folder: folder.to_path_buf(), name: name.into() };
+    stem.list(RotationRule::Suffixes).expect("listed").into_iter().map(|member| member.name).collect()
+}
+
+fn member(name: &str, stem: &str, length: u64, age: u64) -> Member {
+    let (suffix, packed) = parse_suffix(&name[stem.len()..]).expect("a member");
+    Member {
+        name: name.into(),
+        path: name.into(),
+        identity: format!("inode of {name}"),
+        device: 1,
+        length,
+        modified: SystemTime::UNIX_EPOCH + Duration::from_secs(1_000_000 - age),
+        suffix,
+        packed,
+    }
+}
+
+/// Goal: rotated names are told from others, and have one order. Method: names that rotations make, and neighbours.
+#[test]
+fn rotated_names_belong_to_their_stem_and_others_do_not() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let names = [
+        "app.log",
+        "app.log.1",
+        "app.log.2.gz",
+        "app.log.10",
+        "app.log.bak",
+        "app.log2",
+        "app.log.1.tmp",
+        "app.logs",
+        "other.log.1",
+        "day.log",
+        "day.log-20261116",
+        "day.log-20261117.gz",
+        "day.log.2026-11-15",
+        "hour.log",
+        "hour.log.2026-11-17.2",
+        "hour.log.2026-11-17.10",
+        "hour.log.2026-11-18.0",
+        "app.log.1.gz",
+    ];
+    for name in names {
+        fs::write(folder.path().join(name), name).expect("written");
+    }
+    assert_eq!(chain(folder.path(), "app.log"), ["app.log.10", "app.log.2.gz", "app.log.1", "app.log"]);
+    assert_eq!(
+        chain(folder.path(), "day.log"),
+        ["day.log.2026-11-15", "day.log-20261116", "day.log-20261117.gz", "day.log"]
+    );
+    let hours = ["hour.log.2026-11-17.2", "hour.log.2026-11-17.10", "hour.log.2026-11-18.0", "hour.log"];
+    assert_eq!(chain(folder.path(), "hour.log"), hours);
+    for (name, stem) in [
+        ("app.log.3", "app.log"),
+        ("app.log", "app.log"),
+        ("day-20261117.csv", "day-20261117.csv"),
+        ("x.csv.gz", "x.csv.gz"),
+        ("app.log-20261117.gz", "app.log"),
+        ("hour.log.2026-11-17.10", "hour.log"),
+        ("2026-11-17.jsonl", "2026-11-17.jsonl"),
+        ("k8s.log.20261117-101112", "k8s.log"),
+        ("k8s.log.20261117-101112.gz", "k8s.log"),
+        (".1", ".1"),
+    ] {
+        assert_eq!(stem_name(name), stem, "{name}");
+    }
+}
+
+/// Goal: the file that follows is the next younger one, and no other. Method: chains with each shape of trouble.
+#[test]
+fn the_next_younger_file_follows() {
+    let three =
+        [member("a.3", "a", 5, 30), member("a.2", "a", 5, 20), member("a.1", "a", 5, 10), member("a", "a", 5, 0)];
+    let next = |members: &[Member], at: usize| decide_successor(members, at, |_| false);
+    let named = |successor: Successor| match successor {
+        Successor::Next { member, passed } => (member.name, passed.len()),
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(named(next(&three, 0)), ("a.2".into(), 0));
+    assert_eq!(named(next(&three, 2)), ("a".into(), 0));
+    assert_eq!(next(&three, 3), Successor::None);
+    let known = decide_successor(&three, 0, |member| member.name == "a.2");
+    assert_eq!(named(known), ("a.1".into(), 0), "what was read is passed");
+    let gap = [three[0].clone(), three[2].clone(), three[3].clone()];
+    assert!(matches!(next(&gap, 0), Successor::Missing(what) if what.contains("a.2")));
+    let empty = [three[1].clone(), member("a.1", "a", 0, 10), member("a", "a", 0, 0)];
+    assert_eq!(next(&empty, 0), Successor::None, "an empty live file is none yet");
+    let passed = [three[1].clone(), member("a.1", "a", 0, 10), member("a", "a", 1, 0)];
+    assert_eq!(named(next(&passed, 0)), ("a".into(), 1), "an empty rotated one is passed");
+    let mixed = [member("a.1", "a", 5, 9), member("a-20261117", "a", 5, 5), three[3].clone()];
+    assert!(matches!(next(&mixed, 0), Successor::Contradiction(what) if what.contains("two kinds")));
+    let turned = [member("a.3", "a", 5, 30), member("a.2", "a", 5, 1), member("a.1", "a", 5, 10), three[3].clone()];
+    assert!(matches!(next(&turned, 0), Successor::Contradiction(what) if what.contains("written to later")));
+}
+
+/// Goal: a lane behind a link lies where the link leads. Method: a link into another folder.
+#[test]
+fn a_link_is_followed_to_its_folder() {
+    let folder = tempfile::tempdir().expect("a folder");
+    fs::create_dir(folder.path().join("pods")).expect("a folder");
+    fs::write(folder.path().join("pods/0.log"), "x").expect("written");
+    std::os::unix::fs::symlink(folder.path().join("pods/0.log"), folder.path().join("app.log")).expect("a link");
+    let stem = Stem::of(&folder.path().join("app.log")).expect("found");
+    assert_eq!((stem.name.as_str(), stem.folder.ends_with("pods")), ("0.log", true));
+    assert_eq!(Stem::of(&folder.path().join("none.log")).expect("a name").name, "none.log");
+}

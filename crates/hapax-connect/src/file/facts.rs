@@ -1,0 +1,143 @@
+//! What progress keeps of the files of a lane, beside the incarnation: how to recognise the place in the current one, and
+//! which others were read.
+//!
+//! Pure. Invariant: what was written reads back; a text that does not is damage with a name, never a guess.
+
+use serde_json::{Value, json};
+
+use super::chain::Member;
+use super::incarnation::without_end;
+
+/// How many read files of one lane are remembered one by one.
+const READ_MAX: usize = 1_000;
+
+/// The facts about a bookmark of a file lane.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(super) struct Facts {
+    /// The device of the file's folder when it was read.
+    pub(super) device: Option<u64>,
+    /// Hash of the bytes just before the position; none at the beginning, and inside an archive.
+    pub(super) tail: Option<String>,
+    /// The compressed copy that is read in place of a file that is gone.
+    pub(super) copy: Option<String>,
+    /// Files of the chain that were read, or passed when the delivery began, and lie there still.
+    pub(super) read: Vec<ReadMember>,
+}
+
+/// A file that will not be read again.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct ReadMember {
+    /// Inode and time of creation.
+    pub(super) identity: String,
+    /// How long it was; what comes to it later was never read.
+    pub(super) length: u64,
+    /// What it began with, as its description has it; empty if it held nothing.
+    pub(super) first: String,
+    /// Hash of its last bytes; none if it was passed, or is an archive.
+    pub(super) tail: Option<String>,
+    /// What it was called then, for people.
+    pub(super) name: String,
+}
+
+impl Facts {
+    pub(super) fn to_text(&self) -> String {
+        let read: Vec<Value> =
+            self.read.iter().map(|m| json!([m.identity, m.length, m.first, m.tail, m.name])).collect();
+        let mut facts = json!({ "read": read });
+        if let Value::Object(map) = &mut facts {
+            map.extend(self.device.map(|device| ("device".to_owned(), json!(device))));
+            map.extend(self.tail.as_ref().map(|tail| ("tail".to_owned(), json!(tail))));
+            map.extend(self.copy.as_ref().map(|copy| ("copy".to_owned(), json!(copy))));
+        }
+        facts.to_string()
+    }
+
+    /// Reads what [`to_text`](Self::to_text) wrote.
+    pub(super) fn from_text(text: &str) -> Result<Self, String> {
+        let broken = || format!("what progress keeps of its files is damaged: {text}");
+        let Ok(Value::Object(map)) = serde_json::from_str(text) else { return Err(broken()) };
+        let words = |name: &str| map.get(name).and_then(Value::as_str).map(str::to_owned);
+        let read = map.get("read").and_then(Value::as_array).ok_or_else(broken)?;
+        let read: Option<Vec<ReadMember>> = read.iter().map(ReadMember::from_value).collect();
+        Ok(Self {
+            device: map.get("device").and_then(Value::as_u64),
+            tail: words("tail"),
+            copy: words("copy"),
+            read: read.ok_or_else(broken)?,
+        })
+    }
+
+    /// The entry of a file that was read or passed, known by its identity.
+    pub(super) fn entry(&self, member: &Member) -> Option<&ReadMember> {
+        self.read.iter().find(|read| read.identity == member.identity)
+    }
+
+    /// Remembers one more, and forgets those that lie there no longer.
+    pub(super) fn remember(&mut self, read: impl IntoIterator<Item = ReadMember>, listing: &[Member]) {
+        for one in read {
+            self.read.retain(|known| known.identity != one.identity);
+            self.read.push(one);
+        }
+        self.read.retain(|known| listing.iter().any(|member| member.identity == known.identity));
+        let surplus = self.read.len().saturating_sub(READ_MAX);
+        self.read.drain(..surplus);
+    }
+}
+
+impl ReadMember {
+    fn from_value(value: &Value) -> Option<Self> {
+        let [identity, length, first, tail, name] = value.as_array()?.as_slice() else { return None };
+        let text = |value: &Value| value.as_str().map(str::to_owned);
+        Some(Self {
+            identity: text(identity)?,
+            length: length.as_u64()?,
+            first: text(first)?,
+            tail: text(tail),
+            name: text(name)?,
+        })
+    }
+
+    /// One that was passed without being read, or was found empty.
+    pub(super) fn passed(member: &Member) -> Self {
+        Self {
+            identity: member.identity.clone(),
+            length: member.length,
+            first: String::new(),
+            tail: None,
+            name: member.name.clone(),
+        }
+    }
+}
+
+/// The part of a description that says what the file begins with; empty if it says nothing.
+pub(super) fn first_in(text: &str) -> &str {
+    let text = without_end(text);
+    text.find(", first ").map_or("", |at| &text[at + 2..])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Goal: facts survive their text, and damage is named. Method: all of them, none of them, and texts that are none.
+    #[test]
+    fn facts_survive_their_text() {
+        let read = ReadMember {
+            identity: "inode 7".into(),
+            length: 9,
+            first: "first 3 bytes ab".into(),
+            tail: Some("0a".into()),
+            name: "a.1".into(),
+        };
+        let facts =
+            Facts { device: Some(3), tail: Some("00ff".into()), copy: Some("inode 8".into()), read: vec![read] };
+        for facts in [facts, Facts::default()] {
+            assert_eq!(Facts::from_text(&facts.to_text()).as_ref(), Ok(&facts));
+        }
+        for text in ["", "[]", "{}", "{\"read\":[[1]]}"] {
+            assert!(Facts::from_text(text).is_err_and(|why| why.contains("damaged")), "{text}");
+        }
+        assert_eq!(first_in("inode 7, created 1.2, first 9 bytes ab, read to its end"), "first 9 bytes ab");
+        assert_eq!(first_in("inode 7, no record yet"), "");
+    }
+}

@@ -1,0 +1,323 @@
+//! Finds the file that a bookmark was made in, whatever it is called now, and tells whether it is still what it was.
+//!
+//! Reads: the folder of the lane, the beginning of files, and the bytes before the position. Writes: nothing.
+//! Invariant: inode and content must both agree. If only one of them does, or neither, nothing is read from it; a
+//! compressed copy of a file that is gone is the same file if its content agrees.
+
+use std::io;
+use std::os::unix::fs::DirEntryExt as _;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use hapax_engine::source::SourceError;
+use hapax_model::fault::{Bug, planted};
+use hapax_model::position::Bookmark;
+
+use super::chain::{Member, RotationRule, Stem};
+use super::facts::{Facts, ReadMember, first_in};
+use super::incarnation::{Fit, Opened, may_be_inode};
+use super::lines::Seam;
+use super::reading::Reading;
+use super::source::{FileSource, continued};
+
+/// How long a compressed copy may stand still before it counts as cut off.
+const COPY_PATIENCE: Duration = Duration::from_secs(60);
+
+/// Whether reading can go on from a bookmark, and with what.
+#[derive(Debug)]
+pub(super) enum Place {
+    Found(Opened, Seam),
+    Gone(String),
+    Other(String),
+}
+
+/// A compressed copy that is not complete yet.
+#[derive(Debug)]
+pub(super) struct GrowingCopy {
+    length: u64,
+    since: Instant,
+}
+
+/// What came of the search for a compressed copy.
+enum Copied {
+    Found(Opened),
+    Growing(Member),
+    None,
+}
+
+impl FileSource {
+    /// What the bookmark's own facts say; of a place in the file that is being read, what the reader knows; none from a
+    /// version that kept none.
+    pub(super) fn facts_of(&self, bookmark: &Bookmark) -> Result<Facts, SourceError> {
+        let here = |reading: &&Reading| reading.incarnation.number == bookmark.incarnation.number;
+        if bookmark.facts.is_none() && self.reading.as_ref().filter(here).is_some() {
+            let closed = self.closed_at == Some(bookmark.position.offset);
+            let tail = self.facts.tail.clone().filter(|_| closed);
+            return Ok(Facts { tail, ..self.facts.clone() });
+        }
+        let facts = bookmark.facts.as_deref().map(Facts::from_text).transpose();
+        Ok(facts.map_err(|what| self.gap(&what))?.unwrap_or_default())
+    }
+
+    /// Where the file of `bookmark` is, and whether it is still what it was.
+    pub(super) fn place(&mut self, bookmark: &Bookmark) -> Result<Place, SourceError> {
+        let facts = self.facts_of(bookmark)?;
+        let away = |source: &Self, error| source.unavailable(error);
+        if let Some(opened) = self.find_by_identity(bookmark, &facts).map_err(|error| away(self, error))? {
+            let copied = facts.copy.as_deref() == Some(opened.identity());
+            let compared = if copied { compare_copy(opened, bookmark) } else { compare(opened, bookmark, &facts) };
+            return compared.map_err(|error| self.unavailable(error));
+        }
+        match self.find_copy(bookmark, &facts).map_err(|error| away(self, error))? {
+            Copied::Found(opened) => return Ok(Place::Found(opened, Seam::LineStart)),
+            Copied::Growing(member) => return self.wait_for_copy(&member),
+            Copied::None => {}
+        }
+        self.not_found(bookmark, &facts)
+    }
+
+    /// By inode and creation: the handles that are open come first, since their files may have been deleted.
+    fn find_by_identity(&self, bookmark: &Bookmark, facts: &Facts) -> io::Result<Option<Opened>> {
+        let wanted = |opened: &Opened| opened.was(bookmark) || facts.copy.as_deref() == Some(opened.identity());
+        for opened in self.handles() {
+            if wanted(opened) {
+                return opened.try_clone().map(Some);
+            }
+        }
+        let text = facts.copy.as_ref().map_or(&*bookmark.incarnation.text, |copy| copy);
+        let Ok(stem) = Stem::of(&self.config.path) else { return Ok(None) };
+        let entries = match std::fs::read_dir(&stem.folder) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            entries => entries?,
+        };
+        for entry in entries {
+            let entry = entry?;
+            if (may_be_inode(text, entry.ino()) || planted(Bug::PositionWithoutIncarnation))
+                && let Some(opened) = self.open_if_there(&entry.path())?
+                && (wanted(&opened) || (planted(Bug::PositionWithoutIncarnation) && entry.path() == self.config.path))
+            {
+                return Ok(Some(opened));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Among the compressed files of the chain, by content.
+    fn find_copy(&self, bookmark: &Bookmark, facts: &Facts) -> io::Result<Copied> {
+        let Ok(stem) = Stem::of(&self.config.path) else { return Ok(Copied::None) };
+        let listing = match stem.list(self.config.rotation) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Copied::None),
+            listing => listing?,
+        };
+        for member in listing.into_iter().filter(|member| member.packed && facts.entry(member).is_none()) {
+            let Some(opened) = self.open_if_there(&member.path)? else { continue };
+            match opened.is_copy(bookmark, facts.tail.as_deref())? {
+                Some(true) => return Ok(Copied::Found(opened)),
+                Some(false) => {}
+                None => return Ok(Copied::Growing(member)),
+            }
+        }
+        Ok(Copied::None)
+    }
+
+    /// A copy that is being written is waited for.
+    fn wait_for_copy(&mut self, member: &Member) -> Result<Place, SourceError> {
+        let seen = self.growing.take().filter(|seen| seen.length == member.length);
+        let seen = seen.unwrap_or_else(|| GrowingCopy { length: member.length, since: Instant::now() });
+        let stands = seen.since.elapsed() >= COPY_PATIENCE;
+        self.growing = Some(seen);
+        if stands {
+            let what = format!("{} is cut off, and has not grown for {} s", member.name, COPY_PATIENCE.as_secs());
+            return Ok(Place::Gone(what));
+        }
+        let error = io::Error::other(format!("{} is not complete yet", member.name));
+        Err(self.unavailable(error))
+    }
+
+    /// The file is nowhere: what is there in its place?
+    fn not_found(&self, bookmark: &Bookmark, facts: &Facts) -> Result<Place, SourceError> {
+        let at = bookmark.position.offset;
+        let opened = match self.open() {
+            Err(error) if error.kind() == io::ErrorKind::NotFound && self.is_one_of_many() => {
+                self.same_device(facts).map_err(|error| self.unavailable(error))?;
+                return Ok(Place::Gone(format!("the file is gone, and was read only up to byte {at}")));
+            }
+            opened => opened.map_err(|error| self.unavailable(error))?,
+        };
+        self.same_device(facts).map_err(|error| self.unavailable(error))?;
+        let describe = || -> io::Result<String> {
+            let now = opened.describe(0)?.text;
+            let copy =
+                facts.tail.is_some() && opened.begins_as(&bookmark.incarnation.text)? && opened.tail(at)? == facts.tail;
+            Ok(if copy { format!("{now}, a copy of what was read: the same bytes under another inode") } else { now })
+        };
+        Ok(Place::Other(describe().map_err(|error| self.unavailable(error))?))
+    }
+
+    /// Only a folder that is on the same device as before can tell that a file is gone: another may be mounted there.
+    fn same_device(&self, facts: &Facts) -> io::Result<()> {
+        use std::os::unix::fs::MetadataExt as _;
+        let stem = Stem::of(&self.config.path)?;
+        let device = std::fs::metadata(&stem.folder)?.dev();
+        match facts.device {
+            Some(before) if before != device => {
+                Err(io::Error::other("its folder is on another device than before: mount the one it was on"))
+            }
+            Some(_) | None => Ok(()),
+        }
+    }
+
+    /// None for what is no file, or has gone since the folder was read.
+    pub(super) fn open_if_there(&self, path: &Path) -> io::Result<Option<Opened>> {
+        match Opened::open(path, &self.config.format) {
+            Ok(opened) => Ok(Some(opened)),
+            Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::InvalidInput) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Whether another lane's bookmark lies in a file of this one's chain.
+    pub(super) fn is_of_this_chain(&self, other: &Bookmark) -> Result<bool, SourceError> {
+        let theirs = self.facts_of(other)?;
+        let look = || -> io::Result<bool> {
+            let stem = Stem::of(&self.config.path)?;
+            for member in stem.list(self.config.rotation)? {
+                if other.incarnation.text.starts_with(&format!("{},", member.identity))
+                    || theirs.entry(&member).is_some()
+                {
+                    return Ok(true);
+                }
+                // Moved to another disk: the bytes are the same, the inode is not.
+                let Some(tail) = &theirs.tail else { continue };
+                if first_in(&other.incarnation.text).is_empty() || member.packed {
+                    continue;
+                }
+                let Some(opened) = self.open_if_there(&member.path)? else { continue };
+                if opened.begins_as(&other.incarnation.text)?
+                    && opened.tail(other.position.offset)?.as_ref() == Some(tail)
+                {
+                    return Ok(true);
+                }
+            }
+            Ok(false)
+        };
+        match look() {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+            answer => answer.map_err(|error| self.unavailable(error)),
+        }
+    }
+
+    /// Files that were read before are still what they were; else what has changed about which.
+    pub(super) fn changed_after_reading(&self, facts: &Facts) -> io::Result<Option<String>> {
+        if self.config.rotation != RotationRule::Suffixes || facts.read.is_empty() {
+            return Ok(None);
+        }
+        let listing = Stem::of(&self.config.path)?.list(self.config.rotation)?;
+        for member in &listing {
+            let Some(entry) = facts.entry(member) else { continue };
+            if let Some(change) = self.changed(member, entry)? {
+                return Ok(Some(change));
+            }
+        }
+        Ok(None)
+    }
+
+    /// A file of the chain that is older than the one that is read, and that nobody has read.
+    pub(super) fn unknown_older(&self, current: &Opened, facts: &Facts) -> io::Result<Option<String>> {
+        if self.config.rotation != RotationRule::Suffixes {
+            return Ok(None);
+        }
+        let listing = Stem::of(&self.config.path)?.list(self.config.rotation)?;
+        let Some(at) = listing.iter().position(|member| member.identity == current.identity()) else { return Ok(None) };
+        for member in listing[..at].iter().filter(|member| facts.entry(member).is_none()) {
+            if self.read_before_packing(member, facts, &listing)?.is_none() {
+                return Ok(Some(never_read(member, &listing[at])));
+            }
+        }
+        Ok(None)
+    }
+
+    /// A compressed file whose original was read: what is remembered of it.
+    pub(super) fn read_before_packing(
+        &self,
+        member: &Member,
+        facts: &Facts,
+        listing: &[Member],
+    ) -> io::Result<Option<ReadMember>> {
+        if !member.packed {
+            return Ok(None);
+        }
+        let Some(opened) = self.open_if_there(&member.path)? else { return Ok(None) };
+        let gone = |entry: &&ReadMember| listing.iter().all(|member| member.identity != entry.identity);
+        for entry in facts.read.iter().filter(gone) {
+            if entry.first.is_empty() || opened.unpacks_to(&format!("{}, {}", entry.identity, entry.first))? {
+                return Ok(Some(ReadMember { first: entry.first.clone(), ..ReadMember::passed(member) }));
+            }
+        }
+        Ok(None)
+    }
+
+    fn changed(&self, member: &Member, entry: &ReadMember) -> io::Result<Option<String>> {
+        let name = &member.name;
+        if member.length != entry.length {
+            return Ok(Some(late_lines(name, entry.length, member.length)));
+        }
+        if entry.first.is_empty() {
+            return Ok(None);
+        }
+        let Some(opened) = self.open_if_there(&member.path)? else { return Ok(None) };
+        let begins = || opened.begins_as(&format!("{}, {}", entry.identity, entry.first));
+        let ends = || Ok::<_, io::Error>(entry.tail.is_none() || opened.tail(entry.length)? == entry.tail);
+        let same = member.packed || (begins()? && ends()?);
+        Ok((!same).then(|| format!("{name} was read, and rewritten in place since: what it holds now was not read")))
+    }
+}
+
+/// What is said of a file that lies where nothing unread can be.
+pub(super) fn never_read(older: &Member, current: &Member) -> String {
+    format!("{} lies before {} in its chain, and was never read", older.name, current.name)
+}
+
+/// What is said of a file that has another length than when it was left.
+pub(super) fn late_lines(name: &str, was: u64, is: u64) -> String {
+    if is > was {
+        format!(
+            "lines were written to {name} behind byte {was} after its successor had been started; they were not read: \
+             copy them into the new file"
+        )
+    } else {
+        format!(
+            "{name} was read up to byte {was}, and was rewritten since: it ends at {is}, and what it holds now was not read"
+        )
+    }
+}
+
+/// A file that has the inode of the bookmark: is its content what it was?
+fn compare(opened: Opened, bookmark: &Bookmark, facts: &Facts) -> io::Result<Place> {
+    let at = bookmark.position.offset;
+    let fit = opened.fit(at)?;
+    if let Fit::Short { length } = fit {
+        let what = format!("bytes {length} to {at}: the file was truncated in place, it ends at {length}");
+        return Ok(Place::Gone(what));
+    }
+    if !opened.belongs(bookmark)? {
+        return Ok(Place::Other(format!("{}: it was rewritten in place", opened.describe(0)?.text)));
+    }
+    if facts.tail.is_some() && opened.tail(at)? != facts.tail && !planted(Bug::PositionWithoutIncarnation) {
+        let what = format!("{}: it was rewritten in place, other bytes lie before byte {at}", opened.describe(0)?.text);
+        return Ok(Place::Other(what));
+    }
+    Ok(match fit {
+        Fit::LineStart => Place::Found(opened, Seam::LineStart),
+        Fit::AfterUnterminated => Place::Found(opened, Seam::Unterminated),
+        Fit::InsideLine | Fit::Short { .. } => Place::Gone(continued(at)),
+    })
+}
+
+/// The compressed copy that was read before: does it still begin as the file did?
+fn compare_copy(opened: Opened, bookmark: &Bookmark) -> io::Result<Place> {
+    if opened.unpacks_to(&bookmark.incarnation.text)? {
+        return Ok(Place::Found(opened, Seam::LineStart));
+    }
+    Ok(Place::Other(format!("{}: the archive holds something else now", opened.describe(0)?.text)))
+}

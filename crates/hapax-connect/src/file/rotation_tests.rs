@@ -1,0 +1,223 @@
+//! A chain under every kind of rotation, rewriting and moving, at the level of one source.
+
+use super::*;
+
+/// Commits what was read: the bookmark as progress would keep it.
+async fn committed(source: &mut FileSource, from: &Bookmark) -> Bookmark {
+    source.close_epoch(from).await.expect("nothing has changed")
+}
+
+/// Rotates by number, as logrotate does.
+fn rotate(bed: &Bed, last: u32) {
+    let name = |n: u32| bed.directory.path().join(format!("orders.jsonl.{n}"));
+    for n in (1..last).rev().filter(|n| name(*n).exists()) {
+        fs::rename(name(n), name(n + 1)).expect("moved on");
+    }
+    bed.move_to("orders.jsonl.1");
+}
+
+/// Goal: a file between two rotations is not skipped. Method: a reader that is slow over two rotations while the oldest file
+/// is deleted, is compressed, or stays; and one that starts again.
+#[cfg(feature = "compression")]
+#[tokio::test]
+async fn a_file_between_two_rotations_is_never_skipped() {
+    for (fate, live) in
+        [("kept", true), ("compressed", true), ("compressed", false), ("deleted", true), ("deleted", false)]
+    {
+        let bed = Bed::new("1\n2\n");
+        let start = bed.earliest().await;
+        let mut source = bed.follow(&start).await;
+        expect_lines(&mut source, &["1", "2"]).await;
+        let bookmark = committed(&mut source, &start).await;
+        rotate(&bed, 5);
+        bed.append("3\n");
+        rotate(&bed, 5);
+        bed.append("4\n");
+        let oldest = bed.directory.path().join("orders.jsonl.2");
+        if fate == "compressed" {
+            let packed = gzip_of(&fs::read(&oldest).expect("read"));
+            fs::write(bed.directory.path().join("orders.jsonl.2.gz"), packed).expect("packed");
+        }
+        if fate != "kept" {
+            fs::remove_file(&oldest).expect("gone");
+        }
+        if !live {
+            source = bed.source();
+            match source.assign(&bookmark, Follow::Yes).await {
+                Ok(()) => {}
+                Err(error) => {
+                    assert!(fate == "deleted" && matches!(error, SourceError::Gap { .. }), "{error}");
+                    continue;
+                }
+            }
+        }
+        if fate == "deleted" {
+            expect_gap_in_the_end(&mut source, &["deleted", "orders.jsonl.1"]).await;
+            continue;
+        }
+        expect_turn(&mut source).await;
+        expect_lines(&mut source, &["3"]).await;
+        expect_turn(&mut source).await;
+        expect_lines(&mut source, &["4"]).await;
+        assert_eq!(source.bookmark().incarnation.number, 3, "{fate} {live}");
+    }
+}
+
+#[cfg(feature = "compression")]
+fn gzip_of(content: &[u8]) -> Vec<u8> {
+    use std::io::Write as _;
+    let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
+    encoder.write_all(content).expect("memory takes it");
+    encoder.finish().expect("memory takes it")
+}
+
+/// Goal: a reader goes on in the compressed copy of its file, under the same incarnation. Method: compress half-read.
+#[cfg(feature = "compression")]
+#[tokio::test]
+async fn a_compressed_copy_is_the_same_file() {
+    let bed = Bed::new("1\n2\n3\n");
+    let start = bed.earliest().await;
+    let mut source = bed.follow(&start).await;
+    source.poll(&mut Inputs::default(), Room { events: 2, bytes: 100 }).await.expect("poll");
+    let bookmark = committed(&mut source, &start).await;
+    rotate(&bed, 5);
+    bed.append("4\n");
+    let rotated = bed.directory.path().join("orders.jsonl.1");
+    let packed = bed.directory.path().join("orders.jsonl.1.gz");
+    fs::write(&packed, gzip_of(b"1\n2\n3\n")).expect("packed");
+    fs::remove_file(&rotated).expect("gone");
+    let mut source = bed.source();
+    assert_eq!(source.hold(&bookmark).await.expect("hold"), Held::Yes);
+    source.assign(&bookmark, Follow::Yes).await.expect("assign");
+    expect_lines(&mut source, &["3"]).await;
+    assert_eq!(source.bookmark().incarnation, bookmark.incarnation, "keys stay what they were");
+    let in_copy = committed(&mut source, &bookmark).await;
+    fs::rename(&packed, bed.directory.path().join("orders.jsonl.2.gz")).expect("rotated on");
+    let mut source = bed.source();
+    assert_eq!(source.hold(&in_copy).await.expect("hold"), Held::Yes, "by the copy's own inode");
+    fs::rename(bed.directory.path().join("orders.jsonl.2.gz"), &packed).expect("back");
+    source.assign(&in_copy, Follow::Yes).await.expect("assign");
+    expect_turn(&mut source).await;
+    expect_lines(&mut source, &["4"]).await;
+    // Something else in its place is not the same file.
+    fs::write(&packed, gzip_of(b"1\nx\n3\n")).expect("another");
+    assert_ne!(bed.source().hold(&bookmark).await.expect("hold"), Held::Yes);
+}
+
+/// Goal: a file that was rewritten in place is noticed, before anything read from it may be committed, and at a start, whatever
+/// its length is. Method: shorter, equal and longer, with the same first record; live and after a restart.
+#[tokio::test]
+async fn a_file_rewritten_in_place_is_noticed() {
+    for content in ["0\n9\n", "0\n9\n8\n7\n", "0\n9\n8\n7\n6\n5\n"] {
+        let bed = Bed::new("0\n1\n2\n3\n");
+        let start = bed.earliest().await;
+        let mut source = bed.follow(&start).await;
+        expect_lines(&mut source, &["0", "1", "2", "3"]).await;
+        let bookmark = committed(&mut source, &start).await;
+        let mut restarted = bed.follow(&bookmark).await;
+        fs::write(&bed.path, content).expect("rewritten in place");
+        assert_ne!(bed.source().hold(&bookmark).await.expect("hold"), Held::Yes, "{content:?} after a restart");
+        for reader in [&mut source, &mut restarted] {
+            let polled = next(reader).await;
+            let noticed =
+                polled.is_err() || matches!(reader.close_epoch(&bookmark).await, Err(SourceError::Gap { .. }));
+            assert!(noticed, "{content:?}: {polled:?}");
+            assert_ne!(reader.hold(&bookmark).await.expect("hold"), Held::Yes, "{content:?}");
+        }
+    }
+}
+
+/// Goal: an incarnation is learned once. Method: a restarted reader of a file that is rewritten with another first record.
+#[tokio::test]
+async fn an_incarnation_is_not_learned_anew() {
+    let bed = Bed::new("{\"a\":1}\n{\"b\":1}\n");
+    let start = bed.earliest().await;
+    let mut source = bed.follow(&start).await;
+    expect_lines(&mut source, &["{\"a\":1}", "{\"b\":1}"]).await;
+    let bookmark = committed(&mut source, &start).await;
+    let mut source = bed.follow(&bookmark).await;
+    fs::write(&bed.path, "{\"x\":1}\n{\"b\":1}\n{\"c\":1}\n").expect("rewritten");
+    expect_lines(&mut source, &["{\"c\":1}"]).await;
+    assert_eq!(source.bookmark().incarnation, bookmark.incarnation);
+    assert!(matches!(source.hold(&bookmark).await, Ok(Held::OtherIncarnation { .. })));
+}
+
+/// Goal: a rotated file that has gone missing between the one that is read and the live one stops the lane. Method: take the
+/// middle one away; names that contradict each other do the same.
+#[tokio::test]
+async fn what_cannot_be_placed_stops_the_lane() {
+    let bed = Bed::new("1\n");
+    let start = bed.earliest().await;
+    let mut source = bed.follow(&start).await;
+    expect_lines(&mut source, &["1"]).await;
+    rotate(&bed, 5);
+    bed.append("2\n");
+    rotate(&bed, 5);
+    bed.append("3\n");
+    fs::remove_file(bed.directory.path().join("orders.jsonl.1")).expect("gone");
+    expect_gap_in_the_end(&mut source, &["vanished unread", "orders.jsonl.1"]).await;
+
+    let bed = Bed::new("1\n");
+    let start = bed.earliest().await;
+    let mut source = bed.follow(&start).await;
+    expect_lines(&mut source, &["1"]).await;
+    rotate(&bed, 5);
+    bed.append_to("orders.jsonl-20261117", "2\n");
+    bed.append("3\n");
+    expect_gap_in_the_end(&mut source, &["orders.jsonl.1", "orders.jsonl-20261117", "two kinds"]).await;
+}
+
+/// Goal: a file that was read is never read again and never grows unseen. Method: after two turns let the older one grow; a
+/// restarted reader sees it too.
+#[tokio::test]
+async fn a_read_file_that_grows_is_a_gap_also_after_a_restart() {
+    let bed = Bed::new("1\n");
+    let start = bed.earliest().await;
+    let mut source = bed.follow(&start).await;
+    expect_lines(&mut source, &["1"]).await;
+    rotate(&bed, 5);
+    bed.append("2\n");
+    expect_turn(&mut source).await;
+    expect_lines(&mut source, &["2"]).await;
+    rotate(&bed, 5);
+    bed.append("3\n");
+    expect_turn(&mut source).await;
+    let bookmark = source.bookmark();
+    let bookmark = committed(&mut source, &bookmark).await;
+    assert_eq!(held(&bed, &bookmark).await, Held::Yes);
+    bed.append_to("orders.jsonl.2", "late\n");
+    assert!(matches!(held(&bed, &bookmark).await, Held::Gone { missing } if missing.contains("orders.jsonl.2")));
+    assert!(matches!(source.hold(&bookmark).await, Ok(Held::Gone { .. })));
+}
+
+/// Goal: another lane that has read the same file is known, wherever the file lies now. Method: move the folder; copy the
+/// file; another file of the same beginning is another one.
+#[tokio::test]
+async fn a_moved_file_is_known_by_inode_or_by_content() {
+    let bed = Bed::new("{\"n\":1}\n{\"n\":2}\n");
+    let start = bed.earliest().await;
+    let mut source = bed.follow(&start).await;
+    expect_lines(&mut source, &["{\"n\":1}", "{\"n\":2}"]).await;
+    let bookmark = committed(&mut source, &start).await;
+    let elsewhere = |name: &str| FileSource::new(FileSourceConfig::new(bed.directory.path().join(name)));
+    fs::copy(&bed.path, bed.directory.path().join("copied.jsonl")).expect("copied");
+    bed.append_to("other.jsonl", "{\"n\":1}\n{\"n\":3}\n");
+    fs::rename(&bed.path, bed.directory.path().join("moved.jsonl")).expect("moved");
+    for (name, known) in [("moved.jsonl", true), ("copied.jsonl", true), ("other.jsonl", false), ("none.jsonl", false)]
+    {
+        assert_eq!(elsewhere(name).reads_what(&bookmark).await.expect("told"), known, "{name}");
+    }
+}
+
+/// Goal: a delivery that waits for its target begins with the file that it saw, not with the one that has its name by then.
+/// Method: resolve the start, rotate, resolve it again.
+#[tokio::test]
+async fn a_start_waits_with_the_file() {
+    let bed = Bed::new("1\n");
+    let mut source = bed.source();
+    let first = source.start(StartAt::Earliest).await.expect("there");
+    rotate(&bed, 5);
+    bed.append("2\n");
+    assert_eq!(source.start(StartAt::Earliest).await.expect("there"), first);
+    assert_eq!(bed.once(&first).await.0, ["1", "2"]);
+}

@@ -1,0 +1,268 @@
+//! From one file of a chain to the next.
+//!
+//! Reads: the folder of the lane, twice: before and after the next file is opened. Writes: nothing.
+//! Invariant: a file is left only when it was read to its end, for the one that follows it and no other. What cannot be
+//! placed for five seconds stops the lane.
+
+use std::io;
+use std::time::{Duration, Instant};
+
+use hapax_engine::source::{Follow, Polled, SourceError};
+
+use super::chain::{Member, RotationRule, Stem, Successor, Suffix, decide_successor};
+use super::facts::{ReadMember, first_in};
+use super::header::Naming;
+use super::incarnation::{Opened, without_end};
+use super::lines::{Lines, Seam};
+use super::reading::{Reading, Step};
+use super::recognise::{late_lines, never_read};
+use super::source::{FileSource, Left};
+
+/// Names may be on their way from one file to another; after so long they are not.
+const DOUBT_LASTS: Duration = if cfg!(test) { Duration::from_millis(500) } else { Duration::from_secs(5) };
+
+/// The file that is read next, open already.
+#[derive(Debug)]
+pub(super) struct NextFile {
+    opened: Opened,
+    naming: Naming,
+    passed: Vec<Member>,
+    listing: Vec<Member>,
+}
+
+/// What cannot be placed, and since when.
+#[derive(Debug)]
+pub(super) struct Doubt {
+    what: String,
+    since: Instant,
+}
+
+impl FileSource {
+    /// The current file was read to its end and has lost its name: what follows it?
+    pub(super) fn find_next(&mut self) -> Result<Step, SourceError> {
+        let stem = Stem::of(&self.config.path).map_err(|error| self.unavailable(error))?;
+        let listing = stem.list(self.config.rotation).map_err(|error| self.unavailable(error))?;
+        match self.config.rotation {
+            RotationRule::Suffixes => self.next_of_chain(&stem, listing),
+            RotationRule::Replaced => match listing.into_iter().find(|member| member.length > 0) {
+                Some(member) => self.prepare(&stem, &member, Vec::new()),
+                None => Ok(self.nothing_follows()),
+            },
+            RotationRule::None => match listing.first() {
+                Some(other) => {
+                    let what = format!(
+                        "{} is another file now, and `rotation: none` says that no file follows another; if that is meant, \
+                         write `rotation: replaced`",
+                        other.name
+                    );
+                    self.doubt(what)
+                }
+                None => Ok(self.nothing_follows()),
+            },
+        }
+    }
+
+    fn next_of_chain(&mut self, stem: &Stem, listing: Vec<Member>) -> Result<Step, SourceError> {
+        let at = match self.index_of_current(&listing).map_err(|error| self.unavailable(error))? {
+            Some(at) => at,
+            None => return self.lost_its_name(&listing),
+        };
+        self.know_older(&listing, at).map_err(|error| self.unavailable(error))?;
+        if let Some(older) = listing[..at].iter().find(|member| self.facts.entry(member).is_none()) {
+            let what = never_read(older, &listing[at]);
+            return self.doubt(what);
+        }
+        let mut empty: Vec<Member> = Vec::new();
+        loop {
+            let known = |member: &Member| {
+                self.facts.entry(member).is_some() || empty.iter().any(|known| known.identity == member.identity)
+            };
+            match decide_successor(&listing, at, known) {
+                Successor::None => return Ok(self.nothing_follows()),
+                Successor::Missing(what) => return self.doubt(format!("a file of the chain vanished unread: {what}")),
+                Successor::Contradiction(what) => return self.doubt(what),
+                Successor::Next { member, mut passed } => {
+                    if member.suffix != Suffix::Live && self.holds_no_record(&member)? {
+                        empty.append(&mut passed);
+                        empty.push(member);
+                        continue;
+                    }
+                    passed.append(&mut empty);
+                    return self.prepare(stem, &member, passed);
+                }
+            }
+        }
+    }
+
+    /// Where the current file is in the chain; if it is gone, where its compressed copy is.
+    fn index_of_current(&self, listing: &[Member]) -> io::Result<Option<usize>> {
+        let reading = self.reading();
+        let own =
+            listing.iter().position(|m| m.identity == reading.opened.identity() && m.device == reading.opened.device());
+        if own.is_some() || reading.is_packed() {
+            return Ok(own);
+        }
+        let bookmark = self.current_bookmark();
+        let tail = reading.opened.tail(bookmark.position.offset)?;
+        for (index, member) in listing.iter().enumerate().filter(|(_, member)| member.packed) {
+            let Some(opened) = self.open_if_there(&member.path)? else { continue };
+            if opened.is_copy(&bookmark, tail.as_deref())? == Some(true) {
+                return Ok(Some(index));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Older files that were read before they were compressed are known by what they hold.
+    fn know_older(&mut self, listing: &[Member], at: usize) -> io::Result<()> {
+        let mut found = Vec::new();
+        for member in listing[..at].iter().filter(|member| self.facts.entry(member).is_none()) {
+            if self.facts_unknown {
+                found.push(ReadMember::passed(member)); // progress of a version that kept no list
+                continue;
+            }
+            found.extend(self.read_before_packing(member, &self.facts, listing)?);
+        }
+        self.facts.read.extend(found);
+        Ok(())
+    }
+
+    /// Whether a rotated file has a header and nothing more.
+    fn holds_no_record(&self, member: &Member) -> Result<bool, SourceError> {
+        let look = || -> io::Result<bool> {
+            let Some(opened) = self.open_if_there(&member.path)? else { return Ok(false) };
+            Ok(matches!(self.naming(&opened)?, Naming::Known { behind, .. } if behind == opened.length()?))
+        };
+        look().map_err(|error| self.unavailable(error))
+    }
+
+    /// The current file is no longer in its chain.
+    fn lost_its_name(&mut self, listing: &[Member]) -> Result<Step, SourceError> {
+        let others = listing.iter().any(|member| member.length > 0 && self.facts.entry(member).is_none());
+        if !others {
+            return Ok(self.nothing_follows());
+        }
+        let names: Vec<&str> = listing.iter().map(|member| member.name.as_str()).collect();
+        let what = format!(
+            "the file that was read up to byte {} ({}) was deleted, or renamed without a rotation's suffix, so that nobody \
+             can say what follows it; beside it are {}",
+            self.reading().lines.offset(),
+            without_end(&self.reading().incarnation.text),
+            names.join(", ")
+        );
+        self.doubt(what)
+    }
+
+    /// Something that must not be guessed: waited for a while, because names may be on their way, then said.
+    fn doubt(&mut self, what: String) -> Result<Step, SourceError> {
+        let doubt = self.doubt.take().filter(|doubt| doubt.what == what);
+        let doubt = doubt.unwrap_or_else(|| Doubt { what, since: Instant::now() });
+        let lasts = doubt.since.elapsed() >= DOUBT_LASTS;
+        let what = doubt.what.clone();
+        self.doubt = Some(doubt);
+        if lasts { Err(self.gap(&what)) } else { Ok(Step::Quiet) }
+    }
+
+    fn nothing_follows(&mut self) -> Step {
+        self.doubt = None;
+        let gone = !self.config.path.exists();
+        let (many, reading) = (self.is_one_of_many(), self.reading.as_mut().expect("`assign` comes before `poll`"));
+        match reading.follow {
+            Follow::No => {
+                if many {
+                    reading.mark_end();
+                }
+                Step::Done(Polled::End)
+            }
+            Follow::Yes if many && gone => {
+                reading.mark_end();
+                Step::Done(Polled::End)
+            }
+            Follow::Yes => self.quiet(),
+        }
+    }
+
+    /// Opens the next file; if nothing moves meanwhile, the current one can be left.
+    fn prepare(&mut self, stem: &Stem, member: &Member, passed: Vec<Member>) -> Result<Step, SourceError> {
+        let Some(opened) = self.open_if_there(&member.path).map_err(|error| self.unavailable(error))? else {
+            return Ok(Step::Quiet);
+        };
+        let naming = self.naming(&opened).map_err(|error| self.unavailable(error))?;
+        if let (Naming::Awaited, Follow::Yes) = (&naming, self.reading().follow) {
+            return Ok(Step::Quiet); // only a whole header can be compared
+        }
+        self.reading().naming.refuse_change(&naming).map_err(|error| self.unavailable(error))?;
+        let listing = stem.list(self.config.rotation).map_err(|error| self.unavailable(error))?;
+        let there = listing.iter().any(|now| now.identity == opened.identity() && now.name == member.name);
+        if opened.identity() != member.identity || !there {
+            return Ok(Step::Quiet); // the names have moved; look again
+        }
+        self.doubt = None;
+        self.next = Some(NextFile { opened, naming, passed, listing });
+        Ok(Step::Done(Polled::Boundary))
+    }
+
+    /// Leaves the current file for the next one, if everything is still as it was found.
+    pub(super) fn turn_over(&mut self) -> Result<(), SourceError> {
+        let Some(next) = self.next.take() else { return Ok(()) };
+        let stem = Stem::of(&self.config.path).map_err(|error| self.unavailable(error))?;
+        let listing = stem.list(self.config.rotation).map_err(|error| self.unavailable(error))?;
+        let names = |members: &[Member]| -> Vec<(String, String)> {
+            members.iter().map(|member| (member.name.clone(), member.identity.clone())).collect()
+        };
+        let old = self.reading();
+        let grown = old.opened.length().map_err(|error| self.unavailable(error))? != old.lines.read_upto();
+        if names(&listing) != names(&next.listing) || (grown && !old.is_packed()) {
+            return Ok(());
+        }
+        let description = next.opened.describe(0).map_err(|error| self.unavailable(error))?;
+        let before = without_end(&old.incarnation.text).to_owned();
+        let incarnation = old.incarnation.next(&description.text);
+        tracing::info!(lane = %self.lane, from = %old.incarnation, to = %incarnation, "the file was rotated");
+        let lines = Lines::new(0, self.config.format.cut(), self.config.max_line, Seam::LineStart);
+        let reading = Reading::new(next.opened, lines, next.naming, incarnation, description.record, old.follow);
+        let reading = reading.map_err(|error| self.unavailable(error))?;
+        let read = self.read_member(&before, &listing).map_err(|error| self.unavailable(error))?;
+        self.facts.remember(next.passed.iter().map(ReadMember::passed).chain([read]), &listing);
+        (self.facts.tail, self.facts.copy, self.facts_unknown) = (None, None, false);
+        self.closed_at = None;
+        if let Some(Reading { opened, feed, lines, .. }) = self.reading.replace(reading) {
+            self.left = Some(Left { opened, feed, lines });
+        }
+        Ok(())
+    }
+
+    /// What is remembered of the file that is left.
+    fn read_member(&self, text: &str, listing: &[Member]) -> io::Result<ReadMember> {
+        let old = self.reading();
+        let at = self.index_of_current(listing)?.map(|at| &listing[at]);
+        let length = match at {
+            Some(member) if member.packed => member.length,
+            Some(_) | None => old.lines.offset(),
+        };
+        Ok(ReadMember {
+            identity: at.map_or_else(|| old.opened.identity().to_owned(), |member| member.identity.clone()),
+            length,
+            first: first_in(text).to_owned(),
+            tail: if length == old.lines.offset() { old.opened.tail(length)? } else { None },
+            name: at.map(|member| member.name.clone()).unwrap_or_default(),
+        })
+    }
+
+    /// A line that was written to the old file after its successor had begun would be lost without a word.
+    pub(super) fn check_left(&mut self) -> Result<(), SourceError> {
+        use super::lines::{Found, Tail};
+        let Some(left) = &mut self.left else { return Ok(()) };
+        let (offset, mut budget) = (left.lines.offset(), super::reading::BLOCKS_PER_POLL);
+        let found = match left.lines.next(&mut left.feed, &mut budget) {
+            Ok(found) => found,
+            Err(error) => return Err(self.unavailable(error)),
+        };
+        let late = match found {
+            Found::End => left.lines.tail() != Tail::Nothing,
+            Found::Later => false,
+            Found::Line | Found::Long(_) | Found::Continued | Found::Pause => true,
+        };
+        if late { Err(self.gap(&late_lines("the rotated file", offset, u64::MAX))) } else { Ok(()) }
+    }
+}

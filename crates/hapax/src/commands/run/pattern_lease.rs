@@ -1,0 +1,120 @@
+//! The lease of a whole pattern: a second worker stands by with all its lanes, those that nobody has opened too.
+//!
+//! Reads and writes: the state store. Invariant: manners only; safety is each lane's fence, as everywhere.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use hapax_engine::backoff::Backoff;
+use hapax_engine::runtime::Meter;
+use hapax_engine::state::{Lease, StateStore as _, TakeOver};
+use hapax_model::delivery::Retries;
+use hapax_model::position::DeliveryId;
+use tokio::sync::watch;
+
+use crate::assemble::AnyState;
+use crate::exit::Failure;
+
+/// A lease that is renewed until it is released, lost or dropped.
+pub(super) struct PatternLease {
+    id: DeliveryId,
+    state: Option<AnyState>,
+    heartbeat: Option<tokio::task::JoinHandle<()>>,
+    lost: watch::Receiver<bool>,
+}
+
+/// How a pattern is leased.
+pub(super) struct Terms<'a> {
+    pub(super) id: DeliveryId,
+    pub(super) lease: Duration,
+    pub(super) take_over: TakeOver,
+    pub(super) retries: &'a Retries,
+    pub(super) meter: Arc<Meter>,
+}
+
+impl PatternLease {
+    /// Waits until the lease is ours. None: the process was asked to end first.
+    pub(super) async fn take(
+        terms: Terms<'_>,
+        state: Option<AnyState>,
+        stop: &mut watch::Receiver<bool>,
+    ) -> Result<Option<Self>, Failure> {
+        let Terms { id, lease, take_over, retries, meter } = terms;
+        let (lose, lost) = watch::channel(false);
+        let Some(mut store) = state else { return Ok(Some(Self { id, state: None, heartbeat: None, lost })) };
+        let (mut said, mut backoff) = (false, Backoff::new(retries));
+        while !*stop.borrow() {
+            let asked = match store.lease(&id, lease, TakeOver::Never).await {
+                Ok(Lease::Held { .. }) if take_over == TakeOver::Now => store.lease(&id, lease, TakeOver::Now).await,
+                asked => asked,
+            };
+            let wait = match asked {
+                Ok(Lease::Ours) => {
+                    let heartbeat = tokio::spawn(renew(id.clone(), lease, store.clone(), lose));
+                    return Ok(Some(Self { id, state: Some(store), heartbeat: Some(heartbeat), lost }));
+                }
+                Ok(Lease::Held { by, remaining }) => {
+                    backoff.succeeded();
+                    if !said {
+                        tracing::info!(delivery = %id, holder = by, "standing by: another worker has the files of this pattern");
+                        meter.stands_by();
+                        said = true;
+                    }
+                    remaining.min(lease / 4).max(Duration::from_millis(10))
+                }
+                Err(error) => {
+                    let Some(wait) = backoff.failed(std::time::Instant::now(), fastrand::f64()) else {
+                        return Err(Failure::new("HX4020", format!("no lease could be taken: {error}")));
+                    };
+                    tracing::warn!(delivery = %id, %error, wait_ms = wait.as_millis(), "the state store is away; trying again");
+                    wait
+                }
+            };
+            tokio::select! {
+                () = tokio::time::sleep(wait) => {}
+                _ = stop.wait_for(|stop| *stop) => {}
+            }
+        }
+        Ok(None)
+    }
+
+    /// Whether another worker has it.
+    pub(super) fn is_lost(&self) -> bool {
+        *self.lost.borrow()
+    }
+
+    /// Gives it back, so that a standby need not wait for it to end.
+    pub(super) async fn release(mut self) {
+        if let Some(heartbeat) = self.heartbeat.take() {
+            heartbeat.abort();
+        }
+        if let Some(mut store) = self.state.take()
+            && let Err(error) = store.release(&self.id).await
+        {
+            tracing::warn!(delivery = %self.id, %error, "the lease could not be given back; it ends by itself");
+        }
+    }
+}
+
+impl Drop for PatternLease {
+    fn drop(&mut self) {
+        if let Some(heartbeat) = self.heartbeat.take() {
+            heartbeat.abort();
+        }
+    }
+}
+
+async fn renew(id: DeliveryId, lease: Duration, mut store: AnyState, lose: watch::Sender<bool>) {
+    loop {
+        tokio::time::sleep(lease / 3).await;
+        match store.lease(&id, lease, TakeOver::Never).await {
+            Ok(Lease::Ours) => {}
+            Ok(Lease::Held { by, .. }) => {
+                tracing::warn!(delivery = %id, holder = by, "another worker has taken the files of this pattern");
+                lose.send_replace(true);
+                return;
+            }
+            Err(error) => tracing::warn!(delivery = %id, %error, "the lease could not be renewed"),
+        }
+    }
+}

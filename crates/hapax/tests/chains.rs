@@ -1,0 +1,196 @@
+//! A lane is a chain of files, not a name: rotations, rewrites and moves under workers, between them, and while they wait.
+
+use std::fs;
+
+use crate::world::{World, rename, until};
+
+const QUICK: &str = "epoch: { interval: 20ms }, lease: 2s, retries: { backoffMs: [50], giveUpAfter: 300ms }";
+
+/// Workflow `orders` from `path` into table `orders`, which has what `table` says.
+fn shop(path: &str, sink: &str, table: &str) -> World {
+    let world = World::empty();
+    world.sql(&format!("CREATE TABLE orders ({table})"));
+    fs::create_dir(world.path("in")).expect("a folder");
+    configure(&world, path, sink);
+    world
+}
+
+fn configure(world: &World, path: &str, sink: &str) {
+    let text = format!(
+        "workflows:
+  - id: orders
+    source: {{ file: {{ path: '{path}' }} }}
+    sink: {{ sqlite: {{ path: shop.db, table: orders, {sink} }} }}
+    delivery: {{ guarantee: exactly-once, deduplication: {{ keyFields: [id] }}, {QUICK} }}
+"
+    );
+    world.write("hapax.yaml", text);
+}
+
+const APPEND: (&str, &str) = ("onConflict: append", "id INTEGER, amount INTEGER");
+
+fn line(id: i64, amount: i64) -> String {
+    format!("{{\"id\":{id},\"amount\":{amount}}}\n")
+}
+
+fn lines(ids: std::ops::RangeInclusive<i64>) -> String {
+    ids.map(|id| line(id, id)).collect()
+}
+
+fn ids(world: &World) -> String {
+    world.ask("SELECT coalesce(group_concat(id, ' '), '') FROM (SELECT id FROM orders ORDER BY id)")
+}
+
+/// Moves `app.log.1` to `app.log.2`, and `app.log` to `app.log.1`.
+fn rotate(world: &World) {
+    for n in (0..5).rev() {
+        let name = |n: u32| if n == 0 { "in/app.log".to_owned() } else { format!("in/app.log.{n}") };
+        if world.path(&name(n)).exists() {
+            rename(&world.path(&name(n)), &world.path(&name(n + 1)));
+        }
+    }
+}
+
+/// Goal: who rests over two rotations loses and doubles nothing. Method: pause, rotate twice with new lines, resume; a single
+/// path, and patterns that find the rotated names or do not.
+#[test]
+fn a_pause_over_two_rotations_loses_and_doubles_nothing() {
+    for path in ["in/app.log", "in/*.log*", "in/*.log"] {
+        let world = shop(path, APPEND.0, APPEND.1);
+        world.write("in/app.log", lines(1..=2));
+        let worker = world.start("worker.log", &["run"]);
+        until("the first lines are read", || world.rows() == 2);
+        world.hapax(&["pause", "orders"]).exits(0);
+        until("the worker rests", || world.status()[0]["state"] == "paused");
+        for n in [3, 5] {
+            world.append("in/app.log", lines(n..=n));
+            rotate(&world);
+            world.write("in/app.log", lines(n + 1..=n + 1));
+        }
+        world.hapax(&["resume", "orders"]).exits(0);
+        until("all lines are read", || world.rows() >= 6);
+        worker.terminate();
+        worker.ends().exits(0);
+        assert_eq!(ids(&world), "1 2 3 4 5 6", "{path}");
+        world.hapax(&["run", "--once"]).exits(0);
+        assert_eq!(ids(&world), "1 2 3 4 5 6", "{path}: nothing is left, nothing comes again");
+        world.hapax(&["reconcile", "orders"]).exits(0);
+    }
+}
+
+/// Goal: after a restart the older file is read first, so that the newer value wins, in `update` and by version in `newer`.
+/// Method: one key in three files that rotated while nobody read.
+#[test]
+fn the_newest_value_wins_across_rotations() {
+    let newer = "id INTEGER PRIMARY KEY, amount INTEGER, hapax_version BLOB";
+    for (sink, table) in
+        [("onConflict: update", "id INTEGER PRIMARY KEY, amount INTEGER"), ("onConflict: newer", newer)]
+    {
+        let world = shop("in/*.log*", sink, table);
+        world.write("in/app.log", line(1, 10) + &line(1, 11));
+        world.hapax(&["run", "--once"]).exits(0);
+        for amount in [20, 30] {
+            rotate(&world);
+            world.write("in/app.log", line(1, amount));
+        }
+        world.hapax(&["run", "--once"]).exits(0);
+        assert_eq!(world.ask::<i64>("SELECT amount FROM orders"), 30, "{sink}");
+    }
+}
+
+/// Goal: a worker and its standby agree about every file. Method: rotate under both, again and again, and change places.
+#[test]
+fn a_standby_agrees_about_every_file() {
+    let world = shop("in/*.log*", APPEND.0, APPEND.1);
+    world.write("in/app.log", lines(1..=1));
+    let first = world.start("first.log", &["run"]);
+    until("the first line is read", || world.rows() == 1);
+    let second = world.start("second.log", &["run"]);
+    second.until_it_says("standing by");
+    for n in 2..=4 {
+        rotate(&world);
+        world.write("in/app.log", lines(n..=n));
+        until("the next file is read", || world.rows() == n);
+    }
+    drop(first); // SIGKILL
+    rotate(&world);
+    world.write("in/app.log", lines(5..=5));
+    until("the standby goes on", || world.rows() >= 5);
+    second.terminate();
+    second.ends().exits(0);
+    assert_eq!(ids(&world), "1 2 3 4 5");
+}
+
+/// Goal: a worker that loses a pattern ends with code 4 instead of living on. Method: a second one takes over.
+#[test]
+fn a_worker_that_loses_its_pattern_ends_with_code_4() {
+    let world = shop("in/*.log", APPEND.0, APPEND.1);
+    world.write("in/a.log", lines(1..=2));
+    let first = world.start("first.log", &["run"]);
+    until("the first lines are read", || world.rows() == 2);
+    let second = world.start("second.log", &["run", "--take-over"]);
+    first.ends().exits(4).says(&["HX4009"]);
+    world.append("in/a.log", lines(3..=3));
+    world.write("in/b.log", lines(4..=4));
+    until("the second has all", || world.rows() >= 4);
+    second.terminate();
+    second.ends().exits(0);
+    assert_eq!(ids(&world), "1 2 3 4");
+}
+
+/// Goal: another path to the same file delivers nothing again. Method: move the folder, rename the file, pattern and single path
+/// in each other's place, a copy; each is refused with both names, before anything is written.
+#[test]
+fn another_path_to_the_same_file_is_refused() {
+    for (from, to) in [("in/app.log", "moved/app.log"), ("in/*.log", "in/app.log"), ("in/app.log", "in/*.log")] {
+        let world = shop(from, APPEND.0, APPEND.1);
+        world.write("in/app.log", lines(1..=3));
+        world.hapax(&["run", "--once"]).exits(0);
+        if to.starts_with("moved") {
+            rename(&world.path("in"), &world.path("moved"));
+        }
+        configure(&world, to, APPEND.0);
+        world.hapax(&["run", "--once"]).exits(5).says(&["HX3014", "app.log", "delivered again"]);
+        assert_eq!(ids(&world), "1 2 3", "{from} became {to}");
+        configure(&world, from, APPEND.0);
+        if to.starts_with("moved") {
+            rename(&world.path("moved"), &world.path("in"));
+        }
+        world.hapax(&["run", "--once"]).exits(0);
+    }
+    let world = shop("in/app.log", APPEND.0, APPEND.1);
+    world.write("in/app.log", lines(1..=3));
+    world.hapax(&["run", "--once"]).exits(0);
+    fs::copy(world.path("in/app.log"), world.path("in/copy.log")).expect("copied");
+    configure(&world, "in/copy.log", APPEND.0);
+    world.hapax(&["run", "--once"]).exits(5).says(&["HX3014", "app.log", "copy.log"]);
+    let copy = world.path("in/copy.log").to_string_lossy().into_owned();
+    world.hapax(&["reset", "orders", "--lane", &copy, "--accept", "--yes"]).exits(0);
+    world.hapax(&["run", "--once"]).exits(0);
+    assert_eq!(ids(&world), "1 1 2 2 3 3", "who asks for it gets it again");
+}
+
+/// Goal: a file that was read and is rewritten in place is noticed at a start, at whatever size. Method: equal size, as a single path
+/// and inside a pattern.
+#[test]
+fn a_read_file_that_is_rewritten_at_equal_size_is_noticed() {
+    for path in ["in/app.log", "in/*.log"] {
+        let world = shop(path, APPEND.0, APPEND.1);
+        world.write("in/app.log", lines(1..=5));
+        world.hapax(&["run", "--once"]).exits(0);
+        world.write("in/app.log", line(1, 1) + &lines(6..=9));
+        world.hapax(&["run", "--once"]).exits(5).says(&["HX3004", "rewritten in place", "app.log"]);
+        assert_eq!(ids(&world), "1 2 3 4 5", "{path}");
+    }
+}
+
+/// Goal: lanes of an earlier version are refused by name. Method: a row as it left it.
+#[test]
+fn lanes_of_an_earlier_version_are_refused() {
+    let world = shop("in/*.log*", APPEND.0, APPEND.1);
+    world.write("in/app.log", lines(1..=2));
+    world.hapax(&["run", "--once"]).exits(0);
+    world.sql("INSERT INTO hapax_progress SELECT workflow, sink, lane || '#2', generation, epoch, position, incarnation, contract,
+         snapshot, session, read, delivered, filtered, dead, rows, updated_at_ms FROM hapax_progress");
+    world.hapax(&["run", "--once"]).exits(5).says(&["HX3015", "in/app.log#2", "earlier version"]);
+}
