@@ -9,6 +9,7 @@ use hapax_model::epoch::Epoch;
 use hapax_model::fault::{Bug, planted};
 use hapax_model::ledger::Totals;
 use hapax_model::letter::{Cause, CauseCount, Letter, count_causes};
+use hapax_model::position::Bookmark;
 use hapax_model::progress::Progress;
 use hapax_model::rejects::RejectRule;
 
@@ -39,14 +40,14 @@ impl EpochBooks {
     /// # Errors
     /// [`SinkError::Rejected`] if more died than the record allows: the epoch must not commit.
     pub fn close(record: &EpochRecord, batch: &Batch, outcome: &WriteOutcome) -> Result<Self, SinkError> {
-        let refused = &outcome.refused;
-        let dead_inputs = dead_inputs(batch, refused);
-        judge_inputs(&record.rejects, batch, refused, &dead_inputs)?;
+        let (refused, inputs) = (&outcome.refused, outcome.inputs.unwrap_or(batch.inputs.len()));
+        let dead_inputs = dead_inputs(batch, refused, inputs);
+        judge_inputs(&record.rejects, batch, refused, &dead_inputs, inputs)?;
         Ok(Self {
-            counts: counts(batch, refused, &dead_inputs),
-            letters: letters(batch, refused),
+            counts: counts(batch, refused, &dead_inputs, inputs),
+            letters: letters(batch, refused, inputs),
             dead_inputs,
-            causes: causes(batch, refused),
+            causes: causes(batch, refused, inputs),
             written: outcome.written,
         })
     }
@@ -66,16 +67,29 @@ pub fn expected_progress(was: &Progress, record: &EpochRecord) -> Progress {
     Progress { epoch, bookmark: record.from.clone(), ..was.clone() }
 }
 
-/// Why inputs of `batch` died: those of the fill, and `refused`, by event, which the target did not take.
+/// The epoch, if only the first `inputs` inputs of its batch belong to it: it ends before the next one.
 #[must_use]
-pub fn causes(batch: &Batch, refused: &[(usize, Cause)]) -> Vec<CauseCount> {
-    let in_fill = batch.letters().iter().map(|(_, letter)| &letter.cause);
+pub fn prefix_record(record: &EpochRecord, batch: &Batch, inputs: usize) -> EpochRecord {
+    if inputs >= batch.inputs.len() {
+        return record.clone();
+    }
+    let same_file = record.from.incarnation.number == record.to.incarnation.number;
+    let incarnation = if same_file { &record.to.incarnation } else { &record.from.incarnation };
+    let to = Bookmark { incarnation: incarnation.clone(), position: batch.inputs.position(inputs) };
+    EpochRecord { to, counts: batch.counts_of_first(inputs), ..record.clone() }
+}
+
+/// Why inputs of `batch` died: those of the fill among the first `inputs`, and `refused`, by event, which the target did
+/// not take.
+#[must_use]
+pub fn causes(batch: &Batch, refused: &[(usize, Cause)], inputs: usize) -> Vec<CauseCount> {
+    let in_fill = batch.letters().iter().take_while(|(input, _)| *input < inputs).map(|(_, letter)| &letter.cause);
     count_causes(in_fill.chain(refused.iter().map(|(_, cause)| cause)), MOST_CAUSES)
 }
 
 /// Inputs of which a row was refused, and those that died in the fill; ascending.
-fn dead_inputs(batch: &Batch, refused: &[(usize, Cause)]) -> Vec<usize> {
-    let in_fill = batch.letters().iter().map(|(input, _)| *input);
+fn dead_inputs(batch: &Batch, refused: &[(usize, Cause)], inputs: usize) -> Vec<usize> {
+    let in_fill = batch.letters().iter().map(|(input, _)| *input).take_while(|input| *input < inputs);
     let dead: BTreeSet<usize> = in_fill.chain(inputs_of(batch, refused)).collect();
     dead.into_iter().collect()
 }
@@ -89,7 +103,8 @@ fn inputs_of(batch: &Batch, refused: &[(usize, Cause)]) -> impl Iterator<Item = 
 /// # Errors
 /// [`SinkError::Rejected`] if not: the input that broke the rule, with its own cause.
 pub fn judge(rejects: &RejectRule, batch: &Batch, refused: &[(usize, Cause)]) -> Result<(), SinkError> {
-    judge_inputs(rejects, batch, refused, &dead_inputs(batch, refused))
+    let inputs = batch.inputs.len();
+    judge_inputs(rejects, batch, refused, &dead_inputs(batch, refused, inputs), inputs)
 }
 
 fn judge_inputs(
@@ -97,8 +112,9 @@ fn judge_inputs(
     batch: &Batch,
     refused: &[(usize, Cause)],
     dead: &[usize],
+    inputs: usize,
 ) -> Result<(), SinkError> {
-    let Err(stop) = rejects.judge(batch.inputs.len(), dead) else { return Ok(()) };
+    let Err(stop) = rejects.judge(inputs, dead) else { return Ok(()) };
     let guilty = stop.input();
     let in_fill = batch.letters().iter().find(|(input, _)| *input == guilty).map(|(_, letter)| &letter.cause);
     let refused = refused.iter().find(|(event, _)| batch.event(*event).input() == guilty);
@@ -108,8 +124,9 @@ fn judge_inputs(
 }
 
 /// One letter for each dead input, in lane order.
-fn letters(batch: &Batch, refused: &[(usize, Cause)]) -> Vec<Letter> {
-    let in_fill = batch.letters().iter().filter(|_| !planted(Bug::LettersOutsideTransaction));
+fn letters(batch: &Batch, refused: &[(usize, Cause)], inputs: usize) -> Vec<Letter> {
+    let in_fill = batch.letters().iter().take_while(|(input, _)| *input < inputs);
+    let in_fill = in_fill.filter(|_| !planted(Bug::LettersOutsideTransaction));
     let mut all: Vec<(usize, Letter)> = in_fill.cloned().collect();
     all.extend(refused.iter().map(|(event, cause)| {
         let event = batch.event(*event);
@@ -122,14 +139,15 @@ fn letters(batch: &Batch, refused: &[(usize, Cause)]) -> Vec<Letter> {
 }
 
 /// The counts of the batch, less what the target refused. An input whose row was refused has none of its rows written.
-fn counts(batch: &Batch, refused: &[(usize, Cause)], dead_inputs: &[usize]) -> Totals {
-    let planned = batch.counts();
+fn counts(batch: &Batch, refused: &[(usize, Cause)], dead_inputs: &[usize], inputs: usize) -> Totals {
+    let planned = batch.counts_of_first(inputs);
     if refused.is_empty() {
         return planned;
     }
     let refused: BTreeSet<usize> = inputs_of(batch, refused).collect();
     let dead = dead_inputs.len() as u64;
-    let rows = batch.events().filter(|event| !refused.contains(&event.input())).count() as u64;
+    let events = batch.events().take_while(|event| event.input() < inputs);
+    let rows = events.filter(|event| !refused.contains(&event.input())).count() as u64;
     Totals { dead, delivered: planned.read.saturating_sub(planned.filtered + dead), rows, ..planned }
 }
 

@@ -7,6 +7,7 @@ use hapax_model::rejects::{OnReject, RejectRule, RejectStop};
 
 use super::*;
 use crate::batch::{Layout, Operation};
+use crate::second_pass::SecondPass;
 
 fn cause(message: &str) -> Cause {
     Cause { stage: Stage::Write, code: "HX2030", message: message.into(), fingerprint: message.into() }
@@ -35,6 +36,7 @@ fn record(batch: &Batch, rejects: RejectRule) -> EpochRecord {
         opened_at_ms: 1,
         closed_at_ms: 2,
         rejects,
+        pass: SecondPass::default(),
     }
 }
 
@@ -68,4 +70,28 @@ fn too_many_rejects_name_the_guilty_input() {
     let stopped = EpochBooks::close(&record(&batch, RejectRule::new(OnReject::Stop, 1000)), &batch, &refused(&[2]));
     let Err(SinkError::Rejected { stop, position, message }) = stopped else { panic!("{stopped:?}") };
     assert_eq!((stop, position, message.as_str()), (RejectStop::First { input: 1 }, Position::at(1), "event 2"));
+}
+
+/// Goal: an epoch of the first inputs and one of the rest count what one epoch of all counts. Method: cut at every input.
+#[test]
+fn a_prefix_and_the_rest_count_what_the_whole_counts() {
+    let batch = batch();
+    let whole = record(&batch, RejectRule::new(OnReject::DeadLetter, 1000));
+    let all = EpochBooks::close(&whole, &batch, &refused(&[1, 4])).expect("nothing stops");
+    for inputs in 1..5 {
+        let first = prefix_record(&whole, &batch, inputs);
+        assert_eq!(first.to.position, Position::at(inputs as u64));
+        let rest = batch.after_first(inputs);
+        let before: Vec<usize> = [1, 4].into_iter().filter(|event| batch.event(*event).input() < inputs).collect();
+        let after: Vec<usize> = [1, 4].into_iter().filter(|event| batch.event(*event).input() >= inputs).collect();
+        let gone = batch.events().filter(|event| event.input() < inputs).count();
+        let after: Vec<usize> = after.into_iter().map(|event| event - gone).collect();
+        let prefix = WriteOutcome { inputs: Some(inputs), ..refused(&before) };
+        let one = EpochBooks::close(&first, &batch, &prefix).expect("nothing stops");
+        let two = EpochBooks::close(&record(&rest, whole.rejects.clone()), &rest, &refused(&after)).expect("nothing");
+        assert_eq!(one.counts.plus(two.counts), all.counts, "cut at {inputs}");
+        assert!(one.counts.adds_up() && two.counts.adds_up(), "cut at {inputs}");
+        let positions = |letters: &[Letter]| letters.iter().map(|letter| letter.position).collect::<Vec<_>>();
+        assert_eq!([positions(&one.letters), positions(&two.letters)].concat(), positions(&all.letters));
+    }
 }

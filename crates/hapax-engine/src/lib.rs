@@ -11,6 +11,7 @@ pub mod books;
 #[cfg(feature = "contract")]
 pub mod contract;
 pub mod decode;
+pub mod epoch_size;
 mod in_doubt;
 pub mod letters;
 pub mod lifecycle;
@@ -20,6 +21,7 @@ pub mod pulse;
 pub mod reduce;
 pub mod rows;
 pub mod runtime;
+pub mod second_pass;
 pub mod sink;
 pub mod source;
 pub mod state;

@@ -78,13 +78,16 @@ pub trait RowFacts {
     /// Whether the event's row covers those below it.
     fn cover(&self, event: usize) -> Cover;
 
+    /// Whether the event removes its row.
+    fn removes(&self, event: usize) -> bool;
+
     /// Mode `newer`: whether `later` would overwrite `earlier`.
     fn replaces(&self, earlier: usize, later: usize) -> bool;
 }
 
 /// The events that must be written, in the order in which they are written: by key, and within one key in lane order.
 ///
-/// `append`: all, in lane order. `ignore`: the first of each key. `update`: the last, and those that it builds on.
+/// `append`: all, in lane order. `ignore`: the first of each key. `update`: the last, those that it builds on, and deletes.
 /// `newer`: the one with the highest version, unless one of them is only a part of its row.
 #[must_use]
 pub fn reduce(mode: ConflictMode, keys: &RowKeys, facts: &impl RowFacts) -> Vec<usize> {
@@ -128,7 +131,10 @@ fn keep(mode: ConflictMode, group: &[Entry], facts: &impl RowFacts, kept: &mut V
         }
         ConflictMode::Update => {
             let base = group.iter().rposition(|entry| facts.cover(entry.event) == Cover::Whole).unwrap_or(0);
-            kept.extend(group[base..].iter().map(|entry| entry.event));
+            // A delete is never left out: it clears columns that no event fills, and what refers to the row goes with it.
+            let (below, above) = group.split_at(base);
+            kept.extend(below.iter().map(|entry| entry.event).filter(|event| facts.removes(*event)));
+            kept.extend(above.iter().map(|entry| entry.event));
         }
         ConflictMode::Newer => {
             if group.iter().any(|entry| facts.cover(entry.event) == Cover::Part) {

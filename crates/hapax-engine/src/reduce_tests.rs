@@ -22,6 +22,10 @@ impl RowFacts for Facts<'_> {
         }
     }
 
+    fn removes(&self, event: usize) -> bool {
+        self.0[event].columns.is_none()
+    }
+
     fn replaces(&self, earlier: usize, later: usize) -> bool {
         self.0[earlier].version < self.0[later].version
     }
@@ -123,4 +127,13 @@ fn a_collision_names_the_two_events() {
     let differ = |a: usize, b: usize| rows[a].version != rows[b].version;
     assert_eq!(first_collision(&keys(&rows), differ), Some((1, 3)));
     assert_eq!(first_collision(&keys(&rows[..3]), differ), None);
+}
+
+/// Goal: a delete stays, whatever follows it: it clears what no event fills, and what refers to the row goes with it.
+#[test]
+fn a_delete_is_never_reduced_away() {
+    let row = |columns| Row { key: 1, version: 1, columns };
+    let whole = || row(Some([Some(1), Some(2)]));
+    let rows = [whole(), row(None), whole(), row(None), whole(), whole()];
+    assert_eq!(reduce(ConflictMode::Update, &keys(&rows), &Facts(&rows)), [1, 3, 5]);
 }

@@ -14,6 +14,7 @@ use hapax_model::rejects::{RejectRule, RejectStop};
 use hapax_model::transaction::{IllegalMove, TransactionState};
 
 use crate::batch::{Batch, OutputEvent};
+use crate::second_pass::SecondPass;
 
 /// What a target tells before anything is claimed. Never fences, never writes the user's data.
 pub trait Target: Send + 'static {
@@ -73,12 +74,15 @@ pub struct EpochRecord {
     pub closed_at_ms: u64,
     /// What may be rejected.
     pub rejects: RejectRule,
+    /// How a second pass goes, if rows are refused.
+    pub pass: SecondPass,
 }
 
 /// What a commit did.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Committed {
-    /// Progress as it stands now.
+    /// Progress as it stands now. Its position lies inside the batch if only the first inputs were committed, as an
+    /// epoch of their own ([`SecondPass::prefix_from`]); the rest is to become the next epoch.
     pub progress: Progress,
     /// Whether that progress is stored. A position that is saved less often than every epoch lags behind: only what is
     /// stored may be witnessed.
@@ -115,6 +119,7 @@ pub struct Written {
 /// `init_transactions` with [`Claim::Reclaim`], and ask `decide_outcome`; what was staged is kept until then, so that
 /// `commit_transaction` can be called again. After any other error of `commit_transaction` nothing is visible, what was
 /// staged is kept, and it may be called again after `init_transactions`, or the epoch aborted.
+/// A commit may end with the first inputs only, as an epoch of their own: the caller commits the rest as the next one.
 /// Illegal moves are [`SinkError::Illegal`] and change nothing. Dropping the future of a commit leaves it in doubt.
 pub trait TransactionalSink: Target {
     /// The claim: fences every older owner, *then* reads progress.
@@ -179,6 +184,8 @@ pub struct UpsertLimits {
     pub epoch: Epoch,
     /// What may be rejected.
     pub rejects: RejectRule,
+    /// How a second pass goes, if rows are refused.
+    pub pass: SecondPass,
 }
 
 /// What became of a batch's rows.
@@ -189,6 +196,8 @@ pub struct WriteOutcome {
     /// Events that the target refused, in lane order: index of the event in the batch, and why. None of the rows of
     /// their inputs is there.
     pub refused: Vec<(usize, Cause)>,
+    /// How many of the first inputs were tried; none if all were.
+    pub inputs: Option<usize>,
 }
 
 /// What can go wrong at a sink. Variants say the fact; [`SinkError::reaction`] says what follows from it.

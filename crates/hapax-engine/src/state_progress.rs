@@ -22,6 +22,7 @@ use crate::batch::Batch;
 use crate::bookkeeping::EpochBooks;
 use crate::in_doubt;
 use crate::lifecycle::SinkLifecycle;
+use crate::second_pass::SecondPass;
 use crate::sink::{
     Claim, Committed, EpochRecord, IdempotentSink, Reaction, SinkError, Target, TargetIdentity, TransactionalSink,
     UpsertLimits, WriteOutcome,
@@ -186,7 +187,12 @@ impl<K: IdempotentSink, P: ProgressStore> StateProgress<K, P> {
         if batch.is_empty() {
             return Ok(WriteOutcome::default());
         }
-        let limits = UpsertLimits { epoch: record.epoch, rejects: record.rejects.clone() };
+        let limits = UpsertLimits {
+            epoch: record.epoch,
+            rejects: record.rejects.clone(),
+            // The position is elsewhere: nothing of a batch is committed before all of it.
+            pass: SecondPass { prefix_from: None, ..record.pass.clone() },
+        };
         let error = match self.sink.upsert_batch(Arc::clone(batch), &limits).await {
             Ok(outcome) => return Ok(outcome),
             Err(error) => error,

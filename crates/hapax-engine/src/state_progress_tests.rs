@@ -15,6 +15,7 @@ use hapax_model::rejects::{OnReject, RejectRule};
 
 use super::*;
 use crate::batch::{Batch, Layout, Operation, OutputEvent};
+use crate::second_pass::SecondPass;
 use crate::sink::{EpochRecord, UpsertLimits, Written};
 
 /// The target and the store of one test.
@@ -210,6 +211,7 @@ fn record(epoch: u64, from: u64, to: u64) -> EpochRecord {
         opened_at_ms: 1,
         closed_at_ms: 2,
         rejects: RejectRule::new(OnReject::DeadLetter, 1000),
+        pass: SecondPass::default(),
     }
 }
 

@@ -88,13 +88,25 @@ impl RejectRule {
         }
         let mut rejected = rejected.iter().copied().peekable();
         for input in 0..inputs {
-            let dead = rejected.next_if_eq(&input).is_some();
-            after.window.note(dead);
-            if dead && after.window.exceeds(self.max_per_mille) {
-                return Err(RejectStop::TooMany { input, dead: after.window.count, of: after.window.seen.min(WINDOW) });
-            }
+            after.note(input, rejected.next_if_eq(&input).is_some())?;
         }
         Ok(after)
+    }
+
+    /// Notes the next input, which is at `input` in its epoch, and whether it died: for whoever judges inputs one by
+    /// one, on a copy of the rule.
+    ///
+    /// # Errors
+    /// [`RejectStop`] if that was one too many.
+    pub fn note(&mut self, input: usize, dead: bool) -> Result<(), RejectStop> {
+        if dead && self.on_reject == OnReject::Stop {
+            return Err(RejectStop::First { input });
+        }
+        self.window.note(dead);
+        if dead && self.window.exceeds(self.max_per_mille) {
+            return Err(RejectStop::TooMany { input, dead: self.window.count, of: self.window.seen.min(WINDOW) });
+        }
+        Ok(())
     }
 }
 

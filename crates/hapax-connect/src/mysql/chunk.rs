@@ -136,13 +136,25 @@ impl Place<'_> {
 
     /// Runs one statement for rows of one shape.
     pub(super) async fn run(&self, session: &mut Session, ready: Ready) -> Result<Done, Fault> {
+        let (done, unchanged_values) = self.execute(session, ready).await?;
+        unchanged_values?;
+        Ok(done)
+    }
+
+    /// The same; the second answer is an error if the server took the rows and stored other values than were sent.
+    pub(super) async fn execute(
+        &self,
+        session: &mut Session,
+        ready: Ready,
+    ) -> Result<(Done, Result<(), Fault>), Fault> {
         let Ready { shaped, rows, values } = ready;
         let sql = shaped.statement.sql(rows);
         let outcome = session.execute(&sql, values).await.map_err(|fault| self.fault(&fault))?;
-        if outcome.warnings > 0 {
-            row_error::refuse_changed_values(session, self.target, self.during).await?;
-        }
-        Ok(done(shaped.shape.kind, self.rows.mapping.mode, rows as u64, &outcome))
+        let unchanged_values = match outcome.warnings {
+            0 => Ok(()),
+            _ => row_error::refuse_changed_values(session, self.target, self.during).await,
+        };
+        Ok((done(shaped.shape.kind, self.rows.mapping.mode, rows as u64, &outcome), unchanged_values))
     }
 }
 

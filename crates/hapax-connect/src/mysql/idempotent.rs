@@ -64,6 +64,7 @@ impl Foreign for MysqlDatabase {
             during: During::Epoch(limits.epoch),
             delivery: None,
             proof: &[],
+            turn: None,
         };
         let done = Box::pin(commit_rows(&mut transaction, &job, table)).await;
         let (outcome, inspected) = done.inspect_err(|_| metrics.commit_failures += 1)?;

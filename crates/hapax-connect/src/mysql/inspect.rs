@@ -90,6 +90,7 @@ pub async fn check_live(config: &MysqlSinkConfig) -> Result<LiveCheck, SinkError
     let number = table_number(&mut session, &table).await.map_err(|fault| look(config, &fault))?;
     let identity = identity(&mut session, &table, number).await.map_err(|fault| look(config, &fault))?;
     let mut notes = notes(&table, number);
+    notes.extend(mapping.order.note());
     if config.table.progress == ProgressPlace::Sink
         && let Err(error) = tables::check(&mut session).await
     {

@@ -336,6 +336,21 @@ pub async fn correct_totals(
     }
 }
 
+/// Moves the position to an earlier end than [`swap`] did: only the epoch's first inputs belong to it. Inside the same
+/// transaction.
+///
+/// # Errors
+/// What the database said.
+pub async fn end_earlier(session: &mut Session, id: &DeliveryId, epoch: Epoch, to: &Bookmark) -> Result<(), SinkError> {
+    let sql = concat!("UPDATE hapax_progress SET position = ?, incarnation = ? WHERE ", this_delivery!());
+    let (position, incarnation) = (to.position.to_string(), to.incarnation.to_string());
+    let given = values![&position, &incarnation, &id.workflow, &id.sink, &id.lane];
+    match ask::execute(session, During::Epoch(epoch), sql, given).await? {
+        1 => Ok(()),
+        _ => Err(damaged(session, &format!("the progress of {id} vanished inside its own transaction"))),
+    }
+}
+
 /// Writes another contract: the server gave the table a new number, and it is known to be the same. Inside the
 /// transaction of the epoch that goes into it.
 ///

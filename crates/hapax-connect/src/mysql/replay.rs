@@ -39,6 +39,7 @@ impl Replay for MysqlSink {
             during: During::Look,
             delivery: Some(&job.id),
             proof: &[],
+            turn: None,
         };
         Box::pin(replay_letters(&mut transaction, &job)).await
     }

@@ -6,7 +6,7 @@
 use hapax_sql::mysql::{Flavour, Row, Session, SqlFault, TableName, Value};
 
 use super::column::{Declared, Kind, MysqlColumn, members};
-use crate::table::live::{LiveTable, UniqueIndex};
+use crate::table::live::{LiveTable, LookedAt, OrderShows, UniqueIndex};
 
 /// How often the table may change while it is read.
 const READS: u32 = 5;
@@ -167,11 +167,19 @@ async fn read_table(
     let primary_key = primary.filter(|names| names.iter().all(writable)).unwrap_or_default();
     let triggers = "SELECT TRIGGER_NAME FROM information_schema.TRIGGERS \
                     WHERE EVENT_OBJECT_SCHEMA = ? AND EVENT_OBJECT_TABLE = ? ORDER BY TRIGGER_NAME";
-    let triggers = session.rows(triggers, place()).await?.iter().filter_map(|row| text(row, 0)).collect();
+    let triggers: Vec<String> = session.rows(triggers, place()).await?.iter().filter_map(|row| text(row, 0)).collect();
+    let own_keys = "SELECT CONSTRAINT_NAME FROM information_schema.REFERENTIAL_CONSTRAINTS WHERE CONSTRAINT_SCHEMA = ? \
+                    AND TABLE_NAME = ? AND REFERENCED_TABLE_NAME = TABLE_NAME ORDER BY CONSTRAINT_NAME";
+    let own_keys = session.rows(own_keys, place()).await?;
+    let own_keys = own_keys.iter().filter_map(|row| text(row, 0));
+    // Both are looked at row by row here.
+    let order_shows = triggers.iter().map(|name| format!("the trigger \"{name}\""));
+    let order_shows = order_shows.chain(own_keys.map(|name| format!("the foreign key \"{name}\" to the table itself")));
+    let order_shows = order_shows.map(|what| OrderShows { what, looked_at: LookedAt::EachRow }).collect();
     let options = text(facts, 5).unwrap_or_default();
     Ok(MysqlTable {
         // Foreign keys are checked row by row here: none waits for COMMIT.
-        live: LiveTable { name: name.to_string(), columns, primary_key, unique, deferred: Vec::new() },
+        live: LiveTable { name: name.to_string(), columns, primary_key, unique, deferred: Vec::new(), order_shows },
         version,
         engine: text(facts, 3).unwrap_or_default(),
         created: text(facts, 4).unwrap_or_default(),

@@ -98,6 +98,7 @@ impl Home for MysqlDatabase {
             during: During::Epoch(job.record.epoch),
             delivery: Some(&job.id),
             proof: &self.proof,
+            turn: None,
         };
         let committing = commit_epoch(&mut transaction, &job, job.config.table.unique_keys);
         let (committed, inspected) = Box::pin(committing).await?;

@@ -176,6 +176,8 @@ async fn mysqls_own_server_is_written_as_mariadb_is() {
 clauses!(sink, Server:
     absent_fields_take_their_default_or_stay,
     the_sink_counts_what_it_did,
+    a_mapping_mistake_stops_with_the_servers_words,
+    just_the_refused_die_among_many,
     repeats_are_counted_as_unchanged,
     a_new_column_is_picked_up,
     different_events_of_one_promised_key_collide,
@@ -216,4 +218,28 @@ async fn zero_is_a_key_like_any_other() {
         rig.deliver(&[&format!("{{\"id\":0,\"b\":{b}}}")]).await;
     }
     assert_eq!(rig.texts("SELECT CONCAT(id, ' ', b) FROM t").await, ["0 2"]);
+}
+
+/// Goal: where an epoch is cut does not show with a foreign key to the table itself. Method: the clause of all databases.
+#[tokio::test]
+async fn cuts_do_not_show_with_a_foreign_key_to_itself() {
+    let ddl = "CREATE TABLE t (id int NOT NULL PRIMARY KEY, a varchar(9), b int, CONSTRAINT own FOREIGN KEY (b) REFERENCES t (id))";
+    crate::table::contract::sink::where_an_epoch_is_cut_does_not_show::<Server>(
+        ddl,
+        "SET FOREIGN_KEY_CHECKS = 0; DELETE FROM t; SET FOREIGN_KEY_CHECKS = 1",
+    )
+    .await;
+}
+
+/// Goal: where an epoch is cut does not show with a trigger. Method: the clause of all databases.
+#[tokio::test]
+async fn cuts_do_not_show_with_a_trigger() {
+    let ddl = "CREATE TABLE t (id int NOT NULL PRIMARY KEY, a varchar(9), b int); CREATE TABLE seen (n int); \
+         CREATE TRIGGER odd BEFORE UPDATE ON t FOR EACH ROW BEGIN \
+         IF NEW.b = OLD.b THEN SIGNAL SQLSTATE '45000' SET MESSAGE_TEXT = 'the same again'; END IF; END";
+    crate::table::contract::sink::where_an_epoch_is_cut_does_not_show::<Server>(
+        ddl,
+        "SET FOREIGN_KEY_CHECKS = 0; DELETE FROM t; SET FOREIGN_KEY_CHECKS = 1",
+    )
+    .await;
 }

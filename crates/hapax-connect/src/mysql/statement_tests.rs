@@ -35,6 +35,7 @@ fn mapping(mode: ConflictMode, keys: &[&str]) -> Mapping<MysqlColumn> {
             flaw: None,
         }],
         deferred: Vec::new(),
+        order_shows: Vec::new(),
     };
     let mut config = TableConfig::new("s.`t``x`");
     config.mode = Some(mode);

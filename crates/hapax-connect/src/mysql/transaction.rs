@@ -8,6 +8,7 @@ use std::pin::pin;
 use std::task::Poll;
 use std::time::Duration;
 
+use hapax_engine::second_pass::InputJudge;
 use hapax_engine::sink::{EpochRecord, SinkError};
 use hapax_model::contract::TARGET;
 use hapax_model::epoch::{Epoch, Generation};
@@ -26,6 +27,7 @@ use super::schema::version_of;
 use super::slow::write_slowly;
 use super::write::write_fast;
 use super::{letters, progress, row_error};
+use crate::table::mapping::WriteOrder;
 use crate::table::transaction::{Besides, EpochTransaction, LetterEpoch, RowTransaction, RowsToWrite};
 use crate::table::tries::{Fault, Outcome, Pass, Trouble};
 
@@ -39,6 +41,42 @@ pub(super) struct MysqlTransaction<'a> {
     pub(super) delivery: Option<&'a DeliveryId>,
     /// A row of an epoch before, by which a table is known again that was numbered anew.
     pub(super) proof: &'a [Value],
+    /// The lock by which lanes into this table take turns, while it is held.
+    pub(super) turn: Option<Value>,
+}
+
+impl MysqlTransaction<'_> {
+    /// Rows in lane order lock those of other lanes in any order: lanes take turns, or they meet in a deadlock. The
+    /// server has no lock that ends with a transaction and is no row's: this one ends with the session, too.
+    async fn wait_for_turn(&mut self, table: &Inspected) -> Result<(), Trouble> {
+        let name = Value::from(turn_name(&table.identity.0));
+        let answer = self.session.rows("SELECT GET_LOCK(?, 10)", vec![name.clone()]).await;
+        let answer = answer.map_err(|fault| Trouble::Stop(sink_error(self.target, self.during, &fault)))?;
+        match answer.first().and_then(|row| row.as_ref(0)) {
+            Some(Value::Int(1)) => {
+                self.turn = Some(name);
+                Ok(())
+            }
+            _ => Err(Trouble::Stop(SinkError::Locked {
+                target: self.target.to_owned(),
+                holder: "another lane, whose rows into this table take long".to_owned(),
+            })),
+        }
+    }
+
+    async fn end_turn(&mut self) {
+        if let Some(name) = self.turn.take()
+            && let Err(fault) = self.session.rows("SELECT RELEASE_LOCK(?)", vec![name]).await
+        {
+            tracing::debug!(error = %fault, "no answer to RELEASE_LOCK");
+        }
+    }
+}
+
+/// The lock of a table; the server takes no longer names than 64 characters.
+fn turn_name(identity: &str) -> String {
+    let short: String = identity.chars().rev().take(50).collect();
+    format!("hapax-turn-{}", short.chars().rev().collect::<String>())
 }
 
 impl RowTransaction for MysqlTransaction<'_> {
@@ -56,13 +94,20 @@ impl RowTransaction for MysqlTransaction<'_> {
             Fault::Row(cause) => Trouble::Schema(cause.message),
             fault @ (Fault::Schema(_) | Fault::Again(_) | Fault::Target(_)) => fault.into(),
         })?;
-        if version_of(&answer) == table.version {
-            return Ok(());
+        if version_of(&answer) != table.version {
+            return Err(Trouble::Schema("the table changes faster than it can be read".to_owned()));
         }
-        Err(Trouble::Schema("the table changes faster than it can be read".to_owned()))
+        match table.mapping.order {
+            WriteOrder::AnyOrder => Ok(()),
+            WriteOrder::LaneOrder { .. } => self.wait_for_turn(table).await,
+        }
     }
 
-    async fn write_rows(&mut self, to_write: RowsToWrite<'_, Inspected>) -> Result<Outcome, Trouble> {
+    async fn write_rows(
+        &mut self,
+        to_write: RowsToWrite<'_, Inspected>,
+        judge: InputJudge<'_>,
+    ) -> Result<Outcome, Trouble> {
         let RowsToWrite { table, rows, order, pass } = to_write;
         let place = Place {
             table: &table.named,
@@ -74,27 +119,32 @@ impl RowTransaction for MysqlTransaction<'_> {
         };
         match pass {
             Pass::Fast => write_fast(self.session, &place, &order.events).await,
-            Pass::Slow { known } => write_slowly(self.session, &place, &order.events, known).await,
+            Pass::Slow { known } => write_slowly(self.session, &place, &order.events, known, judge).await,
         }
     }
 
     async fn commit(&mut self, sent: &'static str) -> Result<(), SinkError> {
-        // Sent first, so that the point lies between COMMIT and its answer.
-        let mut committing = pin!(checked_commit(self.session));
-        let answered = poll_fn(|context| Poll::Ready(committing.as_mut().poll(context))).await;
-        tokio::task::yield_now().await;
-        point(sent);
-        let end = match answered {
-            Poll::Ready(end) => end,
-            Poll::Pending => committing.await,
+        let end = {
+            // Sent first, so that the point lies between COMMIT and its answer.
+            let mut committing = pin!(checked_commit(self.session));
+            let answered = poll_fn(|context| Poll::Ready(committing.as_mut().poll(context))).await;
+            tokio::task::yield_now().await;
+            point(sent);
+            match answered {
+                Poll::Ready(end) => end,
+                Poll::Pending => committing.await,
+            }
         };
-        after_commit(self.target, self.during, end)
+        after_commit(self.target, self.during, end)?;
+        self.end_turn().await;
+        Ok(())
     }
 
     async fn roll_back(&mut self) {
         if let Err(fault) = self.session.rollback().await {
             tracing::debug!(error = %fault, "no answer to ROLLBACK");
         }
+        self.end_turn().await;
     }
 
     async fn read_table_again(&mut self, was: &Inspected) -> Result<Inspected, SinkError> {
@@ -142,6 +192,10 @@ impl EpochTransaction for MysqlTransaction<'_> {
 
     async fn correct_totals(&mut self, id: &DeliveryId, epoch: Epoch, totals: Totals) -> Result<(), SinkError> {
         progress::correct_totals(self.session, id, epoch, totals).await
+    }
+
+    async fn end_earlier(&mut self, id: &DeliveryId, record: &EpochRecord) -> Result<(), SinkError> {
+        progress::end_earlier(self.session, id, record.epoch, &record.to).await
     }
 
     async fn log_epoch(

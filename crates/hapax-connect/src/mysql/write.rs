@@ -38,5 +38,5 @@ pub(super) async fn write_fast(session: &mut Session, place: &Place<'_>, order: 
         let done = done.inspect_err(|_| middle.stopped())?;
         book(&mut written, mapping.mode, &mapping.table, done).map_err(|_| Trouble::Refused)?;
     }
-    Ok(Outcome { written, refused: Vec::new() })
+    Ok(Outcome { written, ..Outcome::default() })
 }

@@ -82,6 +82,7 @@ pub async fn check_live(config: &PostgresSinkConfig) -> Result<LiveCheck, SinkEr
     let (table, mapping) = read(&session, config).await?;
     let identity = identity(&session, table.oid).await.map_err(|fault| look(config, &fault))?;
     let mut notes = notes(&table);
+    notes.extend(mapping.order.note());
     notes.extend(old_snapshot(&session).await?);
     if config.table.progress == ProgressPlace::Sink
         && let Err(error) = tables::check(&session, Role::Target).await

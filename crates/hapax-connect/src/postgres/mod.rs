@@ -24,6 +24,7 @@ pub mod letters;
 mod matrix_tests;
 mod memory;
 mod moment;
+mod one_by_one;
 pub mod progress;
 mod range;
 pub mod read;

@@ -348,6 +348,22 @@ pub async fn correct_totals(session: &Session, id: &DeliveryId, epoch: Epoch, to
     }
 }
 
+/// Moves the position to an earlier end than [`swap`] did: only the epoch's first inputs belong to it. Inside the same
+/// transaction.
+///
+/// # Errors
+/// What the database said.
+pub async fn end_earlier(session: &Session, id: &DeliveryId, epoch: Epoch, to: &Bookmark) -> Result<(), SinkError> {
+    let sql =
+        "UPDATE hapax.progress SET position = $4, incarnation = $5 WHERE workflow = $1 AND sink = $2 AND lane = $3";
+    let (position, incarnation) = (to.position.to_string(), to.incarnation.to_string());
+    let values: ask::Values<'_> = &[&id.workflow, &id.sink, &id.lane, &position, &incarnation];
+    match ask::execute(session, During::Epoch(epoch), sql, values).await? {
+        1 => Ok(()),
+        _ => Err(damaged(session, &format!("the progress of {id} vanished inside its own transaction"))),
+    }
+}
+
 /// The epoch's log row, last statement before COMMIT: its success shows that the transaction lives.
 ///
 /// # Errors

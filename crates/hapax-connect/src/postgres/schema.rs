@@ -7,7 +7,7 @@ use hapax_sql::postgres::{Session, SqlFault, TableName};
 use serde_json::Value;
 
 use super::column::{Kind, PostgresColumn};
-use crate::table::live::{LiveTable, UniqueIndex};
+use crate::table::live::{LiveTable, LookedAt, OrderShows, UniqueIndex};
 
 /// A table as it is now, and what the role of this session may do to it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -84,13 +84,15 @@ pub enum NoTable {
     Temporary,
 }
 
-/// Changes whenever the table's columns or indexes do: the transactions that last wrote each of their catalogue rows.
+/// Changes whenever the table's columns, indexes or triggers (those of foreign keys, too) do: the transactions that last wrote each of their catalogue rows.
 macro_rules! version {
     () => {
         "c.oid || ' ' || c.xmin || ' ' || coalesce((SELECT string_agg(a.attnum || ':' || a.xmin, ' ' ORDER BY a.attnum) \
          FROM pg_catalog.pg_attribute a WHERE a.attrelid = c.oid AND a.attnum > 0), '') || ' ' || \
          coalesce((SELECT string_agg(i.indexrelid || ':' || i.xmin, ' ' ORDER BY i.indexrelid) \
-         FROM pg_catalog.pg_index i WHERE i.indrelid = c.oid), '')"
+         FROM pg_catalog.pg_index i WHERE i.indrelid = c.oid), '') || ' ' || \
+         coalesce((SELECT string_agg(t.oid || ':' || t.xmin, ' ' ORDER BY t.oid) \
+         FROM pg_catalog.pg_trigger t WHERE t.tgrelid = c.oid), '')"
     };
 }
 
@@ -145,6 +147,9 @@ fn question() -> String {
          'rules', (SELECT json_agg(r.rulename ORDER BY r.rulename) FROM pg_catalog.pg_rewrite r WHERE r.ev_class = c.oid), \
          'triggers', (SELECT json_agg(t.tgname ORDER BY t.tgname) FROM pg_catalog.pg_trigger t \
            WHERE t.tgrelid = c.oid AND NOT t.tgisinternal AND t.tgenabled IN ('O', 'A')), \
+         'own_rules', (SELECT json_agg(json_build_object('name', k.conname, 'type', k.contype, 'deferrable', k.condeferrable) \
+           ORDER BY k.conname) FROM pg_catalog.pg_constraint k WHERE k.conrelid = c.oid AND (k.contype = 'x' \
+           OR (k.contype = 'u' AND k.condeferrable) OR (k.contype = 'f' AND k.confrelid = c.oid))), \
          'user', current_user::text, 'usage', pg_catalog.has_schema_privilege(n.oid, 'USAGE'), \
          'lacks', (SELECT json_agg(r.name) FROM unnest(ARRAY['SELECT', 'INSERT', 'UPDATE', 'DELETE']) AS r (name) \
            WHERE NOT pg_catalog.has_table_privilege(c.oid, r.name) AND (r.name = 'DELETE' \
@@ -212,7 +217,8 @@ fn table(facts: &Value) -> Option<PostgresTable> {
     let writable = |name: &String| columns.iter().any(|column: &PostgresColumn| column.name == *name);
     let primary_key = if primary.iter().all(writable) { primary } else { Vec::new() };
     // Foreign keys that wait for COMMIT are none here: every transaction begins with SET CONSTRAINTS ALL IMMEDIATE.
-    let live = LiveTable { name: name.to_string(), columns, primary_key, unique, deferred: Vec::new() };
+    let order_shows = order_shows(facts);
+    let live = LiveTable { name: name.to_string(), columns, primary_key, unique, deferred: Vec::new(), order_shows };
     let row_security = match (flag(facts, "security"), flag(facts, "bound")) {
         (false, _) => RowSecurity::Off,
         (true, false) => RowSecurity::Bypassed,
@@ -237,6 +243,24 @@ fn table(facts: &Value) -> Option<PostgresTable> {
         user: text(facts, "user").to_owned(),
         lacks,
     })
+}
+
+/// Triggers and foreign keys are looked at when all rows of a statement are there, and so is what is deferrable; an
+/// exclusion constraint row by row.
+fn order_shows(facts: &Value) -> Vec<OrderShows> {
+    let triggers = texts(facts, "triggers").into_iter();
+    let triggers =
+        triggers.map(|name| OrderShows { what: format!("the trigger \"{name}\""), looked_at: LookedAt::StatementEnd });
+    let rules = list(facts, "own_rules").map(|rule| {
+        let name = text(rule, "name");
+        let (what, each_row) = match text(rule, "type") {
+            "f" => (format!("the foreign key \"{name}\" to the table itself"), false),
+            "x" => (format!("the exclusion constraint \"{name}\""), !flag(rule, "deferrable")),
+            _ => (format!("the deferrable constraint \"{name}\""), false),
+        };
+        OrderShows { what, looked_at: if each_row { LookedAt::EachRow } else { LookedAt::StatementEnd } }
+    });
+    triggers.chain(rules).collect()
 }
 
 fn live_column(facts: &Value) -> PostgresColumn {

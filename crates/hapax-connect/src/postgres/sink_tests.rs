@@ -141,6 +141,8 @@ const PLAIN: &str = Server::PLAIN;
 clauses!(sink, Server:
     absent_fields_take_their_default_or_stay,
     the_sink_counts_what_it_did,
+    a_mapping_mistake_stops_with_the_servers_words,
+    just_the_refused_die_among_many,
     repeats_are_counted_as_unchanged,
     a_new_column_is_picked_up,
     a_table_that_no_longer_fits_is_schema_evolution(
@@ -449,4 +451,42 @@ async fn an_ended_session_leaves_nothing_and_the_epoch_lands_once() {
     rig.commit_again(&[r#"{"id":1,"b":1}"#]).await.unwrap();
     assert_eq!(rig.texts("SELECT b FROM t").await, ["1"]);
     assert_eq!(rig.texts("SELECT epoch FROM hapax.progress").await, ["1"]);
+}
+
+/// Goal: where an epoch is cut does not show with a second unique index. Method: the clause of all databases.
+#[tokio::test]
+async fn cuts_do_not_show_with_a_second_unique_index() {
+    let ddl = "CREATE TABLE t (id int NOT NULL PRIMARY KEY, a varchar(9), b int UNIQUE)";
+    crate::table::contract::sink::where_an_epoch_is_cut_does_not_show::<Server>(ddl, "DELETE FROM t").await;
+}
+
+/// Goal: where an epoch is cut does not show with a foreign key to the table itself. Method: the clause of all databases.
+#[tokio::test]
+async fn cuts_do_not_show_with_a_foreign_key_to_itself() {
+    let ddl = "CREATE TABLE t (id int NOT NULL PRIMARY KEY, a varchar(9), b int, CONSTRAINT own FOREIGN KEY (b) REFERENCES t (id))";
+    crate::table::contract::sink::where_an_epoch_is_cut_does_not_show::<Server>(ddl, "DELETE FROM t").await;
+}
+
+/// Goal: where an epoch is cut does not show with a trigger. Method: the clause of all databases.
+#[tokio::test]
+async fn cuts_do_not_show_with_a_trigger() {
+    let ddl = "CREATE TABLE t (id int NOT NULL PRIMARY KEY, a varchar(9), b int); \
+         CREATE FUNCTION full_house() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN \
+         IF (SELECT count(*) FROM t WHERE b = new.b) > 1 THEN RAISE EXCEPTION 'taken'; END IF; RETURN NULL; END $$; \
+         CREATE TRIGGER full_house AFTER INSERT OR UPDATE ON t FOR EACH ROW EXECUTE FUNCTION full_house()";
+    crate::table::contract::sink::where_an_epoch_is_cut_does_not_show::<Server>(ddl, "DELETE FROM t").await;
+}
+
+/// Goal: where an epoch is cut does not show with an exclusion constraint. Method: the clause of all databases.
+#[tokio::test]
+async fn cuts_do_not_show_with_an_exclusion_constraint() {
+    let ddl = "CREATE TABLE t (id int NOT NULL PRIMARY KEY, a varchar(9), b int, CONSTRAINT apart EXCLUDE USING btree (b WITH =))";
+    crate::table::contract::sink::where_an_epoch_is_cut_does_not_show::<Server>(ddl, "DELETE FROM t").await;
+}
+
+/// Goal: where an epoch is cut does not show with a deferred constraint. Method: the clause of all databases.
+#[tokio::test]
+async fn cuts_do_not_show_with_a_deferred_constraint() {
+    let ddl = "CREATE TABLE t (id int NOT NULL PRIMARY KEY, a varchar(9), b int UNIQUE DEFERRABLE INITIALLY DEFERRED)";
+    crate::table::contract::sink::where_an_epoch_is_cut_does_not_show::<Server>(ddl, "DELETE FROM t").await;
 }

@@ -22,6 +22,7 @@ fn mapping(mode: ConflictMode) -> Mapping<PostgresColumn> {
         primary_key: vec!["id".into()],
         unique: vec![UniqueIndex { name: "t_pkey".into(), columns: vec!["id".into()], flaw: None }],
         deferred: Vec::new(),
+        order_shows: Vec::new(),
     };
     let mut config = TableConfig::new("s.\"t\"\"x\"");
     config.mode = Some(mode);

@@ -5,6 +5,7 @@
 
 use std::time::Duration;
 
+use hapax_engine::second_pass::InputJudge;
 use hapax_engine::sink::{EpochRecord, SinkError};
 use hapax_model::epoch::{Epoch, Generation};
 use hapax_model::fault::point;
@@ -23,8 +24,12 @@ use super::schema::VERSION;
 use super::slow::write_slowly;
 use super::write::write_fast;
 use super::{ask, letters, progress, row_error};
+use crate::table::mapping::WriteOrder;
 use crate::table::transaction::{Besides, EpochTransaction, LetterEpoch, RowTransaction, RowsToWrite};
 use crate::table::tries::{Fault, Outcome, Pass, Trouble};
+
+/// Names our advisory locks, by which lanes into one table take turns: "hapx".
+const TURNS: i32 = 0x6861_7078;
 
 /// A session on which one transaction after the other is tried.
 pub(super) struct PostgresTransaction<'a> {
@@ -57,8 +62,17 @@ impl RowTransaction for PostgresTransaction<'_> {
             fault @ (Fault::Schema(_) | Fault::Again(_) | Fault::Target(_)) => fault.into(),
         };
         let version = session.prepare_cached(VERSION).await.map_err(fail)?;
-        let lock =
-            format!("SET CONSTRAINTS ALL IMMEDIATE; LOCK TABLE ONLY {} IN ROW EXCLUSIVE MODE", table.named.quoted);
+        // Rows in lane order lock those of other lanes in any order: lanes take turns, or they meet in a deadlock.
+        let turn = match &table.mapping.order {
+            WriteOrder::AnyOrder => String::new(),
+            WriteOrder::LaneOrder { .. } => {
+                format!("; SELECT pg_catalog.pg_advisory_xact_lock({TURNS}, {})", table.oid.cast_signed())
+            }
+        };
+        let lock = format!(
+            "SET CONSTRAINTS ALL IMMEDIATE; LOCK TABLE ONLY {} IN ROW EXCLUSIVE MODE{turn}",
+            table.named.quoted
+        );
         // Both are on their way at once, in this order.
         let client = session.client();
         let name: [&(dyn tokio_postgres::types::ToSql + Sync); 1] = [&table.named.quoted];
@@ -72,7 +86,11 @@ impl RowTransaction for PostgresTransaction<'_> {
         }
     }
 
-    async fn write_rows(&mut self, to_write: RowsToWrite<'_, Inspected>) -> Result<Outcome, Trouble> {
+    async fn write_rows(
+        &mut self,
+        to_write: RowsToWrite<'_, Inspected>,
+        judge: InputJudge<'_>,
+    ) -> Result<Outcome, Trouble> {
         let RowsToWrite { table, rows, order, pass } = to_write;
         let place = Place {
             session: self.session,
@@ -84,7 +102,7 @@ impl RowTransaction for PostgresTransaction<'_> {
         };
         match pass {
             Pass::Fast => write_fast(&place, &order.events, &order.cuts).await,
-            Pass::Slow { known } => write_slowly(&place, &order.events, known).await,
+            Pass::Slow { known } => write_slowly(&place, &order.events, known, judge).await,
         }
     }
 
@@ -140,6 +158,10 @@ impl EpochTransaction for PostgresTransaction<'_> {
 
     async fn correct_totals(&mut self, id: &DeliveryId, epoch: Epoch, totals: Totals) -> Result<(), SinkError> {
         progress::correct_totals(self.session, id, epoch, totals).await
+    }
+
+    async fn end_earlier(&mut self, id: &DeliveryId, record: &EpochRecord) -> Result<(), SinkError> {
+        progress::end_earlier(self.session, id, record.epoch, &record.to).await
     }
 
     async fn log_epoch(

@@ -84,7 +84,7 @@ pub(super) async fn write_fast(place: &Place<'_>, order: &[usize], cuts: &[usize
         let created = place.inserted().await?.unwrap_or(before).saturating_sub(before);
         split(&mut written, created);
     }
-    Ok(Outcome { written, refused: Vec::new() })
+    Ok(Outcome { written, ..Outcome::default() })
 }
 
 /// Whether the table's counters tell how many rows were created: if no statement creates rows that are booked as

@@ -74,7 +74,10 @@ fn check(config: &SqliteSinkConfig) -> Result<LiveCheck, SinkError> {
         return Err(open_error(&hapax_sql::sqlite::OpenError::Folder { path }));
     }
     let connection = open_for_reading(&path, config).map_err(|error| sink_error(&path, During::Look, &error))?;
-    let (mapping, _) = read(&connection, config)?;
+    let (mut mapping, _) = read(&connection, config)?;
+    if let Some(note) = mapping.order.note() {
+        mapping.why = format!("{}; {note}", mapping.why);
+    }
     let marker = find_marker(&connection, &mapping.table).map_err(|error| sink_error(&path, During::Look, &error))?;
     let identity = match (database_id(&connection)?, marker) {
         (Some(database), Some(marker)) => Some(identity(&database, &mapping.table, &marker)),

@@ -243,6 +243,25 @@ pub fn correct_totals(connection: &Connection, id: &DeliveryId, epoch: Epoch, to
     }
 }
 
+/// Moves the position to an earlier end than [`swap`] did: only the epoch's first inputs belong to it. Inside the same
+/// transaction.
+///
+/// # Errors
+/// What the database said.
+pub fn end_earlier(connection: &Connection, id: &DeliveryId, epoch: Epoch, to: &Bookmark) -> Result<(), SinkError> {
+    let sql =
+        "UPDATE hapax_progress SET position = ?4, incarnation = ?5 WHERE workflow = ?1 AND sink = ?2 AND lane = ?3";
+    let values = params![id.workflow, id.sink, id.lane, to.position.to_string(), to.incarnation.to_string()];
+    let changed = connection
+        .prepare_cached(sql)
+        .and_then(|mut statement| statement.execute(values))
+        .map_err(|error| sink_error(&path_of(connection), During::Epoch(epoch), &error))?;
+    match changed {
+        1 => Ok(()),
+        _ => Err(damaged(connection, &format!("the progress of {id} vanished inside its own transaction"))),
+    }
+}
+
 /// The epoch's log row, last statement before COMMIT: its success shows that the transaction lives.
 ///
 /// # Errors

@@ -5,7 +5,7 @@
 
 use rusqlite::{Connection, OptionalExtension};
 
-use crate::table::live::{DeferredKey, LiveTable, UniqueIndex};
+use crate::table::live::{DeferredKey, LiveTable, LookedAt, OrderShows, UniqueIndex};
 
 /// What SQLite does with a value on its way into a column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -112,7 +112,8 @@ pub fn read(connection: &Connection, name: &str) -> rusqlite::Result<Found> {
     }
     let row_numbers = if without_rowid { RowNumbers::None } else { RowNumbers::Rowid };
     let deferred = deferred_keys(connection, &name)?;
-    let live = LiveTable { name, columns, primary_key, unique, deferred };
+    let order_shows = order_shows(connection, &name)?;
+    let live = LiveTable { name, columns, primary_key, unique, deferred, order_shows };
     Ok(Found::Table(SqliteTable { live, row_numbers }))
 }
 
@@ -202,6 +203,23 @@ fn unique_index(connection: &Connection, name: String, mut flaw: Option<String>)
     }
     let columns = parts.into_iter().map(|(column, _)| column.unwrap_or_default()).collect();
     Ok(UniqueIndex { name, columns, flaw })
+}
+
+/// Triggers are run row by row; foreign keys are looked at when all rows of a statement are there.
+fn order_shows(connection: &Connection, table: &str) -> rusqlite::Result<Vec<OrderShows>> {
+    let triggers = "SELECT name FROM sqlite_schema WHERE type = 'trigger' AND tbl_name = ?1 COLLATE NOCASE \
+                    AND name NOT LIKE 'hapax\\_%' ESCAPE '\\' ORDER BY name";
+    let mut triggers = connection.prepare(triggers)?;
+    let triggers = triggers
+        .query_map([table], |row| row.get::<_, String>(0))?
+        .map(|name| Ok(OrderShows { what: format!("the trigger \"{}\"", name?), looked_at: LookedAt::EachRow }));
+    let mut shows: Vec<OrderShows> = triggers.collect::<rusqlite::Result<_>>()?;
+    let own = "SELECT 1 FROM pragma_foreign_key_list(?1) WHERE \"table\" = ?1 COLLATE NOCASE";
+    if connection.prepare(own)?.exists([table])? {
+        let what = "a foreign key to the table itself".to_owned();
+        shows.push(OrderShows { what, looked_at: LookedAt::StatementEnd });
+    }
+    Ok(shows)
 }
 
 fn deferred_keys(connection: &Connection, table: &str) -> rusqlite::Result<Vec<DeferredKey>> {

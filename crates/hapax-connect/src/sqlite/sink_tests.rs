@@ -121,6 +121,8 @@ const PLAIN: &str = File::PLAIN;
 clauses!(sink, File:
     absent_fields_take_their_default_or_stay,
     the_sink_counts_what_it_did,
+    a_mapping_mistake_stops_with_the_servers_words,
+    just_the_refused_die_among_many,
     repeats_are_counted_as_unchanged,
     a_new_column_is_picked_up,
     a_table_that_no_longer_fits_is_schema_evolution(
@@ -300,4 +302,27 @@ async fn a_delete_where_rows_are_only_added_is_a_dead_letter() {
         assert_eq!(rig.texts("SELECT id || '' FROM t ORDER BY id").await, ["1", "3"], "{mode:?}");
         assert_eq!(rig.texts("SELECT code FROM hapax_dead_letters").await, ["HX2022"], "{mode:?}");
     }
+}
+
+/// Goal: where an epoch is cut does not show with a second unique index. Method: the clause of all databases.
+#[tokio::test]
+async fn cuts_do_not_show_with_a_second_unique_index() {
+    let ddl = "CREATE TABLE t (id int NOT NULL PRIMARY KEY, a varchar(9), b int UNIQUE)";
+    crate::table::contract::sink::where_an_epoch_is_cut_does_not_show::<File>(ddl, "DELETE FROM t").await;
+}
+
+/// Goal: where an epoch is cut does not show with a foreign key to the table itself. Method: the clause of all databases.
+#[tokio::test]
+async fn cuts_do_not_show_with_a_foreign_key_to_itself() {
+    let ddl = "CREATE TABLE t (id int NOT NULL PRIMARY KEY, a varchar(9), b int, CONSTRAINT own FOREIGN KEY (b) REFERENCES t (id))";
+    crate::table::contract::sink::where_an_epoch_is_cut_does_not_show::<File>(ddl, "DELETE FROM t").await;
+}
+
+/// Goal: where an epoch is cut does not show with a trigger. Method: the clause of all databases.
+#[tokio::test]
+async fn cuts_do_not_show_with_a_trigger() {
+    let ddl = "CREATE TABLE t (id int NOT NULL PRIMARY KEY, a varchar(9), b int); \
+         CREATE TRIGGER full BEFORE INSERT ON t WHEN (SELECT count(*) FROM t WHERE b = new.b AND id <> new.id) > 0 \
+         BEGIN SELECT RAISE(ABORT, 'taken'); END";
+    crate::table::contract::sink::where_an_epoch_is_cut_does_not_show::<File>(ddl, "DELETE FROM t").await;
 }

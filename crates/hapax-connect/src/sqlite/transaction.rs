@@ -7,6 +7,7 @@ use std::future::ready;
 use std::pin::pin;
 use std::task::{Context, Poll, Waker};
 
+use hapax_engine::second_pass::InputJudge;
 use hapax_engine::sink::{EpochRecord, SinkError};
 use hapax_model::epoch::{Epoch, Generation};
 use hapax_model::fault::point;
@@ -47,13 +48,13 @@ impl SqliteTransaction<'_> {
         Err(Trouble::Schema("the schema changes faster than it can be read".to_owned()))
     }
 
-    fn write(&mut self, to_write: &RowsToWrite<'_, Inspected>) -> Result<Outcome, Trouble> {
+    fn write(&mut self, to_write: &RowsToWrite<'_, Inspected>, judge: InputJudge<'_>) -> Result<Outcome, Trouble> {
         let RowsToWrite { table, rows, order, pass } = to_write;
         let counter = InsertCounter::install(self.connection, table).map_err(|error| self.fail(&error))?;
         let (connection, during) = (&*self.connection, self.during);
         let written = match pass {
             Pass::Fast => write_fast(connection, rows, &order.events, self.config.rows_per_statement, &counter, during),
-            Pass::Slow { known } => write_slowly(connection, rows, &order.events, known, &counter, during),
+            Pass::Slow { known } => write_slowly(connection, rows, &order.events, known, judge, &counter, during),
         };
         counter.remove(self.connection).map_err(|error| self.fail(&error))?;
         written
@@ -87,8 +88,9 @@ impl RowTransaction for SqliteTransaction<'_> {
     fn write_rows(
         &mut self,
         rows: RowsToWrite<'_, Inspected>,
+        judge: InputJudge<'_>,
     ) -> impl Future<Output = Result<Outcome, Trouble>> + Send {
-        ready(self.write(&rows))
+        ready(self.write(&rows, judge))
     }
 
     fn commit(&mut self, sent: &'static str) -> impl Future<Output = Result<(), SinkError>> + Send {
@@ -157,6 +159,14 @@ impl EpochTransaction for SqliteTransaction<'_> {
         totals: Totals,
     ) -> impl Future<Output = Result<(), SinkError>> + Send {
         ready(progress::correct_totals(self.connection, id, epoch, totals))
+    }
+
+    fn end_earlier(
+        &mut self,
+        id: &DeliveryId,
+        record: &EpochRecord,
+    ) -> impl Future<Output = Result<(), SinkError>> + Send {
+        ready(progress::end_earlier(self.connection, id, record.epoch, &record.to))
     }
 
     fn log_epoch(

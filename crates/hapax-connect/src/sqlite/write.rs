@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use hapax_engine::batch::{Operation, OutputEvent};
+use hapax_engine::second_pass::{InputJudge, Judged};
 use hapax_engine::sink::Written;
 use hapax_model::fault::point;
 use hapax_model::letter::{Cause, Stage};
@@ -85,7 +86,7 @@ pub(super) fn write_fast(
         writer.add(*event).inspect_err(|_| middle.stopped())?;
     }
     writer.flush()?;
-    Ok(Outcome { written: writer.finish(), refused: Vec::new() })
+    Ok(Outcome { written: writer.finish(), ..Outcome::default() })
 }
 
 /// Writes the rows of `order`, which is lane order, with a savepoint for each input.
@@ -94,25 +95,27 @@ pub(super) fn write_slowly(
     rows: &Rows<'_, SqliteColumn>,
     order: &[usize],
     known: &BTreeMap<usize, Cause>,
+    mut judge: InputJudge<'_>,
     counter: &InsertCounter,
     during: During,
 ) -> Result<Outcome, Trouble> {
     let mut writer = Writer::new(connection, rows, 1, counter, during);
-    let mut refused = Vec::new();
     let same_input = |a: &usize, b: &usize| rows.batch.event(*a).input() == rows.batch.event(*b).input();
     let inputs: Vec<&[usize]> = order.chunk_by(same_input).collect();
+    let mut ended = Judged::GoOn;
     for (done, events) in inputs.iter().enumerate() {
         if done == inputs.len() / 2 {
             point("sql.bisect_middle");
         }
         if let Some((event, cause)) = writer.write_input(events, known)? {
-            refused.push((event, cause));
+            judge.refuse(event, cause);
+        }
+        ended = judge.tried(events[0])?;
+        if ended == Judged::EndHere {
+            break;
         }
     }
-    let mut written = writer.finish();
-    written.failures = refused.len() as u64;
-    refused.sort_by_key(|(event, _)| *event);
-    Ok(Outcome { written, refused })
+    Ok(judge.outcome(writer.finish(), ended)?)
 }
 
 struct Prepared<'c> {

@@ -1,26 +1,27 @@
-//! The order of a second try: ranges of inputs in lane order, halved until only the guilty are left. Pure.
+//! The order of a second pass: ranges of inputs in lane order, halved where a row is refused, and tried one by one where
+//! several are. Pure.
 //!
-//! Invariant: an input's events stay together; what lies before another in the lane comes before it.
+//! Invariant: an input's events stay together; what lies before another in the lane comes before it; statements that fail
+//! stay below about twice the inputs that are refused.
 
 use std::ops::Range;
 
 use hapax_engine::batch::Batch;
-use hapax_engine::sink::Written;
 use hapax_model::fault::point;
 use hapax_model::letter::Cause;
 
-use super::tries::Outcome;
+/// After so many statements that failed, the rest of the first one's inputs go one by one.
+const FAILED_STATEMENTS: usize = 3;
+/// If so many inputs of a statement were refused, the next statement's inputs go one by one from the start.
+const DENSE: usize = 3;
 
-/// Events that were refused, and why.
-pub(crate) type Refused = Vec<(usize, Cause)>;
-
-/// The events of `order`, input by input; those of an input with a `misfit` are refused, for what we can tell ourselves
-/// costs no round trip.
+/// The events of `order`, input by input, and those that are refused without being sent, because of a `misfit`: what we can
+/// tell ourselves costs no round trip.
 pub(crate) fn fitting_inputs<'a>(
     batch: &Batch,
     order: &'a [usize],
     mut misfit: impl FnMut(usize) -> Option<Cause>,
-) -> (Vec<&'a [usize]>, Refused) {
+) -> (Vec<&'a [usize]>, Vec<(usize, Cause)>) {
     let same_input = |a: &usize, b: &usize| batch.event(*a).input() == batch.event(*b).input();
     let mut refused = Vec::new();
     let mut inputs: Vec<&[usize]> = Vec::new();
@@ -33,48 +34,75 @@ pub(crate) fn fitting_inputs<'a>(
     (inputs, refused)
 }
 
-/// What became of the rows, with the refused in lane order.
-pub(crate) fn outcome(mut written: Written, mut refused: Refused) -> Outcome {
-    written.failures = refused.len() as u64;
-    refused.sort_by_key(|(event, _)| *event);
-    Outcome { written, refused }
+/// How a range of inputs is tried.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum NextTry {
+    /// In as few statements as they fit into.
+    Together(Range<usize>),
+    /// Each by itself.
+    OneByOne(Range<usize>),
 }
 
 /// Ranges of inputs that wait for their turn.
 pub(crate) struct Halving {
-    /// The nearest is last.
-    waiting: Vec<Range<usize>>,
+    /// What one statement carries, each; the nearest is last.
+    statements: Vec<Range<usize>>,
+    /// Parts of the statement that is being tried; the nearest is last.
+    parts: Vec<Range<usize>>,
+    /// Statements that failed among those parts.
+    failed: usize,
+    /// Inputs that were refused among them.
+    refused: usize,
+    /// Inputs always go one by one.
+    alone: bool,
     middle: usize,
     passed: bool,
 }
 
 impl Halving {
-    /// Begins with ranges of about as many events as one statement carries.
-    pub(crate) fn new(inputs: &[&[usize]], per_statement: usize) -> Self {
-        let mut waiting = ranges(inputs, per_statement);
-        waiting.reverse();
-        Self { waiting, middle: inputs.len() / 2, passed: false }
+    /// Begins with ranges of about as many events as one statement carries; `alone`: inputs always go one by one.
+    pub(crate) fn new(inputs: &[&[usize]], per_statement: usize, alone: bool) -> Self {
+        let mut statements = ranges(inputs, per_statement);
+        statements.reverse();
+        let middle = inputs.len() / 2;
+        Self { statements, parts: Vec::new(), failed: 0, refused: 0, alone, middle, passed: false }
     }
 
-    /// The next range.
-    pub(crate) fn next(&mut self) -> Option<Range<usize>> {
-        let range = self.waiting.pop()?;
-        if !self.passed && range.end > self.middle {
+    /// What is tried next.
+    pub(crate) fn next(&mut self) -> Option<NextTry> {
+        if self.parts.is_empty() {
+            self.parts.push(self.statements.pop()?);
+            // Where many were refused just now, more will be.
+            self.failed = if self.alone || self.refused >= DENSE { FAILED_STATEMENTS } else { 0 };
+            self.refused = 0;
+        }
+        let next = match self.failed >= FAILED_STATEMENTS {
+            false => self.parts.pop()?,
+            // All that is left of this statement, at once.
+            true => {
+                let parts = std::mem::take(&mut self.parts);
+                parts.last()?.start..parts.first()?.end
+            }
+        };
+        if !self.passed && next.end > self.middle {
             self.passed = true;
             point("sql.bisect_middle");
         }
-        Some(range)
+        let alone = next.len() == 1 || self.failed >= FAILED_STATEMENTS;
+        Some(if alone { NextTry::OneByOne(next) } else { NextTry::Together(next) })
     }
 
-    /// A row of this range was refused: its halves come next. False if it is one input, which is guilty.
-    pub(crate) fn halve(&mut self, range: Range<usize>) -> bool {
-        if range.len() == 1 {
-            return false;
-        }
+    /// A row of this range, which was tried together, was refused: its halves come next.
+    pub(crate) fn refused_together(&mut self, range: Range<usize>) {
+        self.failed += 1;
         let half = range.start + range.len() / 2;
-        self.waiting.push(half..range.end);
-        self.waiting.push(range.start..half);
-        true
+        self.parts.push(half..range.end);
+        self.parts.push(range.start..half);
+    }
+
+    /// So many inputs of a range that was tried one by one were refused.
+    pub(crate) const fn refused_alone(&mut self, inputs: usize) {
+        self.refused += inputs;
     }
 }
 
@@ -97,18 +125,56 @@ fn ranges(inputs: &[&[usize]], per_statement: usize) -> Vec<Range<usize>> {
 mod tests {
     use super::*;
 
-    /// Goal: every input is tried alone at last, in lane order. Method: refuse every range that can be halved.
-    #[test]
-    fn halves_come_in_lane_order_down_to_single_inputs() {
-        let inputs: [&[usize]; 5] = [&[0], &[1, 2], &[3], &[4], &[5]];
-        let mut halving = Halving::new(&inputs, 3);
-        let mut alone = Vec::new();
-        while let Some(range) = halving.next() {
-            if !halving.halve(range.clone()) {
-                alone.push(range.start);
+    /// Tries everything where the inputs at `bad` are refused; those found, and how many statements failed.
+    fn try_all(inputs: usize, per_statement: usize, bad: impl Fn(usize) -> bool) -> (Vec<usize>, usize) {
+        let events: Vec<[usize; 1]> = (0..inputs).map(|event| [event]).collect();
+        let inputs: Vec<&[usize]> = events.iter().map(<[usize; 1]>::as_slice).collect();
+        let mut halving = Halving::new(&inputs, per_statement, false);
+        let (mut refused, mut failed, mut tried) = (Vec::new(), 0, 0);
+        while let Some(next) = halving.next() {
+            match next {
+                NextTry::Together(range) => match range.clone().any(&bad) {
+                    true => {
+                        failed += 1;
+                        halving.refused_together(range);
+                    }
+                    false => {
+                        assert_eq!(range.start, tried, "in lane order");
+                        tried = range.end;
+                    }
+                },
+                NextTry::OneByOne(range) => {
+                    assert_eq!(range.start, tried, "in lane order");
+                    tried = range.end;
+                    let before = refused.len();
+                    refused.extend(range.filter(|input| bad(*input)));
+                    halving.refused_alone(refused.len() - before);
+                }
             }
         }
-        assert_eq!(alone, [0, 1, 2, 3, 4]);
+        assert_eq!(tried, inputs.len(), "every input is tried");
+        let failed = failed + refused.len();
+        (refused, failed)
+    }
+
+    /// Goal: every guilty input is found, and statements that fail stay below about twice as many. Method: none, one, a few,
+    /// nine percent, and all of a large epoch.
+    #[test]
+    fn the_guilty_are_found_with_few_statements_that_fail() {
+        for every in [100_001, 50_000, 997, 11, 2, 1] {
+            let bad = |input: usize| input % every == every / 2;
+            let (refused, failed) = try_all(100_000, 1_000, bad);
+            assert_eq!(refused, (0..100_000).filter(|input| bad(*input)).collect::<Vec<_>>(), "every {every}");
+            assert!(failed <= 2 * refused.len() + 4 * 101.min(refused.len()), "every {every}: {failed} failed");
+        }
+        let (refused, failed) = try_all(100_000, 1_000, |_| true);
+        assert!(failed < refused.len() + 10, "{failed}");
+    }
+
+    /// Goal: inputs are cut into statements whole.
+    #[test]
+    fn statements_hold_whole_inputs() {
+        let inputs: [&[usize]; 5] = [&[0], &[1, 2], &[3], &[4], &[5]];
         assert_eq!(ranges(&inputs, 3), [0..2, 2..5]);
     }
 }

@@ -7,6 +7,7 @@ use std::fmt::Debug;
 use std::sync::Arc;
 
 use hapax_engine::batch::{Batch, OutputEvent};
+use hapax_engine::second_pass::SecondPass;
 use hapax_engine::sink::{IdempotentSink, SinkError, TargetIdentity, UpsertLimits, WriteOutcome, Written};
 use hapax_model::epoch::Epoch;
 use hapax_model::field::FieldPath;
@@ -109,7 +110,11 @@ impl<D: Foreign> IdempotentSink for KeyedSink<D> {
 
     async fn upsert(&mut self, event: &OutputEvent<'_>) -> Result<Written, SinkError> {
         let batch = alone(event);
-        let limits = UpsertLimits { epoch: Epoch(0), rejects: RejectRule::new(OnReject::DeadLetter, 1000) };
+        let limits = UpsertLimits {
+            epoch: Epoch(0),
+            rejects: RejectRule::new(OnReject::DeadLetter, 1000),
+            pass: SecondPass::default(),
+        };
         let (position, done) = (event.position(), self.write(Arc::new(batch), &limits).await?);
         match done.refused.into_iter().next() {
             None => Ok(done.written),

@@ -16,6 +16,8 @@ pub struct LiveTable<C> {
     /// Foreign keys that are only checked at COMMIT: of this table, or of others that refer to it. Dialects that can
     /// have them checked at once list none.
     pub deferred: Vec<DeferredKey>,
+    /// What makes the order of rows show, besides other unique indexes than the key's.
+    pub order_shows: Vec<OrderShows>,
 }
 
 impl<C: LiveColumn> LiveTable<C> {
@@ -44,4 +46,22 @@ pub enum DeferredKey {
     Own,
     /// Of this other table, which refers to it.
     Of(String),
+}
+
+/// A rule of a table by which a row meets others than that of its key: what becomes of it depends on what was there.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OrderShows {
+    /// What it is, for people: `the trigger "x"`.
+    pub what: String,
+    /// When the database looks at it.
+    pub looked_at: LookedAt,
+}
+
+/// When a database looks at a rule.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LookedAt {
+    /// Row by row: a statement of many rows equals its rows one by one.
+    EachRow,
+    /// When all rows of a statement are there.
+    StatementEnd,
 }

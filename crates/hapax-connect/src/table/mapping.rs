@@ -9,7 +9,7 @@ use hapax_model::mode::{ConflictMode, ProgressPlace};
 use super::column::LiveColumn;
 use super::config::{Deletes, TableConfig};
 use super::ddl;
-use super::live::{DeferredKey, LiveTable};
+use super::live::{DeferredKey, LiveTable, LookedAt};
 
 /// The table is not there.
 pub const NO_TABLE: &str = "HX4110";
@@ -79,6 +79,57 @@ pub struct Mapping<C> {
     ///
     /// [`Rows::refuse_gone`]: super::rows::Rows::refuse_gone
     pub gone: Vec<(String, FieldPath)>,
+    /// In which order rows are written.
+    pub order: WriteOrder,
+}
+
+/// In which order rows are written, so that where an epoch is cut does not show.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum WriteOrder {
+    /// As suits the table: a row meets only that of its key, so events of one key can be reduced, and keys sorted.
+    AnyOrder,
+    /// As in the lane, nothing left out, and one lane at a time.
+    LaneOrder {
+        /// When the database looks at what makes the order show.
+        looked_at: LookedAt,
+        /// What that is, for people.
+        why: String,
+    },
+}
+
+impl WriteOrder {
+    fn of<C: LiveColumn>(mode: ConflictMode, key: &[&str], live: &LiveTable<C>) -> Self {
+        let over_key = |columns: &[String]| {
+            columns.len() == key.len() && columns.iter().all(|column| key.iter().any(|name| C::same_name(name, column)))
+        };
+        let others = live.unique.iter().filter(|index| mode != ConflictMode::Append && !over_key(&index.columns));
+        let mut why: Vec<String> = others.map(|index| format!("the unique index \"{}\"", index.name)).collect();
+        why.extend(live.order_shows.iter().map(|rule| rule.what.clone()));
+        if why.is_empty() {
+            return Self::AnyOrder;
+        }
+        let late = live.order_shows.iter().any(|rule| rule.looked_at == LookedAt::StatementEnd);
+        let looked_at = if late { LookedAt::StatementEnd } else { LookedAt::EachRow };
+        Self::LaneOrder { looked_at, why: why.join(", ") }
+    }
+
+    /// Whether every row must be a statement of its own.
+    #[must_use]
+    pub fn wants_rows_alone(&self) -> bool {
+        matches!(self, Self::LaneOrder { looked_at: LookedAt::StatementEnd, .. })
+    }
+
+    /// What `check` says about it, if there is something to say.
+    #[must_use]
+    pub fn note(&self) -> Option<String> {
+        match self {
+            Self::AnyOrder => None,
+            Self::LaneOrder { why, .. } => Some(format!(
+                "rows are written in lane order, none left out, and one lane at a time: because of {why} a row may meet \
+                 others than that of its key, and where an epoch is cut must not show"
+            )),
+        }
+    }
 }
 
 /// Why a table is not fit.
@@ -114,6 +165,7 @@ impl<C: LiveColumn> Mapping<C> {
             key: Vec::new(),
             version: None,
             gone: Vec::new(),
+            order: WriteOrder::AnyOrder,
         };
         if mode != ConflictMode::Append {
             mapping.key = mapping.key_columns(config, live)?;
@@ -123,6 +175,8 @@ impl<C: LiveColumn> Mapping<C> {
             mapping.version = Some(mapping.version_column(config)?);
         }
         mapping.check_deletes(config)?;
+        let key: Vec<&str> = mapping.key.iter().map(|at| mapping.columns[*at].live.name()).collect();
+        mapping.order = WriteOrder::of(mode, &key, live);
         Ok(mapping)
     }
 

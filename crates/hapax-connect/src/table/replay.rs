@@ -9,10 +9,12 @@ use std::sync::Arc;
 
 use hapax_engine::batch::Batch;
 use hapax_engine::letters::Replayed;
+use hapax_engine::second_pass::{InputJudge, SecondPass};
 use hapax_engine::sink::SinkError;
 use hapax_model::fault::point;
 use hapax_model::letter::Cause;
 use hapax_model::position::DeliveryId;
+use hapax_model::rejects::{OnReject, RejectRule};
 
 use super::order::RowOrder;
 use super::rows::{Incarnations, Rows};
@@ -93,7 +95,10 @@ where
     let numbers = transaction.incarnations(&job.letters).await?;
     let rows = Rows::new(table.mapping(), &job.batch, Incarnations::PerInput(numbers));
     let order = RowOrder::as_given(locked.order());
-    let outcome = transaction.write_rows(RowsToWrite { table, rows: &rows, order: &order, pass }).await?;
+    // A replay judges no letter by the others, and is short.
+    let (all_may_die, whole) = (RejectRule::new(OnReject::DeadLetter, 1000), SecondPass::default());
+    let judge = InputJudge::new(&job.batch, &all_may_die, &whole);
+    let outcome = transaction.write_rows(RowsToWrite { table, rows: &rows, order: &order, pass }, judge).await?;
     point("dlq.output_written");
     let marks = locked.marks(&outcome);
     let replayed = transaction.mark_replayed(&marks.good).await?;

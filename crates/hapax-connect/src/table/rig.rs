@@ -1,6 +1,7 @@
 //! A table in a test database of its own, and JSON lines delivered into it: for the tests of every dialect.
 
 use hapax_engine::batch::Batch;
+use hapax_engine::second_pass::SecondPass;
 use hapax_engine::sink::{Claim, Committed, EpochRecord, SinkError, Target as _, TransactionalSink as _};
 use hapax_model::field::FieldPath;
 use hapax_model::ledger::Totals;
@@ -168,6 +169,7 @@ pub(crate) fn record_after(was: &Progress, batch: &Batch) -> EpochRecord {
         opened_at_ms: 1,
         closed_at_ms: 2,
         rejects: RejectRule::new(OnReject::DeadLetter, 1000),
+        pass: SecondPass::default(),
     }
 }
 

@@ -4,6 +4,7 @@
 //! unique index takes them for one row. Not here: SQL.
 
 use std::cmp::Ordering;
+use std::collections::HashSet;
 
 use hapax_engine::batch::{Batch, FieldBytes, Operation, OutputEvent};
 use hapax_engine::reduce::{Cover, RowFacts, RowKeys, first_collision, reduce};
@@ -235,6 +236,27 @@ impl<'a, C: LiveColumn> Rows<'a, C> {
         Ok(Some((order, cuts)))
     }
 
+    /// Places in lane order where a statement must end, because a key comes again in it; none if an event has no key.
+    ///
+    /// # Errors
+    /// [`SinkError::DedupKeyCollision`].
+    pub fn repeats(&self, unique: UniqueKeys) -> Result<Option<Vec<usize>>, SinkError> {
+        if self.mapping.mode == ConflictMode::Append || self.counts_up() {
+            return Ok(Some(Vec::new()));
+        }
+        let Some(keys) = self.checked_keys(unique)? else { return Ok(None) };
+        let mut seen = HashSet::new();
+        let mut cuts = Vec::new();
+        for event in 0..keys.len() {
+            if !seen.insert(keys.key(event)) {
+                seen.clear();
+                seen.insert(keys.key(event));
+                cuts.push(event);
+            }
+        }
+        Ok(Some(cuts))
+    }
+
     /// The key of one event, as the table compares it; none in `append`.
     ///
     /// # Errors
@@ -291,6 +313,10 @@ impl<C: LiveColumn> RowFacts for Rows<'_, C> {
         // A version that does not fit must reach the table's row by row pass, not vanish here.
         let unreadable = self.mapping.version.is_some_and(|at| self.value(&event, at).is_err());
         if partial || unreadable { Cover::Part } else { Cover::Whole }
+    }
+
+    fn removes(&self, event: usize) -> bool {
+        self.batch.event(event).operation() == Operation::Delete
     }
 
     /// As the guard of mode `newer` does: NULL gives way to everything, and equal versions leave what is there.

@@ -3,6 +3,7 @@
 use hapax_engine::batch::Batch;
 use hapax_engine::decode::UnknownFields;
 use hapax_engine::pipeline::{Origin, Pipeline};
+use hapax_engine::second_pass::SecondPass;
 use hapax_engine::sink::{Claim, EpochRecord};
 use hapax_model::contract::{Contract, SOURCE, TARGET};
 use hapax_model::epoch::Epoch;
@@ -54,6 +55,7 @@ pub(crate) fn next(was: &Progress) -> EpochRecord {
         opened_at_ms: 1,
         closed_at_ms: 2,
         rejects: RejectRule::new(OnReject::DeadLetter, 1000),
+        pass: SecondPass::default(),
     }
 }
 

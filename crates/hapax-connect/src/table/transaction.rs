@@ -7,7 +7,8 @@
 use std::sync::Arc;
 
 use hapax_engine::batch::Batch;
-use hapax_engine::bookkeeping::{EpochBooks, expected_progress, judge};
+use hapax_engine::bookkeeping::{EpochBooks, expected_progress, judge, prefix_record};
+use hapax_engine::second_pass::InputJudge;
 use hapax_engine::sink::{Committed, EpochRecord, SinkError, UpsertLimits};
 use hapax_model::epoch::{Epoch, Generation};
 use hapax_model::fault::{Bug, planted, point};
@@ -52,10 +53,11 @@ pub trait RowTransaction: Send {
     /// Holds the table as it is until COMMIT, and compares it with what was read: the rows will go into this one.
     fn hold_table(&mut self, table: &Self::Table) -> impl Future<Output = Result<(), Trouble>> + Send;
 
-    /// Writes the rows.
+    /// Writes the rows. In a second pass `judge` hears of every input that was tried.
     fn write_rows(
         &mut self,
         rows: RowsToWrite<'_, Self::Table>,
+        judge: InputJudge<'_>,
     ) -> impl Future<Output = Result<Outcome, Trouble>> + Send;
 
     /// COMMIT, with its outcome looked at. `sent` is the fault point between COMMIT and its answer.
@@ -102,6 +104,13 @@ pub trait EpochTransaction: RowTransaction {
         id: &DeliveryId,
         epoch: Epoch,
         totals: Totals,
+    ) -> impl Future<Output = Result<(), SinkError>> + Send;
+
+    /// Moves the position to the record's end, which is earlier than the one that the swap wrote.
+    fn end_earlier(
+        &mut self,
+        id: &DeliveryId,
+        record: &EpochRecord,
     ) -> impl Future<Output = Result<(), SinkError>> + Send;
 
     /// The epoch's log row.
@@ -182,7 +191,10 @@ where
     transaction.begin(Besides::Progress).await?;
     point("sql.begun");
     let filled = fill(transaction, job, RowsToWrite { table, rows: &rows, order: &order, pass }).await;
-    let committed = end(transaction, "sql.commit_sent", filled).await?;
+    // The position says which it was, if the answer to COMMIT is lost.
+    let whole = filled.as_ref().map_or(true, |committed| committed.progress.bookmark == job.record.to);
+    let sent = if whole { "sql.commit_sent" } else { "sql.prefix_committed" };
+    let committed = end(transaction, sent, filled).await?;
     if planted(Bug::ProgressOutsideTransaction) {
         progress_afterwards(transaction, job, committed.progress.totals).await?;
     }
@@ -200,19 +212,24 @@ where
     point("sql.cas_done");
     transaction.hold_table(rows.table).await?;
     let swapped = transaction.follow_table(id, rows.table, swapped).await?;
-    let outcome = transaction.write_rows(rows).await?;
+    let judge = InputJudge::new(batch, &record.rejects, &record.pass);
+    let outcome = transaction.write_rows(rows, judge).await?;
     let books = EpochBooks::close(record, batch, &outcome)?;
+    let record = &prefix_record(record, batch, outcome.inputs.unwrap_or(batch.inputs.len()));
     transaction.insert_letters(letter_epoch(job), &books.letters).await?;
     point("sql.dead_letters_written");
     let totals = was.totals.plus(books.counts);
     if !planted(Bug::ProgressOutsideTransaction) {
-        if !outcome.refused.is_empty() {
+        if outcome.inputs.is_some() {
+            transaction.end_earlier(id, record).await?;
+        }
+        if outcome.inputs.is_some() || !outcome.refused.is_empty() {
             transaction.correct_totals(id, record.epoch, totals).await?;
         }
         transaction.log_epoch(id, was.generation, record, books.counts).await?;
     }
     point("sql.before_commit");
-    Ok(books.committed(Progress { totals, ..swapped }, true))
+    Ok(books.committed(Progress { totals, bookmark: record.to.clone(), ..swapped }, true))
 }
 
 /// Commits what went well, and rolls back what did not.
@@ -304,7 +321,10 @@ async fn try_rows<T: RowTransaction>(
     transaction.begin(Besides::Nothing).await?;
     point("sql.begun");
     let written = match transaction.hold_table(table).await {
-        Ok(()) => transaction.write_rows(RowsToWrite { table, rows: &rows, order: &order, pass }).await,
+        Ok(()) => {
+            let judge = InputJudge::new(job.batch, &job.limits.rejects, &job.limits.pass);
+            transaction.write_rows(RowsToWrite { table, rows: &rows, order: &order, pass }, judge).await
+        }
         Err(trouble) => Err(trouble),
     };
     let judged = written.and_then(|outcome| {

@@ -13,6 +13,31 @@ impl Batch {
         Totals { read, dead, filtered, delivered: read - dead - filtered, rows: self.len() as u64 }
     }
 
+    /// The same for its first `inputs` inputs.
+    #[must_use]
+    pub fn counts_of_first(&self, inputs: usize) -> Totals {
+        if inputs >= self.inputs.len() {
+            return self.counts();
+        }
+        let events = self.events.partition_point(|event| (event.input as usize) < inputs);
+        let delivered = self.events[..events].chunk_by(|one, other| one.input == other.input).count() as u64;
+        let dead = self.letters.partition_point(|(input, _)| *input < inputs) as u64;
+        let read = inputs as u64;
+        Totals { read, dead, filtered: read - delivered - dead, delivered, rows: events as u64 }
+    }
+
+    /// What is left without the first `inputs` inputs.
+    #[must_use]
+    pub fn after_first(&self, inputs: usize) -> Self {
+        let mut rest = self.without_events_before(inputs);
+        rest.filtered -= self.counts_of_first(inputs).filtered;
+        rest.inputs.entries.drain(..inputs);
+        rest.events.iter_mut().for_each(|event| event.input -= u32::try_from(inputs).unwrap_or(u32::MAX));
+        let letters = self.letters.iter().filter(|(input, _)| *input >= inputs);
+        rest.letters = letters.map(|(input, letter)| (input - inputs, letter.clone())).collect();
+        rest
+    }
+
     /// The same inputs, letters and events, less the events of the first `inputs` inputs.
     pub(crate) fn without_events_before(&self, inputs: usize) -> Self {
         let first = self.events.partition_point(|event| (event.input as usize) < inputs);

@@ -14,13 +14,14 @@ use hapax_model::key::KeyHash;
 use hapax_model::ledger::Totals;
 use hapax_model::letter::{Cause, Stage};
 use hapax_model::mode::ConflictMode;
-use hapax_model::outcome::{Outcome, Owner, decide_outcome};
+use hapax_model::outcome::{FoundAt, Outcome, Owner, decide_outcome};
 use hapax_model::position::{Bookmark, DeliveryId, Position};
 use hapax_model::progress::Progress;
 use hapax_model::rejects::{OnReject, RejectRule, RejectStop};
 use hapax_model::transaction::TransactionState;
 
 use crate::batch::{Batch, FieldSpan, Layout, Operation};
+use crate::second_pass::SecondPass;
 use crate::sink::{Claim, Committed, EpochRecord, Reaction, SinkError, Target as _, TransactionalSink};
 
 /// The amount that the harness's target refuses, and would refuse in any row.
@@ -71,6 +72,7 @@ pub async fn every_clause(harness: &mut impl Harness) {
     a_refused_row_takes_only_its_own_input_along(harness).await;
     on_reject_stop_leaves_nothing_behind(harness).await;
     letters_of_the_fill_are_judged_too(harness).await;
+    a_second_pass_may_commit_its_first_inputs(harness).await;
     each_mode_leaves_the_row_that_it_promises(harness).await;
     a_refused_row_changes_nothing_for_the_others_of_its_key(harness).await;
     a_delete_removes_its_row(harness).await;
@@ -170,7 +172,17 @@ fn record(was: &Progress, batch: &Batch) -> EpochRecord {
     let counts = Totals { read, delivered: read - dead, filtered: 0, dead, rows: batch.len() as u64 };
     let rejects = RejectRule::new(OnReject::DeadLetter, 1000);
     let (opened_at_ms, closed_at_ms) = (1, 2);
-    EpochRecord { epoch: was.epoch.next(), from: was.bookmark.clone(), to, counts, opened_at_ms, closed_at_ms, rejects }
+    let pass = SecondPass::default();
+    EpochRecord {
+        epoch: was.epoch.next(),
+        from: was.bookmark.clone(),
+        to,
+        counts,
+        opened_at_ms,
+        closed_at_ms,
+        rejects,
+        pass,
+    }
 }
 
 /// Stages `batch` as the epoch after `was`, and returns its record.
@@ -283,14 +295,16 @@ pub async fn a_commit_in_doubt_lands_once(harness: &mut impl Harness) {
         drop_after(sink.commit_transaction(&record), polls).await;
         let reclaim = Claim::Reclaim { generation: was.generation, session: "a again".into() };
         let found = sink.init_transactions(&reclaim).await.expect("the delivery is still ours");
-        match decide_outcome(record.epoch, found.epoch, Owner::Us) {
+        match decide_outcome(record.epoch, found.epoch, FoundAt::Outside, Owner::Us) {
             // What was staged is kept until the outcome is known; if it landed, it is forgotten now.
             Outcome::Landed if sink.transaction_state() == TransactionState::Idle => {}
             Outcome::Landed => sink.abort_transaction().await.expect("the buffer is no longer needed"),
             Outcome::CommitAgain => {
                 sink.commit_transaction(&record).await.expect("the same buffer commits again");
             }
-            lost @ (Outcome::LaneLost | Outcome::Broken { .. }) => panic!("a commit in doubt ended as {lost:?}"),
+            lost @ (Outcome::LaneLost | Outcome::LandedInPart | Outcome::Broken { .. }) => {
+                panic!("a commit in doubt ended as {lost:?}")
+            }
         }
         assert_eq!(harness.rows(), [(1, 10), (2, 20)], "dropped after {polls} polls");
     }
@@ -318,10 +332,12 @@ pub async fn a_commit_in_doubt_is_counted_once(harness: &mut impl Harness) {
         drop_after(sink.commit_transaction(&record), polls).await;
         let reclaim = Claim::Reclaim { generation: was.generation, session: "a again".into() };
         let found = sink.init_transactions(&reclaim).await.expect("the delivery is still ours");
-        let after = match decide_outcome(record.epoch, found.epoch, Owner::Us) {
+        let after = match decide_outcome(record.epoch, found.epoch, FoundAt::Outside, Owner::Us) {
             Outcome::Landed => found,
             Outcome::CommitAgain => sink.commit_transaction(&record).await.expect("commits again").progress,
-            lost @ (Outcome::LaneLost | Outcome::Broken { .. }) => panic!("a commit in doubt ended as {lost:?}"),
+            lost @ (Outcome::LaneLost | Outcome::LandedInPart | Outcome::Broken { .. }) => {
+                panic!("a commit in doubt ended as {lost:?}")
+            }
         };
         sink.finish().await.expect("nothing stands against it");
         let totals = Totals { read: 3, delivered: 2, filtered: 0, dead: 1, rows: 2 };
@@ -440,6 +456,34 @@ pub async fn on_reject_stop_leaves_nothing_behind(harness: &mut impl Harness) {
     sink.abort_transaction().await.expect("a failed epoch can be aborted");
     deliver(&mut sink, &was, &[row(4, 40)]).await;
     assert_eq!(harness.rows(), [(4, 40)]);
+}
+
+/// A second pass whose time is over may commit the inputs that it has judged, as an epoch of their own; the rest becomes the
+/// next one, and together they are what one epoch would have been. Only a sink that promises one transaction does so.
+pub async fn a_second_pass_may_commit_its_first_inputs(harness: &mut impl Harness) {
+    for mode in MODES {
+        harness.empty(mode);
+        let (mut sink, mut was) = claimed(harness, "a").await;
+        let events: Vec<Event> = (0..300).map(|n| row(n, if n % 3 == 1 { POISON } else { n + 50 })).collect();
+        let mut rest = batch(sink.fields(), 0, &events);
+        let mut epochs = 0;
+        while !rest.inputs.is_empty() {
+            let mut record = stage(&mut sink, &was, rest.after_first(0));
+            record.pass.prefix_from = Some(std::time::Instant::now());
+            let committed = sink.commit_transaction(&record).await.expect("all may die");
+            let inputs = usize::try_from(committed.progress.totals.read - was.totals.read).expect("small");
+            assert!(inputs > 0, "every epoch gets on");
+            assert_eq!(committed.progress.bookmark.position.offset, was.bookmark.position.offset + inputs as u64);
+            assert_eq!(sink.look().await.expect("it can be read"), Some(committed.progress.clone()));
+            rest = rest.after_first(inputs);
+            (was, epochs) = (committed.progress, epochs + 1);
+        }
+        assert!(epochs > 1 || !harness.is_one_transaction(), "{mode:?}: the time was over from the start");
+        let good = (0..300).filter(|n| n % 3 != 1).map(|n| (n, n + 50)).collect::<Vec<_>>();
+        assert_eq!(harness.rows(), good, "{mode:?}");
+        assert_eq!(harness.letters(), (0..100).map(|n| n * 3 + 1).collect::<Vec<u64>>(), "{mode:?}");
+        assert_eq!(was.totals, Totals { read: 300, delivered: 200, filtered: 0, dead: 100, rows: 200 }, "{mode:?}");
+    }
 }
 
 /// Inputs that died before they reached the sink count for `maxRejects` as well.

@@ -16,6 +16,7 @@ use hapax_model::rejects::{OnReject, RejectRule};
 
 use crate::books::{Books, Forgotten, Pause, StateBooks};
 use crate::pulse::Verdict;
+use crate::second_pass::SecondPass;
 use crate::sink::{Claim, EpochRecord, SinkError};
 use crate::state::{DeliveryNote, Intent, Lease, ProgressStore, StateStore, Suspicion, TakeOver};
 
@@ -96,6 +97,7 @@ fn next(was: &Progress) -> EpochRecord {
         opened_at_ms: 1,
         closed_at_ms: 2,
         rejects: RejectRule::new(OnReject::DeadLetter, 1000),
+        pass: SecondPass::default(),
     }
 }
 

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use hapax_model::fault::{Bug, planted};
 use hapax_model::field::FieldPath;
-use hapax_model::outcome::{Outcome, Owner, decide_outcome};
+use hapax_model::outcome::{FoundAt, Outcome, Owner, decide_outcome};
 use hapax_model::position::Bookmark;
 use hapax_model::progress::{Progress, Witness};
 use hapax_model::rejects::RejectRule;
@@ -16,12 +16,14 @@ use tokio::sync::{mpsc, watch};
 
 use super::fill::Filled;
 use super::look::Claimed;
-use super::meter::TakenBy;
+use super::meter::{Meter, TakenBy};
 use super::{AfterDoubt, Control, Settings, Stop, now_ms, point, stopping, suspect, wait_for_target};
 use crate::backoff::Backoff;
 use crate::batch::Batch;
-use crate::bookkeeping::causes;
+use crate::bookkeeping::{causes, prefix_record};
+use crate::epoch_size::EpochSize;
 use crate::in_doubt;
+use crate::second_pass::{PassWatch, SecondPass};
 use crate::sink::{Claim, Committed, EpochRecord, Reaction, SinkError, TransactionalSink, Written};
 use crate::state::StateStore;
 
@@ -33,6 +35,12 @@ const TRIES_WHILE_DRAINING: u32 = 5;
 /// The longest wait between these.
 const WAIT_WHILE_DRAINING: Duration = Duration::from_secs(1);
 
+/// A second pass commits what it has judged after this part of `commitTimeout`.
+const PREFIX_PART: u32 = 3;
+
+/// So often a person is told what a second pass meets.
+const SAY_EVERY: Duration = Duration::from_millis(500);
+
 /// What the committer tells the filler.
 #[derive(Debug, Clone)]
 pub(super) struct News {
@@ -40,6 +48,8 @@ pub(super) struct News {
     pub(super) committed: Option<Bookmark>,
     /// The fields that the target wants; they change when its table does.
     pub(super) fields: Arc<[FieldPath]>,
+    /// How large the next epochs should be.
+    pub(super) size: EpochSize,
 }
 
 pub(super) struct Committer<K, T> {
@@ -55,7 +65,9 @@ pub(super) struct Committer<K, T> {
 
 impl<K: TransactionalSink, T: StateStore> Committer<K, T> {
     pub(super) fn new(settings: &Settings, sink: K, state: Option<T>, control: &Control, claimed: Claimed) -> Self {
-        let news = watch::Sender::new(News { committed: None, fields: sink.fields().into() });
+        let bound = usize::try_from(settings.epoch.max_events).unwrap_or(usize::MAX);
+        let size = EpochSize::new(bound, settings.epoch.interval);
+        let news = watch::Sender::new(News { committed: None, fields: sink.fields().into(), size });
         Self {
             settings: settings.clone(),
             sink,
@@ -80,8 +92,8 @@ impl<K: TransactionalSink, T: StateStore> Committer<K, T> {
     ) -> (K, Result<(), Stop>) {
         while let Some(filled) = from.recv().await {
             let Filled { record, batch, loan, slot } = filled;
-            let (batch, inputs) = (Arc::new(batch), record.counts.read);
-            let result = self.commit(record, &batch, inputs).await;
+            let batch = Arc::new(batch);
+            let result = self.commit(record, &batch).await;
             if let Err(stop) = result {
                 self.abort().await;
                 self.save_what_was_delivered(&stop).await;
@@ -110,26 +122,46 @@ impl<K: TransactionalSink, T: StateStore> Committer<K, T> {
         }
     }
 
-    async fn commit(&mut self, mut record: EpochRecord, batch: &Arc<Batch>, inputs: u64) -> Result<(), Stop> {
-        record.rejects = self.rejects.clone();
+    /// Commits a filled buffer: as one epoch, or, if a second pass took too long, as several. The epochs are numbered
+    /// here, not where they were filled.
+    async fn commit(&mut self, mut record: EpochRecord, batch: &Arc<Batch>) -> Result<(), Stop> {
+        let mut rest = Arc::clone(batch);
+        loop {
+            record.epoch = self.progress.epoch.next();
+            let inputs = self.commit_first(&record, &rest).await?;
+            if inputs >= rest.inputs.len() {
+                return Ok(());
+            }
+            rest = Arc::new(rest.after_first(inputs));
+            record.from = self.progress.bookmark.clone();
+            record.counts = rest.counts();
+        }
+    }
+
+    /// Commits the first inputs of a batch, all of them unless they are judged one by one and take too long; how many.
+    async fn commit_first(&mut self, record: &EpochRecord, batch: &Arc<Batch>) -> Result<usize, Stop> {
+        let record = &EpochRecord { rejects: self.rejects.clone(), ..record.clone() };
         self.control.meter.opened(record.epoch, batch.len(), now_ms());
         self.sink.begin_transaction(record.epoch).map_err(|e| Stop::of_sink(&e))?;
         self.sink.write(Arc::clone(batch)).map_err(|e| Stop::of_sink(&e))?;
         if planted(Bug::AckBeforeCommit) {
-            self.acknowledge_early(&record).await;
+            self.acknowledge_early(record).await;
         }
         let started = Instant::now();
-        let committed = match self.commit_until_known(&record, batch, self.settings.after_doubt).await? {
+        let committed = match self.commit_until_known(record, batch, self.settings.after_doubt).await? {
             Some(committed) => committed,
-            None => self.commit_letters(&record, batch).await?,
+            None => self.commit_letters(record, batch).await?,
         };
         let took = started.elapsed();
         self.control.meter.recovered();
         point("commit.answered");
-        if let Ok(rejects) = self.rejects.judge(usize::try_from(inputs).unwrap_or(usize::MAX), &committed.dead_inputs) {
+        let inputs = inputs_before(&committed.progress.bookmark, record, batch);
+        if let Ok(rejects) = self.rejects.judge(inputs, &committed.dead_inputs) {
             self.rejects = rejects;
         }
-        self.control.meter.committed(&record, &committed, &self.settings.contract, batch.len(), took);
+        let record = &prefix_record(record, batch, inputs);
+        let events = batch.events().take_while(|event| event.input() < inputs).count();
+        self.control.meter.committed(record, &committed, &self.settings.contract, events, took);
         self.progress = committed.progress;
         self.control.meter.ended(record.epoch, EpochState::Committed, now_ms());
         if !self.progress.totals.adds_up() {
@@ -145,9 +177,17 @@ impl<K: TransactionalSink, T: StateStore> Committer<K, T> {
         {
             suspect::forget(&self.settings, state).await;
         }
+        self.tell_filler(inputs, took);
+        Ok(inputs)
+    }
+
+    fn tell_filler(&self, inputs: usize, took: Duration) {
         let fields: Arc<[FieldPath]> = self.sink.fields().into();
-        self.news.send_replace(News { committed: Some(self.progress.bookmark.clone()), fields });
-        Ok(())
+        self.news.send_modify(|news| {
+            news.committed = Some(self.progress.bookmark.clone());
+            news.fields = fields;
+            news.size.committed(inputs, took);
+        });
     }
 
     /// Only with the bug planted: the witness and the source hear of an epoch that has not committed.
@@ -183,11 +223,14 @@ impl<K: TransactionalSink, T: StateStore> Committer<K, T> {
             self.control.meter.ended(record.epoch, fate, now_ms());
             self.pause(&error, &mut backoff).await?;
             let found = self.reclaim(&mut backoff).await?;
-            match decide_outcome(record.epoch, found.epoch, Owner::Us) {
-                Outcome::Landed => {
+            let inside = inputs_before(&found.bookmark, record, batch) < batch.inputs.len();
+            let at = if inside { FoundAt::Inside } else { FoundAt::Outside };
+            match decide_outcome(record.epoch, found.epoch, at, Owner::Us) {
+                Outcome::Landed | Outcome::LandedInPart => {
                     self.control.meter.landed(batch.len());
                     self.abort().await; // what is staged is already there
-                    return Ok(Some(landed(found, batch)));
+                    let inputs = inputs_before(&found.bookmark, record, batch);
+                    return Ok(Some(landed(found, batch, inputs)));
                 }
                 Outcome::CommitAgain if in_doubt && after_doubt == AfterDoubt::GiveUp => return Ok(None),
                 Outcome::CommitAgain => {}
@@ -204,13 +247,27 @@ impl<K: TransactionalSink, T: StateStore> Committer<K, T> {
 
     async fn commit_once(&mut self, record: &EpochRecord) -> Result<Committed, SinkError> {
         let limit = self.settings.epoch.commit_timeout;
-        match tokio::time::timeout(limit, self.sink.commit_transaction(record)).await {
+        let whole = self.settings.after_doubt == AfterDoubt::GiveUp || self.settings.keyer.contains_epoch();
+        let pass =
+            SecondPass { prefix_from: (!whole).then(|| Instant::now() + limit / PREFIX_PART), watch: Arc::default() };
+        let watch = Arc::clone(&pass.watch);
+        let record = EpochRecord { pass, ..record.clone() };
+        let meter = Arc::clone(&self.control.meter);
+        let committing = tokio::time::timeout(limit, self.sink.commit_transaction(&record));
+        let ended = tokio::select! {
+            ended = committing => ended,
+            never = say_what_is_refused(&meter, &watch) => match never {},
+        };
+        match ended {
             Ok(result) => result,
-            Err(_) => Err(SinkError::CommitInDoubt {
-                target: self.settings.id.sink.clone(),
-                epoch: record.epoch,
-                message: format!("no answer within {} ms", limit.as_millis()),
-            }),
+            Err(_) => {
+                let said = watch.sentence().map(|said| format!("; {said}")).unwrap_or_default();
+                Err(SinkError::CommitInDoubt {
+                    target: self.settings.id.sink.clone(),
+                    epoch: record.epoch,
+                    message: format!("no answer within {} ms{said}", limit.as_millis()),
+                })
+            }
         }
     }
 
@@ -301,14 +358,33 @@ enum Due {
     Now,
 }
 
+/// How many inputs of a batch lie before a bookmark: all, unless it is that of one of them.
+fn inputs_before(bookmark: &Bookmark, record: &EpochRecord, batch: &Batch) -> usize {
+    let all = batch.inputs.len();
+    if *bookmark == record.to {
+        return all;
+    }
+    (1..all).find(|input| batch.inputs.position(*input) == bookmark.position).unwrap_or(all)
+}
+
+/// While rows are judged one by one, `status` says what the target says.
+async fn say_what_is_refused(meter: &Meter, watch: &PassWatch) -> std::convert::Infallible {
+    loop {
+        tokio::time::sleep(SAY_EVERY).await;
+        if let (Some(cause), Some(sentence)) = (watch.said(), watch.sentence()) {
+            meter.troubled(cause.code, &sentence);
+        }
+    }
+}
+
 /// What a commit that landed in spite of its missing answer did, as far as progress tells.
-fn landed(found: Progress, batch: &Batch) -> Committed {
-    let dead_inputs = batch.letters().iter().map(|(input, _)| *input).collect();
+fn landed(found: Progress, batch: &Batch, inputs: usize) -> Committed {
+    let dead_inputs = batch.letters().iter().map(|(input, _)| *input).take_while(|input| *input < inputs).collect();
     Committed {
         progress: found,
         stored: true,
-        written: Written { upserts: batch.len() as u64, ..Written::default() },
+        written: Written { upserts: batch.counts_of_first(inputs).rows, ..Written::default() },
         dead_inputs,
-        causes: causes(batch, &[]),
+        causes: causes(batch, &[], inputs),
     }
 }

@@ -21,6 +21,7 @@ use super::meter::Bound;
 use super::{Control, DeliveryEnd, Settings, Stop, now_ms, point, stopping};
 use crate::backoff::Backoff;
 use crate::batch::Batch;
+use crate::epoch_size::FIRST;
 use crate::memory::{DeliveryMemory, Loan, RESERVE_BYTES};
 use crate::pipeline::{Origin, Pipeline};
 use crate::sink::{EpochRecord, TransactionalSink};
@@ -76,6 +77,8 @@ pub(super) struct Filler<S> {
     named: HashSet<String>,
     /// Whether a person has paused the workflow.
     paused: watch::Receiver<bool>,
+    /// How many events the epoch that fills may hold.
+    most_events: usize,
     /// Whether the filler rests because of that, with everything committed.
     rests: watch::Sender<bool>,
 }
@@ -111,6 +114,7 @@ impl<S: Source> Filler<S> {
             at_boundary: false,
             named: HashSet::new(),
             paused,
+            most_events: FIRST.min(max_events(&settings.epoch)),
             rests: watch::Sender::new(false),
         }
     }
@@ -126,6 +130,7 @@ impl<S: Source> Filler<S> {
         let mut fields = Arc::clone(&news.borrow().fields);
         loop {
             let mut buffer = self.buffer(&pipeline, used.try_recv().ok());
+            self.most_events = news.borrow().size.events();
             let ending = self.fill(&mut pipeline, &mut buffer, &slots, &news, &to).await;
             if let Err(refused) = self.hand_over(buffer, &slots, &to).await {
                 return refused;
@@ -281,10 +286,15 @@ impl<S: Source> Filler<S> {
         self.name_unknown(pipeline);
         buffer.loan.settle(buffer.batch.memory_bytes());
         let bounds = &self.settings.epoch;
-        let too_many = buffer.batch.inputs.len() >= max_events(bounds);
+        let too_many = buffer.batch.inputs.len() >= self.most_events;
         if too_many || bytes >= bounds.max_bytes.as_usize() {
             buffer.full = true;
-            self.control.meter.closed_early(if too_many { Bound::Events } else { Bound::Bytes });
+            match too_many {
+                // An epoch of the size that suits the target is not early.
+                true if self.most_events < max_events(bounds) => {}
+                true => self.control.meter.closed_early(Bound::Events),
+                false => self.control.meter.closed_early(Bound::Bytes),
+            }
         }
         point("fill.middle");
     }
@@ -326,7 +336,7 @@ impl<S: Source> Filler<S> {
     fn room(&self, buffer: &Buffer) -> Room {
         let bounds = &self.settings.epoch;
         Room {
-            events: max_events(bounds).saturating_sub(buffer.batch.inputs.len()).clamp(1, CHUNK.events),
+            events: self.most_events.saturating_sub(buffer.batch.inputs.len()).clamp(1, CHUNK.events),
             bytes: bounds.max_bytes.as_usize().saturating_sub(buffer.batch.inputs.byte_len()).clamp(1, CHUNK.bytes),
         }
     }
@@ -481,6 +491,7 @@ impl<S: Source> Filler<S> {
             opened_at_ms: buffer.opened_at.map_or(closed_at_ms, |(_, ms)| ms),
             closed_at_ms,
             rejects: self.settings.rejects.clone(),
+            pass: crate::second_pass::SecondPass::default(),
         };
         self.epoch = self.epoch.next();
         self.last_commit = Instant::now();

@@ -15,6 +15,7 @@ fn record(epoch: u64, read: u64, opened_at_ms: u64) -> EpochRecord {
         opened_at_ms,
         closed_at_ms: opened_at_ms,
         rejects: RejectRule::new(OnReject::DeadLetter, 1000),
+        pass: crate::second_pass::SecondPass::default(),
     }
 }
 

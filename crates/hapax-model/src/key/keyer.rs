@@ -186,6 +186,12 @@ impl Keyer {
         format!("{} version {}", self.strategy.identity_with(&self.fields), self.version.word())
     }
 
+    /// Whether keys contain the epoch: then an event must be delivered by the epoch that it was keyed for.
+    #[must_use]
+    pub fn contains_epoch(&self) -> bool {
+        matches!(self.version, Version::Epoch | Version::EpochSequence)
+    }
+
     /// Whether two different events of an epoch must have two event keys, so that one key for both is an error. Not
     /// so with fields and epoch: there one event per epoch survives by design.
     #[must_use]

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use hapax_engine::batch::Batch;
 use hapax_engine::books::Books as _;
 use hapax_engine::letters::Replayed;
+use hapax_engine::second_pass::SecondPass;
 use hapax_engine::sink::{IdempotentSink as _, Target as _, UpsertLimits};
 use hapax_model::epoch::Epoch;
 use hapax_model::field::FieldPath;
@@ -66,7 +67,11 @@ async fn write_apart(
 ) -> Result<Replayed, Failure> {
     let batch = Arc::new(batch);
     // A replay judges no letter by the others.
-    let limits = UpsertLimits { epoch: Epoch(0), rejects: RejectRule::new(OnReject::DeadLetter, 1000) };
+    let limits = UpsertLimits {
+        epoch: Epoch(0),
+        rejects: RejectRule::new(OnReject::DeadLetter, 1000),
+        pass: SecondPass::default(),
+    };
     let upserted = sink.upsert_batch(Arc::clone(&batch), &limits).await?;
     let mut refused: BTreeMap<usize, String> =
         batch.letters().iter().map(|(input, letter)| (*input, letter.cause.to_string())).collect();

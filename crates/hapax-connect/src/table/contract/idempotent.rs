@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use hapax_engine::second_pass::SecondPass;
 use hapax_engine::sink::{IdempotentSink as _, SinkError, UpsertLimits, WriteOutcome, Written};
 use hapax_model::epoch::Epoch;
 use hapax_model::field::FieldPath;
@@ -33,7 +34,7 @@ async fn rig<D: Database>(mode: ConflictMode) -> Rig<D> {
 }
 
 fn limits(on_reject: OnReject) -> UpsertLimits {
-    UpsertLimits { epoch: Epoch(1), rejects: RejectRule::new(on_reject, 1000) }
+    UpsertLimits { epoch: Epoch(1), rejects: RejectRule::new(on_reject, 1000), pass: SecondPass::default() }
 }
 
 impl<D: Database> Rig<D> {

@@ -1,10 +1,11 @@
 //! The clauses of a sink with progress beside the data.
 
-use hapax_engine::sink::{Reaction, SinkError, Target as _, TransactionalSink as _};
+use hapax_engine::sink::{Reaction, SinkError, Target as _, TransactionalSink as _, Written};
 use hapax_model::epoch::Epoch;
 use hapax_model::field::FieldPath;
 use hapax_model::mode::ConflictMode;
 use hapax_model::position::DeliveryId;
+use hapax_model::rejects::{OnReject, RejectRule};
 
 use crate::table::config::{Deletes, UniqueKeys};
 use crate::table::rig::{Database, Rig, by_id, record_after, strs};
@@ -53,6 +54,104 @@ pub(crate) async fn the_sink_counts_what_it_did<D: Database>() {
     let error = rig.try_deliver(batch).await.unwrap_err();
     assert_eq!(error.reaction(), Reaction::Fenced, "{error}");
     assert_eq!(rig.sink.metrics().commit_failures, 1);
+}
+
+/// A table `t` whose `b` names a row of another table, and must not be 13.
+const WITH_PARENT: &str = "CREATE TABLE parent (id int PRIMARY KEY); CREATE TABLE t (id int NOT NULL PRIMARY KEY, a varchar(9), b int \
+                           CHECK (b <> 13), CONSTRAINT parent_of_t FOREIGN KEY (b) REFERENCES parent (id))";
+
+/// Goal: a mapping mistake stops at the input with which it was too many, with the server's own words, and leaves nothing;
+/// where all may die, all are letters. Method: rows that all break a foreign key, with ten percent allowed, and all.
+pub(crate) async fn a_mapping_mistake_stops_with_the_servers_words<D: Database>() {
+    let mut rig: Rig<D> = Rig::keyed(WITH_PARENT, ConflictMode::Update).await;
+    let inputs: Vec<String> = (0..3_000).map(|id| format!("{{\"id\":{id},\"b\":{}}}", id + 100)).collect();
+    let batch = rig.batch(&strs(&inputs));
+    let mut record = rig.record(&batch);
+    record.rejects = RejectRule::new(OnReject::DeadLetter, 100);
+    rig.sink.begin_transaction(record.epoch).unwrap();
+    rig.sink.write(batch.into()).unwrap();
+    let stopped = rig.sink.commit_transaction(&record).await.unwrap_err();
+    let said = stopped.to_string().to_lowercase();
+    assert!(said.contains("foreign key") && said.contains("100 of the last 100 inputs"), "{stopped}");
+    assert_eq!(rig.ours("count(*)", "dead_letters").await, ["0"]);
+    rig.sink.abort_transaction().await.unwrap();
+    let done = rig.deliver(&strs(&inputs)).await;
+    assert_eq!((done.dead_inputs.len(), done.progress.totals.dead), (3_000, 3_000));
+    assert_eq!(rig.ours("count(*)", "dead_letters").await, ["3000"]);
+    assert!(done.causes[0].example.to_lowercase().contains("foreign key"), "{:?}", done.causes);
+}
+
+/// Goal: where many rows are refused, just they die. Method: three thousand inputs of several shapes and keys that come
+/// again, statements of a hundred rows; none, few, many and most refused, at the start, all over, and in one statement.
+pub(crate) async fn just_the_refused_die_among_many<D: Database>() {
+    let bad: [fn(usize) -> bool; 5] =
+        [|n| n == 7, |n| n % 501 == 0, |n| n % 11 == 3, |n| n % 3 != 0, |n| (1_210..1_290).contains(&n)];
+    for (round, bad) in bad.into_iter().enumerate() {
+        let mut rig: Rig<D> = Rig::new(WITH_PARENT, |config| {
+            by_id(D::table(config), ConflictMode::Update);
+            *D::rows_per_statement(config) = 100;
+        })
+        .await;
+        rig.run("INSERT INTO parent VALUES (1)").await;
+        let input = |n: usize| match (bad(n), n % 4) {
+            // A key of its own: a later event of the same key would supersede it.
+            (true, _) => format!("{{\"id\":{},\"a\":\"n{n}\",\"b\":13}}", n + 10_000),
+            (false, 0) => format!("{{\"id\":{},\"a\":\"n{n}\"}}", n % 1_000),
+            (false, _) => format!("{{\"id\":{},\"a\":\"n{n}\",\"b\":1}}", n % 1_000),
+        };
+        let inputs: Vec<String> = (0..3_000).map(input).collect();
+        let done = rig.deliver(&strs(&inputs)).await;
+        let expected: Vec<usize> = (0..3_000).filter(|n| bad(*n)).collect();
+        assert_eq!(done.dead_inputs, expected, "round {round}");
+        let mut rows = std::collections::BTreeMap::new();
+        for n in (0..3_000).filter(|n| !bad(*n)) {
+            rows.insert(n % 1_000, format!("{} n{n}", n % 1_000));
+        }
+        let found = rig.texts("SELECT concat_ws(' ', id, a) FROM t ORDER BY id").await;
+        assert_eq!(found, rows.into_values().collect::<Vec<_>>(), "round {round}");
+        // In lane order nothing is reduced.
+        let written = 3_000 - expected.len() as u64;
+        let Written { upserts, inserts, updates, failures, .. } = done.written;
+        assert_eq!((upserts, inserts + updates, failures), (written, written, expected.len() as u64), "round {round}");
+    }
+}
+
+/// Goal: where an epoch is cut does not show, on a table where a row meets others than that of its key: the same rows, the
+/// same dead inputs. Method: random writes and deletes of few keys, in one epoch, each alone, and cut at random, into
+/// `ddl`'s table, which `clear` empties.
+pub(crate) async fn where_an_epoch_is_cut_does_not_show<D: Database>(ddl: &str, clear: &str) {
+    let mut rig: Rig<D> = Rig::new(ddl, |config| {
+        by_id(D::table(config), ConflictMode::Update);
+        D::table(config).deletes = Deletes::Some;
+    })
+    .await;
+    for seed in 0..12 {
+        let mut random = fastrand::Rng::with_seed(seed);
+        let event = |n: usize, random: &mut fastrand::Rng| match random.u32(0..10) {
+            0 | 1 => format!("{{\"id\":{},\"op\":\"d\"}}", random.u32(0..4)),
+            2 => format!("{{\"id\":{},\"a\":\"n{n}\",\"b\":null}}", random.u32(0..4)),
+            _ => format!("{{\"id\":{},\"a\":\"n{n}\",\"b\":{}}}", random.u32(0..4), random.u32(0..4)),
+        };
+        let events: Vec<String> = (0..16).map(|n| event(n, &mut random)).collect();
+        let random_cuts =
+            |random: &mut fastrand::Rng| (1..16).filter(|_| random.u32(0..4) == 0).collect::<Vec<usize>>();
+        let cuts = [Vec::new(), (1..16).collect(), random_cuts(&mut random), random_cuts(&mut random)];
+        let mut seen = Vec::new();
+        for cut in &cuts {
+            rig.run(clear).await;
+            let (mut dead, mut from) = (Vec::new(), 0);
+            for to in cut.iter().copied().chain([16]) {
+                let done = rig.deliver(&strs(&events[from..to])).await;
+                dead.extend(done.dead_inputs.iter().map(|input| input + from));
+                from = to;
+            }
+            let rows = rig.texts("SELECT concat_ws(' ', id, a, coalesce(b, -1)) FROM t ORDER BY id").await;
+            seen.push((rows, dead));
+        }
+        for (cut, other) in cuts.iter().zip(&seen) {
+            assert_eq!(*other, seen[0], "seed {seed}, cut at {cut:?}: {events:?}");
+        }
+    }
 }
 
 /// Goal: `ignore` tells how many rows stayed as they were. Method: repeat an epoch's events.

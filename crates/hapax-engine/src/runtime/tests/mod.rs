@@ -128,6 +128,66 @@ async fn a_commit_in_doubt_lands_exactly_once() {
     }
 }
 
+/// Goal: a commit that took only the first inputs goes on with the rest as the next epochs, numbered without a gap, and one
+/// in doubt is known by its position. Method: two inputs a commit, each fault at each commit.
+#[tokio::test]
+async fn a_commit_of_the_first_inputs_goes_on_with_the_rest() {
+    const FIVE: [&str; 5] = [r#"{"id":1}"#, r#"{"id":2}"#, r#"{"id":3}"#, r#"{"id":4}"#, r#"{"id":5}"#];
+    for fault in [None, Some(Fault::AnswerLost), Some(Fault::RequestLost), Some(Fault::RolledBack)] {
+        for at in 0..3 {
+            let world = Shared::default();
+            world.lock().prefix = Some(2);
+            let mut faults = vec![None; at];
+            faults.extend([fault, fault]);
+            world.lock().faults = faults.into();
+            let (end, reading) = run(settings(), Lines::new(&FIVE), &world, &MemoryState::new("a")).await;
+            assert_eq!(end, DeliveryEnd::Finished, "{fault:?} at {at}");
+            let world = world.lock();
+            assert_eq!(world.rows, FIVE, "{fault:?} at {at}");
+            let numbers: Vec<u64> = world.epochs.iter().map(|record| record.epoch.0).collect();
+            assert_eq!(numbers, (1..=numbers.len() as u64).collect::<Vec<_>>(), "{fault:?} at {at}");
+            assert!(world.epochs.windows(2).all(|two| two[0].to == two[1].from), "{fault:?} at {at}");
+            assert_eq!(reading.ledger.totals, Totals { read: 5, delivered: 5, rows: 5, ..Totals::default() });
+        }
+    }
+}
+
+/// Goal: a commit that only meets refusals and runs into its timeout says what the target said. Method: rows refused with
+/// a foreign key, for ever; what a person sees meanwhile.
+#[tokio::test]
+async fn what_the_target_said_last_is_in_every_message() {
+    let world = Shared::default();
+    let cause = hapax_model::letter::Cause {
+        stage: hapax_model::letter::Stage::Write,
+        code: "HX2033",
+        message: "violates foreign key constraint \"customer\"".into(),
+        fingerprint: "foreign key".into(),
+    };
+    world.lock().refuses = Some(cause);
+    let short = EpochBounds { commit_timeout: Duration::from_millis(100), ..settings().epoch };
+    let settings = Settings { epoch: short, ..settings() };
+    let run = control();
+    let sink = MemorySink::new(&settings.id, &world);
+    let state = Some(MemoryState::new("a"));
+    let delivery = Delivery { settings, source: Lines::new(&THREE), sink, state };
+    let delivering = tokio::spawn(deliver(delivery, run.control.clone()));
+    let troubled = |code: &'static str| {
+        let meter = Arc::clone(&run.control.meter);
+        async move {
+            loop {
+                if let Some(trouble) = meter.read().trouble.filter(|trouble| trouble.code == code) {
+                    return trouble.message;
+                }
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+        }
+    };
+    let limit = Duration::from_secs(60);
+    let timed_out = tokio::time::timeout(limit, troubled("HX4006")).await.expect("the commit runs into its timeout");
+    assert!(timed_out.contains("no answer within 100 ms") && timed_out.contains("foreign key"), "{timed_out}");
+    delivering.abort();
+}
+
 /// Goal: at-most-once never repeats an epoch in doubt, and nobody loses it unseen: it is a letter.
 #[tokio::test]
 async fn an_epoch_in_doubt_is_never_repeated_under_at_most_once() {

@@ -8,12 +8,14 @@ use std::time::Duration;
 
 use hapax_model::epoch::Epoch;
 use hapax_model::field::FieldPath;
-use hapax_model::letter::Letter;
+use hapax_model::letter::{Cause, Letter};
 use hapax_model::position::{Bookmark, DeliveryId, Incarnation, Position};
 use hapax_model::progress::{Progress, Witness};
 use hapax_model::transaction::{Move, TransactionState};
 
 use crate::batch::{Batch, Inputs};
+use crate::bookkeeping::prefix_record;
+use crate::second_pass::{InputJudge, Judged};
 use crate::sink::{Claim, Committed, EpochRecord, SinkError, Target, TargetIdentity, TransactionalSink, Written};
 use crate::source::{Follow, Held, Polled, Room, Source, SourceError, StartAt};
 use crate::state::{DeliveryNote, Lease, StateError, StateStore, Suspicion, TakeOver};
@@ -158,6 +160,10 @@ pub(super) struct World {
     pub(super) faults: VecDeque<Option<Fault>>,
     pub(super) epochs: Vec<EpochRecord>,
     pub(super) identity: String,
+    /// How many inputs a commit takes at most, where it may take fewer than all.
+    pub(super) prefix: Option<usize>,
+    /// Rows are refused with this, one by one, for ever.
+    pub(super) refuses: Option<Cause>,
     /// How many aborts fail, as they do without a network.
     pub(super) failing_aborts: u32,
     /// Nobody reaches the target.
@@ -211,21 +217,24 @@ impl MemorySink {
     fn apply(&self, record: &EpochRecord) -> Result<Committed, SinkError> {
         self.reach()?;
         let mut world = self.world.lock();
-        let ours = self.progress.clone().expect("claimed");
+        let (ours, prefix) = (self.progress.clone().expect("claimed"), world.prefix);
         let row = world.progress.get_mut(&self.id).expect("claimed");
         if (row.generation, row.epoch, &row.bookmark) != (ours.generation, ours.epoch, &record.from) {
             return Err(SinkError::FencedOut { ours: ours.generation, by: None });
         }
         let batch = self.staged.as_ref().expect("written");
+        let inputs = prefix.filter(|_| record.pass.prefix_from.is_some()).unwrap_or(usize::MAX);
+        let record = &prefix_record(record, batch, inputs);
         row.epoch = record.epoch;
         row.bookmark = record.to.clone();
         row.totals = row.totals.plus(record.counts);
         let progress = row.clone();
-        world.rows.extend(batch.events().map(|event| event.payload().to_owned()));
+        let events = batch.events().take_while(|event| event.input() < inputs);
+        world.rows.extend(events.map(|event| event.payload().to_owned()));
         world.letters.extend(batch.letters().iter().map(|(_, letter)| letter.clone()));
         world.epochs.push(record.clone());
         let dead_inputs = batch.letters().iter().map(|(input, _)| *input).collect();
-        let causes = crate::bookkeeping::causes(batch, &[]);
+        let causes = crate::bookkeeping::causes(batch, &[], batch.inputs.len());
         Ok(Committed { stored: true, progress, written: Written::default(), dead_inputs, causes })
     }
 
@@ -291,6 +300,14 @@ impl TransactionalSink for MemorySink {
 
     async fn commit_transaction(&mut self, record: &EpochRecord) -> Result<Committed, SinkError> {
         self.state = self.state.after(Move::Commit)?;
+        let refuses = self.world.lock().refuses.clone();
+        if let Some(cause) = refuses {
+            let batch = self.staged.clone().expect("written");
+            let mut judge = InputJudge::new(&batch, &record.rejects, &record.pass);
+            judge.refuse(0, cause);
+            assert_eq!(judge.tried(0).expect("all may die"), Judged::GoOn);
+            std::future::pending::<()>().await;
+        }
         let fault = self.world.lock().faults.pop_front().flatten();
         let result = match fault {
             None => self.apply(record),

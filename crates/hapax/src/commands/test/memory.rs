@@ -234,7 +234,7 @@ impl MemorySink {
         }));
         kept.totals = progress.totals;
         kept.cuts.push(record.to.position.offset + 1);
-        let causes = causes(batch, &[]);
+        let causes = causes(batch, &[], batch.inputs.len());
         let written = Written { upserts: batch.len() as u64, ..Written::default() };
         Ok(Committed { progress, stored: true, written, dead_inputs, causes })
     }

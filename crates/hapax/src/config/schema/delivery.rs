@@ -171,7 +171,7 @@ static EPOCH: Table = Table {
             "The longest time from its first event to its commit.",
         )
         .or("200ms"),
-        Field::new("maxEvents", Kind::Integer { least: 1, most: 10_000_000 }, "How many events it may hold.")
+        Field::new("maxEvents", Kind::Integer { least: 1, most: 10_000_000 }, "How many events it may hold at most. On a backlog a worker begins with 1,000 and doubles them while that pays.")
             .or("100000"),
         Field::new("maxBytes", Kind::Size { least: 1 << 10, most: 1 << 30 }, "How large its events may be together.")
             .or("64MiB"),
