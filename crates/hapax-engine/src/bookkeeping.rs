@@ -75,7 +75,8 @@ pub fn prefix_record(record: &EpochRecord, batch: &Batch, inputs: usize) -> Epoc
     }
     let same_file = record.from.incarnation.number == record.to.incarnation.number;
     let incarnation = if same_file { &record.to.incarnation } else { &record.from.incarnation };
-    let to = Bookmark { incarnation: incarnation.clone(), position: batch.inputs.position(inputs) };
+    let (position, facts) = (batch.inputs.position(inputs), record.to.facts.clone());
+    let to = Bookmark { incarnation: incarnation.clone(), position, facts };
     EpochRecord { to, counts: batch.counts_of_first(inputs), ..record.clone() }
 }
 

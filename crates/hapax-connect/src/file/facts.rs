@@ -16,12 +16,20 @@ const READ_MAX: usize = 1_000;
 pub(super) struct Facts {
     /// The device of the file's folder when it was read.
     pub(super) device: Option<u64>,
-    /// Hash of the bytes just before the position; none at the beginning, and inside an archive.
-    pub(super) tail: Option<String>,
+    /// What lies just before a place that was read up to; none at the beginning, and inside an archive. The place may be
+    /// further than the position: a part of an epoch may commit by itself.
+    pub(super) tail: Option<TailHash>,
     /// The compressed copy that is read in place of a file that is gone.
     pub(super) copy: Option<String>,
     /// Files of the chain that were read, or passed when the delivery began, and lie there still.
     pub(super) read: Vec<ReadMember>,
+}
+
+/// The bytes before an offset.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct TailHash {
+    pub(super) offset: u64,
+    pub(super) hash: String,
 }
 
 /// A file that will not be read again.
@@ -46,7 +54,7 @@ impl Facts {
         let mut facts = json!({ "read": read });
         if let Value::Object(map) = &mut facts {
             map.extend(self.device.map(|device| ("device".to_owned(), json!(device))));
-            map.extend(self.tail.as_ref().map(|tail| ("tail".to_owned(), json!(tail))));
+            map.extend(self.tail.as_ref().map(|tail| ("tail".to_owned(), json!([tail.offset, tail.hash]))));
             map.extend(self.copy.as_ref().map(|copy| ("copy".to_owned(), json!(copy))));
         }
         facts.to_string()
@@ -61,7 +69,7 @@ impl Facts {
         let read: Option<Vec<ReadMember>> = read.iter().map(ReadMember::from_value).collect();
         Ok(Self {
             device: map.get("device").and_then(Value::as_u64),
-            tail: words("tail"),
+            tail: map.get("tail").map(|tail| TailHash::from_value(tail).ok_or_else(broken)).transpose()?,
             copy: words("copy"),
             read: read.ok_or_else(broken)?,
         })
@@ -81,6 +89,13 @@ impl Facts {
         self.read.retain(|known| listing.iter().any(|member| member.identity == known.identity));
         let surplus = self.read.len().saturating_sub(READ_MAX);
         self.read.drain(..surplus);
+    }
+}
+
+impl TailHash {
+    fn from_value(value: &Value) -> Option<Self> {
+        let [offset, hash] = value.as_array()?.as_slice() else { return None };
+        Some(Self { offset: offset.as_u64()?, hash: hash.as_str()?.to_owned() })
     }
 }
 
@@ -129,8 +144,12 @@ mod tests {
             tail: Some("0a".into()),
             name: "a.1".into(),
         };
-        let facts =
-            Facts { device: Some(3), tail: Some("00ff".into()), copy: Some("inode 8".into()), read: vec![read] };
+        let facts = Facts {
+            device: Some(3),
+            tail: Some(TailHash { offset: 7, hash: "00ff".into() }),
+            copy: Some("inode 8".into()),
+            read: vec![read],
+        };
         for facts in [facts, Facts::default()] {
             assert_eq!(Facts::from_text(&facts.to_text()).as_ref(), Ok(&facts));
         }

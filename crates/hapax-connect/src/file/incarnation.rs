@@ -18,7 +18,7 @@ use memchr::{memchr_iter, memrchr};
 use sha2::{Digest as _, Sha256};
 
 use super::config::FileFormat;
-use super::facts::first_in;
+use super::facts::{TailHash, first_in};
 use super::feed::{Fed, Feed, Packing, Unreadable, read_once};
 use super::lines::is_blank;
 
@@ -110,9 +110,22 @@ impl Opened {
         Ok(Some(hash(&bytes)))
     }
 
+    /// The same, with its offset.
+    pub(super) fn tail_hash(&self, offset: u64) -> io::Result<Option<TailHash>> {
+        Ok(self.tail(offset)?.map(|hash| TailHash { offset, hash }))
+    }
+
+    /// Whether the bytes are still there that were read before a place.
+    pub(super) fn has_tail(&self, tail: Option<&TailHash>) -> io::Result<bool> {
+        match tail {
+            Some(TailHash { offset, hash }) => Ok(self.tail(*offset)?.as_ref() == Some(hash)),
+            None => Ok(true),
+        }
+    }
+
     /// Whether this is an archive of what `bookmark` was made in: it begins with the same record, and holds the same bytes
-    /// before the position. None while the archive is not complete up to there.
-    pub(super) fn is_copy(&self, bookmark: &Bookmark, tail: Option<&str>) -> io::Result<Option<bool>> {
+    /// before the place that was read up to. None while the archive is not complete up to there.
+    pub(super) fn is_copy(&self, bookmark: &Bookmark, tail: Option<&TailHash>) -> io::Result<Option<bool>> {
         let first = first_in(&bookmark.incarnation.text);
         let (Some(length), Some(tail), true) = (described_length(first), tail, self.packing()? != Packing::None) else {
             return Ok(Some(false)); // nothing was read of it that could be compared
@@ -122,11 +135,10 @@ impl Opened {
         if head.len() < length || !self.text(&head).contains(first) {
             return Ok(Some(false));
         }
-        let position = bookmark.position.offset;
-        let start = position.saturating_sub(TAIL_BYTES);
-        let wanted = usize::try_from(position - start).unwrap_or_default();
+        let start = tail.offset.saturating_sub(TAIL_BYTES);
+        let wanted = usize::try_from(tail.offset - start).unwrap_or_default();
         let Some(before) = unpacked_range(&mut feed, start, wanted)? else { return Ok(None) };
-        Ok(Some(before.len() == wanted && hash(&before) == tail))
+        Ok(Some(before.len() == wanted && hash(&before) == tail.hash))
     }
 
     /// Whether this archive's content begins as the description says.

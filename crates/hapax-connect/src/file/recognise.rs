@@ -51,9 +51,7 @@ impl FileSource {
     pub(super) fn facts_of(&self, bookmark: &Bookmark) -> Result<Facts, SourceError> {
         let here = |reading: &&Reading| reading.incarnation.number == bookmark.incarnation.number;
         if bookmark.facts.is_none() && self.reading.as_ref().filter(here).is_some() {
-            let closed = self.closed_at == Some(bookmark.position.offset);
-            let tail = self.facts.tail.clone().filter(|_| closed);
-            return Ok(Facts { tail, ..self.facts.clone() });
+            return Ok(self.facts.clone());
         }
         let facts = bookmark.facts.as_deref().map(Facts::from_text).transpose();
         Ok(facts.map_err(|what| self.gap(&what))?.unwrap_or_default())
@@ -111,7 +109,7 @@ impl FileSource {
         };
         for member in listing.into_iter().filter(|member| member.packed && facts.entry(member).is_none()) {
             let Some(opened) = self.open_if_there(&member.path)? else { continue };
-            match opened.is_copy(bookmark, facts.tail.as_deref())? {
+            match opened.is_copy(bookmark, facts.tail.as_ref())? {
                 Some(true) => return Ok(Copied::Found(opened)),
                 Some(false) => {}
                 None => return Ok(Copied::Growing(member)),
@@ -147,8 +145,9 @@ impl FileSource {
         self.same_device(facts).map_err(|error| self.unavailable(error))?;
         let describe = || -> io::Result<String> {
             let now = opened.describe(0)?.text;
-            let copy =
-                facts.tail.is_some() && opened.begins_as(&bookmark.incarnation.text)? && opened.tail(at)? == facts.tail;
+            let copy = facts.tail.is_some()
+                && opened.begins_as(&bookmark.incarnation.text)?
+                && opened.has_tail(facts.tail.as_ref())?;
             Ok(if copy { format!("{now}, a copy of what was read: the same bytes under another inode") } else { now })
         };
         Ok(Place::Other(describe().map_err(|error| self.unavailable(error))?))
@@ -188,14 +187,11 @@ impl FileSource {
                     return Ok(true);
                 }
                 // Moved to another disk: the bytes are the same, the inode is not.
-                let Some(tail) = &theirs.tail else { continue };
-                if first_in(&other.incarnation.text).is_empty() || member.packed {
+                if theirs.tail.is_none() || first_in(&other.incarnation.text).is_empty() || member.packed {
                     continue;
                 }
                 let Some(opened) = self.open_if_there(&member.path)? else { continue };
-                if opened.begins_as(&other.incarnation.text)?
-                    && opened.tail(other.position.offset)?.as_ref() == Some(tail)
-                {
+                if opened.begins_as(&other.incarnation.text)? && opened.has_tail(theirs.tail.as_ref())? {
                     return Ok(true);
                 }
             }
@@ -303,8 +299,9 @@ fn compare(opened: Opened, bookmark: &Bookmark, facts: &Facts) -> io::Result<Pla
     if !opened.belongs(bookmark)? {
         return Ok(Place::Other(format!("{}: it was rewritten in place", opened.describe(0)?.text)));
     }
-    if facts.tail.is_some() && opened.tail(at)? != facts.tail && !planted(Bug::PositionWithoutIncarnation) {
-        let what = format!("{}: it was rewritten in place, other bytes lie before byte {at}", opened.describe(0)?.text);
+    if !opened.has_tail(facts.tail.as_ref())? && !planted(Bug::PositionWithoutIncarnation) {
+        let (now, upto) = (opened.describe(0)?.text, facts.tail.as_ref().map_or(at, |tail| tail.offset));
+        let what = format!("{now}: it was rewritten in place, other bytes lie before byte {upto}");
         return Ok(Place::Other(what));
     }
     Ok(match fit {

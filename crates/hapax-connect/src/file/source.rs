@@ -43,8 +43,6 @@ pub struct FileSource {
     pub(super) reading: Option<Reading>,
     /// What progress keeps of the files, as of the current one.
     pub(super) facts: Facts,
-    /// The position whose tail is in those facts.
-    pub(super) closed_at: Option<u64>,
     /// Whether progress comes from a version that kept no facts.
     pub(super) facts_unknown: bool,
     /// The file before this one: kept open to notice lines that come late.
@@ -76,7 +74,6 @@ impl FileSource {
             config,
             reading: None,
             facts: Facts::default(),
-            closed_at: None,
             facts_unknown: false,
             left: None,
             next: None,
@@ -170,7 +167,7 @@ impl FileSource {
         for member in &older {
             tracing::info!(lane = %self.lane, file = member.name, "passed: it is older than the file that the delivery begins with");
         }
-        Ok(Facts { device: Some(opened.device()), tail: opened.tail(offset)?, copy: None, read: older })
+        Ok(Facts { device: Some(opened.device()), tail: opened.tail_hash(offset)?, copy: None, read: older })
     }
 
     fn open_at(&mut self, bookmark: &Bookmark, follow: Follow) -> Result<Reading, SourceError> {
@@ -391,7 +388,6 @@ impl Source for FileSource {
         facts.device = Some(reading.opened.device());
         facts.copy = (!reading.opened.was(bookmark)).then(|| reading.opened.identity().to_owned());
         (self.facts, self.facts_unknown) = (facts, bookmark.facts.is_none());
-        self.closed_at = Some(bookmark.position.offset);
         (self.left, self.next, self.doubt) = (None, None, None);
         self.assigned_at = Instant::now();
         self.reading = Some(reading);
@@ -427,8 +423,8 @@ impl Source for FileSource {
             if length < at {
                 return Err(self.gap(&truncated(at, length)));
             }
-            let tail = reading.opened.tail(from.position.offset).map_err(away)?;
-            if same_file && before.is_some() && tail != before && !planted(Bug::PositionWithoutIncarnation) {
+            let same = reading.opened.has_tail(before.as_ref()).map_err(away)?;
+            if same_file && !same && !planted(Bug::PositionWithoutIncarnation) {
                 let what = format!(
                     "the file was rewritten in place while it was read: other bytes lie before byte {} than when they were \
                      read",
@@ -437,8 +433,7 @@ impl Source for FileSource {
                 return Err(self.gap(&what));
             }
         }
-        self.facts.tail = self.reading().opened.tail(at).map_err(|error| self.unavailable(error))?;
-        self.closed_at = Some(at);
+        self.facts.tail = self.reading().opened.tail_hash(at).map_err(|error| self.unavailable(error))?;
         Ok(Bookmark { facts: Some(self.facts.to_text().into()), ..self.current_bookmark() })
     }
 

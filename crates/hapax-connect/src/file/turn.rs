@@ -103,10 +103,10 @@ impl FileSource {
             return Ok(own);
         }
         let bookmark = self.current_bookmark();
-        let tail = reading.opened.tail(bookmark.position.offset)?;
+        let tail = reading.opened.tail_hash(bookmark.position.offset)?;
         for (index, member) in listing.iter().enumerate().filter(|(_, member)| member.packed) {
             let Some(opened) = self.open_if_there(&member.path)? else { continue };
-            if opened.is_copy(&bookmark, tail.as_deref())? == Some(true) {
+            if opened.is_copy(&bookmark, tail.as_ref())? == Some(true) {
                 return Ok(Some(index));
             }
         }
@@ -225,7 +225,6 @@ impl FileSource {
         let read = self.read_member(&before, &listing).map_err(|error| self.unavailable(error))?;
         self.facts.remember(next.passed.iter().map(ReadMember::passed).chain([read]), &listing);
         (self.facts.tail, self.facts.copy, self.facts_unknown) = (None, None, false);
-        self.closed_at = None;
         if let Some(Reading { opened, feed, lines, .. }) = self.reading.replace(reading) {
             self.left = Some(Left { opened, feed, lines });
         }

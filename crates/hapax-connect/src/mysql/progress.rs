@@ -343,7 +343,7 @@ pub async fn correct_totals(
 /// What the database said.
 pub async fn end_earlier(session: &mut Session, id: &DeliveryId, epoch: Epoch, to: &Bookmark) -> Result<(), SinkError> {
     let sql = concat!("UPDATE hapax_progress SET position = ?, incarnation = ? WHERE ", this_delivery!());
-    let (position, incarnation) = (to.position.to_string(), to.incarnation.to_string());
+    let (position, incarnation) = (to.position.to_string(), to.stored_incarnation());
     let given = values![&position, &incarnation, &id.workflow, &id.sink, &id.lane];
     match ask::execute(session, During::Epoch(epoch), sql, given).await? {
         1 => Ok(()),

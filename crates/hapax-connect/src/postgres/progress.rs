@@ -356,7 +356,7 @@ pub async fn correct_totals(session: &Session, id: &DeliveryId, epoch: Epoch, to
 pub async fn end_earlier(session: &Session, id: &DeliveryId, epoch: Epoch, to: &Bookmark) -> Result<(), SinkError> {
     let sql =
         "UPDATE hapax.progress SET position = $4, incarnation = $5 WHERE workflow = $1 AND sink = $2 AND lane = $3";
-    let (position, incarnation) = (to.position.to_string(), to.incarnation.to_string());
+    let (position, incarnation) = (to.position.to_string(), to.stored_incarnation());
     let values: ask::Values<'_> = &[&id.workflow, &id.sink, &id.lane, &position, &incarnation];
     match ask::execute(session, During::Epoch(epoch), sql, values).await? {
         1 => Ok(()),

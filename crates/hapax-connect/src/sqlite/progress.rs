@@ -251,7 +251,7 @@ pub fn correct_totals(connection: &Connection, id: &DeliveryId, epoch: Epoch, to
 pub fn end_earlier(connection: &Connection, id: &DeliveryId, epoch: Epoch, to: &Bookmark) -> Result<(), SinkError> {
     let sql =
         "UPDATE hapax_progress SET position = ?4, incarnation = ?5 WHERE workflow = ?1 AND sink = ?2 AND lane = ?3";
-    let values = params![id.workflow, id.sink, id.lane, to.position.to_string(), to.incarnation.to_string()];
+    let values = params![id.workflow, id.sink, id.lane, to.position.to_string(), to.stored_incarnation()];
     let changed = connection
         .prepare_cached(sql)
         .and_then(|mut statement| statement.execute(values))
