@@ -52,6 +52,24 @@ fn a_csv_file_arrives_by_the_types_of_its_columns() {
     world.accounts_for(3, 0);
 }
 
+/// Goal: CSV into a column for JSON is parsed, or a letter; never a string that nobody wrote. Method: values of every
+/// kind, and texts that are no JSON, into a column declared JSON.
+#[test]
+fn csv_into_a_json_column_is_parsed_or_a_letter() {
+    let table = "CREATE TABLE orders (id INTEGER PRIMARY KEY, doc JSON)";
+    let world = shop("path: orders.csv", table, "", &format!("{KEYED}, maxRejects: 100%"));
+    world.write(
+        "orders.csv",
+        "id,doc\n1,12\n2,\"{\"\"a\"\":\"\n3,\"{\"\"a\"\": 1}\"\n4,\"\"\"12\"\"\"\n5,abc\n6,\n7,true\n8,007\n",
+    );
+    world.hapax(&["run", "--once"]).exits(0);
+    let rows = "SELECT group_concat(id || '=' || coalesce(json_type(doc), 'NULL'), ' ') FROM orders";
+    assert_eq!(world.ask::<String>(rows), "1=integer 3=object 4=text 6=NULL 7=true");
+    world.accounts_for(8, 3);
+    let letters = world.letters();
+    assert_eq!(letters.matches("HX2020 column \"doc\" (JSON) takes JSON text").count(), 3, "{letters}");
+}
+
 /// Goal: bad records are letters that name their line, and cost nobody else; they are replayed by their own header.
 /// Method: too few, too many, a stray quote, no number, not UTF-8, no key; then the table is mended.
 #[test]

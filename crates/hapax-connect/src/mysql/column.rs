@@ -355,6 +355,10 @@ impl LiveColumn for MysqlColumn {
         self.kind.holds_bytes(VERSION_BYTES)
     }
 
+    fn holds_json(&self) -> bool {
+        self.kind == Kind::Json
+    }
+
     fn key_flaw(&self) -> Option<String> {
         (!self.kind.is_compared()).then(|| uncomparable_key(&self.name, &self.declared))
     }

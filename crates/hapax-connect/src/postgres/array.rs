@@ -3,6 +3,8 @@
 //!
 //! Pure. Reads a JSON list, or the server's own spelling in a string.
 
+use std::borrow::Cow;
+
 use hapax_engine::batch::FieldBytes;
 use serde_json::value::RawValue;
 
@@ -14,6 +16,7 @@ use crate::table::column::Why;
 const DEPTH: usize = 6;
 const TOO_DEEP: Why = Why::Because("cannot hold a list of more than six dimensions");
 const UNEVEN: Why = Why::Because("takes lists whose inner lists are all of one length, none of them empty");
+const NO_JSON: Why = Why::Because("takes lists of JSON, a string with its quotes");
 const NO_LIST: Why = Why::Because("takes lists, or a text like {1,2,NULL}");
 
 /// A list of lists, or a value.
@@ -23,7 +26,7 @@ enum Node<'a> {
     Bool(bool),
     Number(&'a str),
     Text(String),
-    Json(&'a str),
+    Json(Cow<'a, str>),
 }
 
 /// The array that a JSON list is.
@@ -36,7 +39,10 @@ pub(super) fn of_json(json: &str, element: Kind) -> Result<String, Why> {
 /// The array that a text spells as the server does: `{1,NULL,"a b"}`.
 pub(super) fn of_text(text: &str, element: Kind) -> Result<String, Why> {
     let mut rest = text.strip_prefix('{').ok_or(NO_LIST)?;
-    let node = read_text(&mut rest, 1)?;
+    let mut node = read_text(&mut rest, 1)?;
+    if matches!(element, Kind::Json | Kind::Jsonb) {
+        read_items_as_json(&mut node)?;
+    }
     if rest.is_empty() { render(&node, element) } else { Err(NO_LIST) }
 }
 
@@ -50,7 +56,7 @@ fn read_json(json: &str, deepest: usize, depth: usize) -> Result<Node<'_>, Why> 
         let text = element.get();
         nodes.push(match text.as_bytes().first() {
             Some(b'[') if depth < deepest => read_json(text, deepest, depth + 1)?,
-            Some(b'[' | b'{') => Node::Json(text),
+            Some(b'[' | b'{') => Node::Json(Cow::Borrowed(text)),
             Some(b'n') => Node::Null,
             Some(b't') => Node::Bool(true),
             Some(b'f') => Node::Bool(false),
@@ -59,6 +65,19 @@ fn read_json(json: &str, deepest: usize, depth: usize) -> Result<Node<'_>, Why> 
         });
     }
     Ok(Node::List(nodes))
+}
+
+/// The server reads each item of a list of json as JSON: `{12}` holds a number, not the text 12.
+fn read_items_as_json(node: &mut Node<'_>) -> Result<(), Why> {
+    match node {
+        Node::List(nodes) => nodes.iter_mut().try_for_each(read_items_as_json)?,
+        Node::Text(text) => {
+            serde_json::from_str::<&RawValue>(text).map_err(|_| NO_JSON)?;
+            *node = Node::Json(Cow::Owned(std::mem::take(text)));
+        }
+        Node::Null | Node::Bool(_) | Node::Number(_) | Node::Json(_) => {}
+    }
+    Ok(())
 }
 
 /// Reads to the brace that closes a list whose opening brace was read.
@@ -237,11 +256,15 @@ mod tests {
             (Kind::Int4, "{}", "{}"),
             (Kind::Int4, "{{1},{2}}", "{{1},{2}}"),
             (TEXT, r#"{a,"b c","NULL","x\"y\\z"}"#, r#"{a,"b c","NULL","x\"y\\z"}"#),
+            (Kind::Jsonb, r#"{12,true,NULL,"\"a\"","{\"b\":1}"}"#, r#"{12,true,NULL,"\"a\"","{\"b\":1}"}"#),
         ] {
             assert_eq!(of_text(text, element).ok().as_deref(), Some(array), "{text}");
         }
         for text in ["", "1", "{", "{1", "{1,}", "{1}}", "{ 1}", "{1.5}", "[1]", "{\"1}", "{{1},2}"] {
             assert!(of_text(text, Kind::Int4).is_err(), "{text}");
+        }
+        for text in ["{abc}", r#"{"{\"a\":"}"#, "{007}"] {
+            assert!(of_text(text, Kind::Jsonb).is_err(), "{text} is no list of JSON");
         }
     }
 }

@@ -308,6 +308,10 @@ impl LiveColumn for PostgresColumn {
         self.kind == Kind::Bytea
     }
 
+    fn holds_json(&self) -> bool {
+        matches!(self.kind, Kind::Json | Kind::Jsonb)
+    }
+
     fn key_flaw(&self) -> Option<String> {
         (!self.kind.is_ordered()).then(|| uncomparable_key(&self.name, &self.declared))
     }

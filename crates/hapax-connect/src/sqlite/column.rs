@@ -42,6 +42,10 @@ impl LiveColumn for SqliteColumn {
         matches!(self.affinity, Affinity::Blob | Affinity::Any)
     }
 
+    fn holds_json(&self) -> bool {
+        convert::is_json_type(self)
+    }
+
     fn is_named(&self, name: &str) -> bool {
         Self::same_name(&self.name, name)
     }

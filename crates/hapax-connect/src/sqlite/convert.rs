@@ -152,7 +152,7 @@ pub fn field<'a>(column: &SqliteColumn, value: FieldBytes<'a>) -> Result<Stored<
 fn boolean(column: &SqliteColumn, value: bool) -> Result<Stored<'static>, Why> {
     let spelled: &[u8] = if value { b"true" } else { b"false" };
     match column.affinity {
-        Affinity::Numeric if names(column, &["JSON"]) => Ok(Stored::Text(spelled)),
+        Affinity::Numeric if is_json_type(column) => Ok(Stored::Text(spelled)),
         Affinity::Integer | Affinity::Numeric | Affinity::Any => Ok(Stored::Integer(value.into())),
         Affinity::Text => Ok(Stored::Text(spelled)),
         Affinity::Real => Err(Why::Kind),
@@ -190,7 +190,7 @@ fn string<'a>(column: &SqliteColumn, bytes: &'a [u8]) -> Result<Stored<'a>, Why>
         Affinity::Numeric if names(column, &["BOOL"]) && spelled_number(bytes).is_none() => {
             spelled_boolean(bytes).map(|value| Stored::Integer(value.into())).ok_or(Why::NO_BOOLEAN)
         }
-        Affinity::Numeric if names(column, &["JSON"]) => {
+        Affinity::Numeric if is_json_type(column) => {
             let text = std::str::from_utf8(bytes).map_err(|_| Why::Kind)?;
             serde_json::to_string(text).map(Stored::Quoted).map_err(|_| Why::Kind)
         }
@@ -225,6 +225,11 @@ fn json<'a>(column: &SqliteColumn, bytes: &'a [u8]) -> Result<Stored<'a>, Why> {
 /// Whether a type that SQLite does not know names numbers (`DECIMAL(10,2)`, `BOOLEAN`) rather than dates and the like.
 fn is_number_type(column: &SqliteColumn) -> bool {
     names(column, &["NUM", "DEC", "BOOL", "MONEY", "FIXED", "BIT"])
+}
+
+/// Whether a column is declared for JSON. One that is declared `TEXT` too is a column of text.
+pub(super) fn is_json_type(column: &SqliteColumn) -> bool {
+    column.affinity == Affinity::Numeric && names(column, &["JSON"])
 }
 
 /// Whether a column's declared type has one of these words in it, as SQLite looks for them.

@@ -1,13 +1,17 @@
 //! Texts that stand for values of any type, as CSV has them: each is read by the type of the column that it goes into.
 //!
 //! Pure. Invariant: a text that the column takes as it stands is taken so; only where it is refused is it read as the
-//! number or the truth value that it spells. Not here: what a column takes (each dialect's `convert`).
+//! number or the truth value that it spells. A column for JSON takes JSON text and nothing else: whether `12` is a number
+//! or a string is never guessed. Not here: what a column takes (each dialect's `convert`).
 
 use hapax_engine::batch::FieldBytes;
 use hapax_model::letter::Cause;
 use serde_json::value::RawValue;
 
-use super::column::LiveColumn;
+use super::column::{LiveColumn, Why};
+
+/// Only the text itself can say what it is: a string has its quotes.
+const NO_JSON: Why = Why::Because("takes JSON text, a string with its quotes");
 
 /// A field of an untyped event as `column` stores it.
 ///
@@ -15,7 +19,9 @@ use super::column::LiveColumn;
 /// Why the event is rejected, in the words for text.
 pub fn field<'a, C: LiveColumn>(column: &C, value: FieldBytes<'a>) -> Result<C::Value<'a>, Cause> {
     let FieldBytes::Text(text) = value else { return column.field(value) };
-    // A column for JSON would take the text as a string and put it in quotes.
+    if column.holds_json() {
+        return column.field(json(text).ok_or_else(|| NO_JSON.cause(column, value))?);
+    }
     if let Some(json) = structure(text)
         && let Ok(stored) = column.field(json)
     {
@@ -24,6 +30,18 @@ pub fn field<'a, C: LiveColumn>(column: &C, value: FieldBytes<'a>) -> Result<C::
     column.field(value).or_else(|refused| {
         let read = boolean(column, text).or_else(|| number(text));
         read.and_then(|read| column.field(read).ok()).ok_or(refused)
+    })
+}
+
+/// The value that a text of JSON spells, as a line of JSON would have it.
+fn json(text: &[u8]) -> Option<FieldBytes<'_>> {
+    let json = serde_json::from_slice::<&RawValue>(text).ok()?.get().as_bytes();
+    Some(match json.first()? {
+        b'n' => FieldBytes::Null,
+        b't' => FieldBytes::Bool(true),
+        b'f' => FieldBytes::Bool(false),
+        b'"' | b'[' | b'{' => FieldBytes::Json(json),
+        _ => FieldBytes::Number(json),
     })
 }
 
@@ -102,6 +120,26 @@ mod tests {
             [("t", Some(1)), ("No", Some(0)), ("TRUE", Some(1)), ("1", Some(1)), ("maybe", None), ("2", Some(2))]
         {
             assert_eq!(stored("BOOLEAN", text), expected.map(Stored::Integer), "{text:?}");
+        }
+    }
+
+    /// Goal: a column for JSON takes JSON text as what it is, and refuses every other text instead of making a string of
+    /// it. Method: values of every kind, beginnings of values, words, a number that SQLite would round.
+    #[test]
+    fn a_column_for_json_parses_and_never_guesses() {
+        for (text, expected) in [
+            ("12", Stored::Integer(12)),
+            (" 1.5 ", Stored::Real(1.5)),
+            ("true", Stored::Text(b"true")),
+            ("null", Stored::Null),
+            ("\"12\"", Stored::Text(b"\"12\"")),
+            ("[1, 2]", Stored::Text(b"[1, 2]")),
+            (" {\"a\": 1}\n", Stored::Text(b"{\"a\": 1}")),
+        ] {
+            assert_eq!(stored("JSON", text), Some(expected), "{text:?}");
+        }
+        for text in ["", " ", "{\"a\":", "[1,", "abc", "007", "+1", "t", "12 13", "\"a", "'a'", "2026-11-16", "1e400"] {
+            assert_eq!(stored("JSON", text), None, "{text:?}");
         }
     }
 }

@@ -4,6 +4,7 @@
 mod bad_rows;
 mod bad_servers;
 mod bad_tables;
+mod files;
 mod init;
 mod lanes;
 mod life;
