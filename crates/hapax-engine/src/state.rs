@@ -3,6 +3,7 @@
 use std::future::Future;
 use std::time::Duration;
 
+use hapax_model::delivery_state::WorkerState;
 use hapax_model::epoch::{Epoch, Generation};
 use hapax_model::letter::Letter;
 use hapax_model::position::{Bookmark, DeliveryId};
@@ -28,8 +29,8 @@ pub enum Lease {
 /// How a live delivery stands, for `status`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DeliveryNote {
-    /// One word: `running`, `standby`, `waiting`, `stopped`, `finished`.
-    pub state: String,
+    /// What its worker says.
+    pub state: WorkerState,
     /// The exit code that stopped it, if one did.
     pub exit_code: Option<u8>,
     /// The error's code, such as `HX4002`, if there is one.

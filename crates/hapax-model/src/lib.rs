@@ -10,6 +10,7 @@ pub mod contract;
 pub mod counter;
 pub mod dedup;
 pub mod delivery;
+pub mod delivery_state;
 pub mod epoch;
 pub mod fault;
 pub mod field;

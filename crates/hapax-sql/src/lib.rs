@@ -7,8 +7,7 @@
 mod commit_end;
 #[cfg(any(feature = "mysql", feature = "postgres"))]
 mod fault_class;
-#[cfg(any(feature = "mysql", feature = "postgres"))]
-mod limits;
+pub mod limits;
 #[cfg(feature = "mysql")]
 pub mod mysql;
 #[cfg(any(feature = "mysql", feature = "postgres"))]

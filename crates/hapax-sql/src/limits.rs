@@ -15,13 +15,18 @@ pub struct Limits {
     pub connect: Duration,
 }
 
+impl Limits {
+    /// What holds unless a workflow says otherwise; the configuration's defaults are these.
+    pub const DEFAULT: Self = Self {
+        idle_in_transaction: Duration::from_secs(10),
+        statement: Duration::from_secs(60),
+        lock: Duration::from_secs(5),
+        connect: Duration::from_secs(10),
+    };
+}
+
 impl Default for Limits {
     fn default() -> Self {
-        Self {
-            idle_in_transaction: Duration::from_secs(10),
-            statement: Duration::from_secs(60),
-            lock: Duration::from_secs(5),
-            connect: Duration::from_secs(10),
-        }
+        Self::DEFAULT
     }
 }

@@ -9,6 +9,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use hapax_engine::memory::MemoryBudget;
 use hapax_engine::runtime::{Meter, Reading};
+use hapax_model::delivery_state::WorkerState;
 use hapax_model::position::DeliveryId;
 
 use crate::descriptors::Descriptors;
@@ -115,7 +116,9 @@ impl Member {
     /// Whether its loop stands still although it should turn.
     pub(crate) fn is_stuck(&self, reading: &Reading, now_ms: u64) -> bool {
         let longest = u64::try_from((LONGEST_TURN + self.commit_timeout).as_millis()).unwrap_or(u64::MAX);
-        reading.state == "running" && reading.turned_at_ms > 0 && now_ms.saturating_sub(reading.turned_at_ms) > longest
+        reading.state == WorkerState::Running
+            && reading.turned_at_ms > 0
+            && now_ms.saturating_sub(reading.turned_at_ms) > longest
     }
 }
 
@@ -139,11 +142,11 @@ mod tests {
     fn only_a_loop_that_should_turn_is_stuck() {
         let id = DeliveryId { workflow: "w".into(), sink: "s".into(), lane: "l".into() };
         let member = Member { id, meter: Arc::default(), commit_timeout: Duration::from_secs(30) };
-        let reading = |state: &str, turned_at_ms| Reading { state: state.into(), turned_at_ms, ..Reading::default() };
-        assert!(member.is_stuck(&reading("running", 1_000), 91_001));
-        assert!(!member.is_stuck(&reading("running", 1_000), 91_000));
-        assert!(!member.is_stuck(&reading("running", 0), u64::MAX), "it has not begun");
-        for state in ["starting", "standby", "waiting", "paused", "finished", "drained", "stopped"] {
+        let reading = |state, turned_at_ms| Reading { state, turned_at_ms, ..Reading::default() };
+        assert!(member.is_stuck(&reading(WorkerState::Running, 1_000), 91_001));
+        assert!(!member.is_stuck(&reading(WorkerState::Running, 1_000), 91_000));
+        assert!(!member.is_stuck(&reading(WorkerState::Running, 0), u64::MAX), "it has not begun");
+        for state in WorkerState::ALL.into_iter().filter(|state| *state != WorkerState::Running) {
             assert!(!member.is_stuck(&reading(state, 1), u64::MAX), "{state}");
         }
     }

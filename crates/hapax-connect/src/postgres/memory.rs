@@ -7,6 +7,7 @@ use hapax_engine::books::{NotedDelivery, Pause};
 use hapax_engine::pulse::Verdict;
 use hapax_engine::sink::SinkError;
 use hapax_engine::state::{DeliveryNote, Intent, Suspicion};
+use hapax_model::delivery_state::WorkerState;
 use hapax_model::epoch::{Epoch, Generation};
 use hapax_model::position::{Bookmark, DeliveryId};
 use hapax_model::progress::Witness;
@@ -65,7 +66,7 @@ pub(super) async fn note(session: &Session, id: &DeliveryId, note: &DeliveryNote
                message = excluded.message, session = excluded.session, noted_at_ms = excluded.noted_at_ms";
     let (exit_code, message, now) = (note.exit_code.map(i64::from), plain(&note.message), stored(now_ms()));
     let values: ask::Values<'_> =
-        &[&id.workflow, &id.sink, &id.lane, &note.state, &exit_code, &note.code, &message, &by, &now];
+        &[&id.workflow, &id.sink, &id.lane, &note.state.name(), &exit_code, &note.code, &message, &by, &now];
     ask::execute(session, During::Look, sql, values).await?;
     Ok(())
 }
@@ -81,7 +82,7 @@ pub(super) async fn notes(session: &Session) -> Result<Vec<NotedDelivery>, SinkE
         .map(|row| {
             let exit_code: Option<i64> = ask::get(session, row, 4)?;
             let note = DeliveryNote {
-                state: ask::get(session, row, 3)?,
+                state: WorkerState::of_name(&ask::get::<String>(session, row, 3)?),
                 exit_code: exit_code.and_then(|code| u8::try_from(code).ok()),
                 code: ask::get(session, row, 5)?,
                 message: ask::get(session, row, 6)?,

@@ -119,7 +119,12 @@ async fn the_printed_grants_suffice() {
     state.release(&id("w")).await.unwrap();
     let witness = Witness { epoch: Epoch(1), bookmark: Bookmark::at("a", 1) };
     state.save_witness(&id("w"), &witness).await.unwrap();
-    let note = DeliveryNote { state: "running".into(), exit_code: None, code: None, message: "a\0b".into() };
+    let note = DeliveryNote {
+        state: hapax_model::delivery_state::WorkerState::Running,
+        exit_code: None,
+        code: None,
+        message: "a\0b".into(),
+    };
     state.note(&id("w"), &note).await.unwrap();
     let intent = hapax_engine::state::Intent { from: Bookmark::at("a", 1), to: Bookmark::at("a", 2), digest: [1; 32] };
     state.save_intent(&id("w"), was.generation, Epoch(1), &intent).await.unwrap();

@@ -7,6 +7,7 @@ use hapax_engine::books::{ADOPT_CLASH, Forgotten, LoggedEpoch, NotedDelivery, Pa
 use hapax_engine::sink::SinkError;
 use hapax_engine::state::DeliveryNote;
 use hapax_model::contract::Contract;
+use hapax_model::delivery_state::WorkerState;
 use hapax_model::epoch::{Epoch, Generation};
 use hapax_model::fault::point;
 use hapax_model::ledger::Totals;
@@ -252,7 +253,8 @@ pub fn notes(connection: &Connection) -> Result<Vec<NotedDelivery>, SinkError> {
     let sql = "SELECT workflow, sink, lane, state, exit_code, code, message, session, noted_at_ms FROM hapax_notes \
                ORDER BY workflow, sink, lane";
     rows_of(connection, "hapax_notes", sql, |row| {
-        let note = DeliveryNote { state: row.get(3)?, exit_code: row.get(4)?, code: row.get(5)?, message: row.get(6)? };
+        let state = WorkerState::of_name(&row.get::<_, String>(3)?);
+        let note = DeliveryNote { state, exit_code: row.get(4)?, code: row.get(5)?, message: row.get(6)? };
         Ok(NotedDelivery { id: delivery(row)?, note, session: row.get(7)?, noted_at_ms: unsigned(row, 8)? })
     })
 }

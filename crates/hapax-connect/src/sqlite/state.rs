@@ -157,7 +157,7 @@ impl StateStore for SqliteState {
                 id.workflow,
                 id.sink,
                 id.lane,
-                note.state,
+                note.state.name(),
                 note.exit_code,
                 note.code,
                 note.message,

@@ -7,6 +7,7 @@ use std::future::Future;
 use std::time::Duration;
 
 use hapax_model::contract::{Contract, SOURCE, TARGET};
+use hapax_model::delivery_state::WorkerState;
 use hapax_model::epoch::{Epoch, Generation};
 use hapax_model::ledger::Totals;
 use hapax_model::letter::{Cause, Letter, LetterBytes, Stage};
@@ -210,9 +211,9 @@ async fn a_witness_is_never_lowered(harness: &mut impl Harness) {
 async fn a_note_replaces_the_one_before(harness: &mut impl Harness) {
     harness.empty().await;
     let mut state = harness.open().await;
-    let running = DeliveryNote { state: "running".into(), exit_code: None, code: None, message: String::new() };
+    let running = DeliveryNote { state: WorkerState::Running, exit_code: None, code: None, message: String::new() };
     let stopped = DeliveryNote {
-        state: "stopped".into(),
+        state: WorkerState::Stopped,
         exit_code: Some(5),
         code: Some("HX4012".into()),
         message: "the contract has changed".into(),

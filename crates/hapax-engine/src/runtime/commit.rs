@@ -5,6 +5,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use hapax_model::delivery_state::WorkerState;
 use hapax_model::fault::{Bug, planted};
 use hapax_model::field::FieldPath;
 use hapax_model::outcome::{FoundAt, Outcome, Owner, decide_outcome};
@@ -290,7 +291,7 @@ impl<K: TransactionalSink, T: StateStore> Committer<K, T> {
 
     async fn pause(&mut self, error: &SinkError, backoff: &mut Backoff) -> Result<(), Stop> {
         self.control.meter.retried();
-        self.control.meter.set_state("waiting");
+        self.control.meter.set_state(WorkerState::Waiting);
         self.control.meter.troubled(error.code(), &error.to_string());
         // Asked to end while the target is away: a few more tries, then without it. Nothing is lost, it is read again.
         let give_up = stopping(&self.control) && backoff.attempts() >= TRIES_WHILE_DRAINING;

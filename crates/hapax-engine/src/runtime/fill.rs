@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hapax_model::delivery::EpochBounds;
+use hapax_model::delivery_state::WorkerState;
 use hapax_model::epoch::Epoch;
 use hapax_model::fault::{self, Bug};
 use hapax_model::position::{Bookmark, Incarnation};
@@ -249,11 +250,11 @@ impl<S: Source> Filler<S> {
         let resting = async {
             drop(slots.acquire().await);
             tracing::info!(delivery = %id, "paused: what was read is delivered; `hapax resume {}` lets it go on", id.workflow);
-            meter.set_state("paused");
+            meter.set_state(WorkerState::Paused);
             rests.send_replace(true);
             becomes(&mut paused, false).await;
             tracing::info!(delivery = %id, "resumed");
-            meter.set_state("running");
+            meter.set_state(WorkerState::Running);
             rests.send_replace(false);
         };
         tokio::select! {
@@ -407,7 +408,7 @@ impl<S: Source> Filler<S> {
             SourceReaction::StopForPerson => Err(give_up(5, error.to_string())),
             SourceReaction::Retry => {
                 self.control.meter.retried();
-                self.control.meter.set_state("waiting");
+                self.control.meter.set_state(WorkerState::Waiting);
                 self.control.meter.troubled(error.code(), &error.to_string());
                 let wait = backoff.failed(std::time::Instant::now(), fastrand::f64());
                 let wait = wait.ok_or_else(|| give_up(1, error.to_string()))?;

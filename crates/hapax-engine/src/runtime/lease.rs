@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use hapax_model::delivery_state::WorkerState;
 use tokio::sync::{Notify, watch};
 
 use super::meter::{Meter, TakenBy};
@@ -70,7 +71,7 @@ pub(super) async fn stand_by<T: StateStore + Clone>(
                 if !said {
                     said = true;
                     tracing::info!(delivery = %settings.id, holder = by, "standing by: another worker has the lease");
-                    control.meter.set_state("standby");
+                    control.meter.set_state(WorkerState::Standby);
                 }
                 let pause = remaining.min(settings.lease / 4).max(Duration::from_millis(10));
                 sleep_or_stop(control, pause).await;
@@ -165,8 +166,8 @@ impl<T: StateStore> HeldLease<T> {
             return SatOut::GoOn;
         }
         tracing::info!(delivery = %self.settings.id, "paused; `hapax resume {}` lets it go on", self.settings.id.workflow);
-        control.meter.set_state("paused");
-        note(&self.settings, self.state.clone().as_mut(), "paused", None).await;
+        control.meter.set_state(WorkerState::Paused);
+        note(&self.settings, self.state.clone().as_mut(), WorkerState::Paused, None).await;
         tokio::select! {
             biased;
             _ = stop.wait_for(|stop| *stop) => SatOut::Asked,
@@ -181,8 +182,8 @@ impl<T: StateStore> HeldLease<T> {
         T: Clone,
     {
         while rests.changed().await.is_ok() {
-            let word = if *rests.borrow_and_update() { "paused" } else { "running" };
-            note(&self.settings, self.state.clone().as_mut(), word, None).await;
+            let now = if *rests.borrow_and_update() { WorkerState::Paused } else { WorkerState::Running };
+            note(&self.settings, self.state.clone().as_mut(), now, None).await;
         }
         std::future::pending().await
     }
@@ -197,16 +198,16 @@ impl<T: StateStore> HeldLease<T> {
         loop {
             tokio::time::sleep(self.settings.lease / 3).await;
             let reading = meter.read();
-            let waits = reading.trouble.filter(|_| reading.state == "waiting");
-            let (word, code, message) = match waits {
-                Some(trouble) if !noted => ("waiting", Some(trouble.code.to_owned()), trouble.message),
-                None if noted && reading.state == "running" => ("running", None, String::new()),
+            let waits = reading.trouble.filter(|_| reading.state == WorkerState::Waiting);
+            let (now, code, message) = match waits {
+                Some(trouble) if !noted => (WorkerState::Waiting, Some(trouble.code.to_owned()), trouble.message),
+                None if noted && reading.state == WorkerState::Running => (WorkerState::Running, None, String::new()),
                 Some(_) | None => continue,
             };
             let Some(mut store) = self.state.clone() else { continue };
-            let note = DeliveryNote { state: word.to_owned(), exit_code: None, code, message };
+            let note = DeliveryNote { state: now, exit_code: None, code, message };
             match store.note(&self.settings.id, &note).await {
-                Ok(()) => noted = word == "waiting",
+                Ok(()) => noted = now == WorkerState::Waiting,
                 Err(error) => {
                     tracing::debug!(delivery = %self.settings.id, %error, "the state store did not take the note")
                 }

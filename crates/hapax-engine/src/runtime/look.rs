@@ -1,6 +1,7 @@
 //! Steps 0 and 1: look without fencing, refuse what must be refused, then claim and compare again.
 
 use hapax_model::contract::{Contract, TARGET};
+use hapax_model::delivery_state::WorkerState;
 use hapax_model::fault::{self, Bug};
 use hapax_model::position::{Bookmark, DeliveryId};
 use hapax_model::progress::{Progress, Witness, WitnessVerdict, decide_witness};
@@ -39,7 +40,7 @@ pub(super) async fn look_and_claim<S: Source, K: TransactionalSink, T: StateStor
             Err(Refusal::Stop(stop)) => return Err(stop),
             Err(Refusal::Retry(stop)) => stop,
         };
-        control.meter.set_state("waiting");
+        control.meter.set_state(WorkerState::Waiting);
         control.meter.troubled(failure.code, &failure.message);
         control.meter.retried();
         // Who asks for what is there now is told soon that there is nothing; who follows a file may wait for it.

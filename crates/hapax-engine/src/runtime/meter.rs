@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use hapax_model::contract::{Contract, MODE};
+use hapax_model::delivery_state::WorkerState;
 use hapax_model::epoch::Epoch;
 use hapax_model::ledger::{Ledger, Totals};
 use hapax_model::letter::CauseCount;
@@ -46,8 +47,8 @@ struct Inner {
 /// What a meter shows. Counters are since this worker started, unless they say otherwise.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Reading {
-    /// One word: `starting`, `standby`, `running`, `waiting`, `paused`, `finished`, `drained`, `stopped`.
-    pub state: String,
+    /// How it stands.
+    pub state: WorkerState,
     /// What it waits for, or why it stopped.
     pub trouble: Option<Trouble>,
     /// When its loop last turned, in milliseconds since 1970; 0 before the first time.
@@ -170,10 +171,9 @@ pub(super) enum TakenBy {
 
 impl Default for Meter {
     fn default() -> Self {
-        let reading = Reading { state: "starting".into(), ..Reading::default() };
         Self {
             inner: Mutex::new(Inner {
-                reading,
+                reading: Reading::default(),
                 tracker: EpochTransactionTracker::new(64),
                 recent: Recent::default(),
                 opened: VecDeque::new(),
@@ -221,28 +221,28 @@ impl Meter {
 
     /// Says that the delivery did not start, and why.
     pub fn refused(&self, stop: &Stop) {
-        self.set_state("stopped");
+        self.set_state(WorkerState::Stopped);
         self.troubled(stop.code, &stop.message);
     }
 
     /// The target is away before the delivery could begin: it waits, and will try again.
     pub fn waits_to_start(&self, code: &'static str, message: &str) {
-        self.set_state("waiting");
+        self.set_state(WorkerState::Waiting);
         self.troubled(code, message);
         self.retried();
     }
 
     /// Another worker has it, and this one waits for its turn.
     pub fn stands_by(&self) {
-        self.set_state("standby");
+        self.set_state(WorkerState::Standby);
     }
 
-    pub(super) fn set_state(&self, word: &str) {
+    pub(super) fn set_state(&self, state: WorkerState) {
         self.with(|inner| {
-            if matches!(word, "running" | "standby" | "paused") {
+            if matches!(state, WorkerState::Running | WorkerState::Standby | WorkerState::Paused) {
                 inner.reading.trouble = None;
             }
-            word.clone_into(&mut inner.reading.state);
+            inner.reading.state = state;
         });
     }
 
@@ -257,8 +257,8 @@ impl Meter {
     /// What stood in the way is gone.
     pub(super) fn recovered(&self) {
         self.with(|inner| {
-            if inner.reading.state == "waiting" {
-                "running".clone_into(&mut inner.reading.state);
+            if inner.reading.state == WorkerState::Waiting {
+                inner.reading.state = WorkerState::Running;
                 inner.reading.trouble = None;
             }
         });

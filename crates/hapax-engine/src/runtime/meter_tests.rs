@@ -92,16 +92,16 @@ fn repeats_and_causes_are_counted_by_layer() {
 #[test]
 fn trouble_lasts_until_it_is_over() {
     let meter = Meter::default();
-    meter.set_state("running");
-    meter.set_state("waiting");
+    meter.set_state(WorkerState::Running);
+    meter.set_state(WorkerState::Waiting);
     meter.troubled("HX4002", "gone");
     let since = meter.read().trouble.map(|trouble| trouble.since_ms);
     meter.troubled("HX4001", "still gone");
     let trouble = meter.read().trouble.expect("trouble");
     assert_eq!((trouble.code, Some(trouble.since_ms)), ("HX4001", since));
     meter.recovered();
-    assert_eq!((meter.read().state.as_str(), meter.read().trouble), ("running", None));
-    meter.set_state("paused");
+    assert_eq!((meter.read().state, meter.read().trouble), (WorkerState::Running, None));
+    meter.set_state(WorkerState::Paused);
     meter.recovered();
-    assert_eq!(meter.read().state, "paused");
+    assert_eq!(meter.read().state, WorkerState::Paused);
 }

@@ -17,6 +17,7 @@ use std::time::Duration;
 use hapax_model::condition::Condition;
 use hapax_model::contract::Contract;
 use hapax_model::delivery::{EpochBounds, Retries};
+use hapax_model::delivery_state::WorkerState;
 use hapax_model::fault;
 use hapax_model::key::Keyer;
 use hapax_model::position::DeliveryId;
@@ -173,8 +174,8 @@ where
         () = drain_limit_passed(&control) => end_without(&settings, state, &control).await,
     };
     match &end {
-        DeliveryEnd::Finished => control.meter.set_state("finished"),
-        DeliveryEnd::Drained => control.meter.set_state("drained"),
+        DeliveryEnd::Finished => control.meter.set_state(WorkerState::Finished),
+        DeliveryEnd::Drained => control.meter.set_state(WorkerState::Drained),
         DeliveryEnd::Stopped(stop) => control.meter.refused(stop),
     }
     tracing::debug!(delivery = %id, ?end, "delivery ended");
@@ -251,8 +252,8 @@ where
     if settings.transform.is_some() {
         suspect::recall(&settings, state.as_mut(), control, &claimed.progress.bookmark).await;
     }
-    note(&settings, state.as_mut(), "running", None).await;
-    control.meter.set_state("running");
+    note(&settings, state.as_mut(), WorkerState::Running, None).await;
+    control.meter.set_state(WorkerState::Running);
     let committer = commit::Committer::new(&settings, sink, state.clone(), control, claimed.clone());
     let filler = fill::Filler::new(&settings, source, control, claimed, lease.paused());
     let (source, sink, end) = fill::run_both(filler, committer, &lease).await;
@@ -286,20 +287,20 @@ async fn finish<T: StateStore + Clone>(
     end: DeliveryEnd,
 ) -> DeliveryEnd {
     match &end {
-        DeliveryEnd::Finished => note(settings, state.as_mut(), "finished", None).await,
-        DeliveryEnd::Drained => note(settings, state.as_mut(), "drained", None).await,
+        DeliveryEnd::Finished => note(settings, state.as_mut(), WorkerState::Finished, None).await,
+        DeliveryEnd::Drained => note(settings, state.as_mut(), WorkerState::Drained, None).await,
         // The worker that fenced this one speaks for the delivery now.
         DeliveryEnd::Stopped(stop) if stop.exit_code == 4 && !lease.is_ours().await => {}
-        DeliveryEnd::Stopped(stop) => note(settings, state.as_mut(), "stopped", Some(stop)).await,
+        DeliveryEnd::Stopped(stop) => note(settings, state.as_mut(), WorkerState::Stopped, Some(stop)).await,
     }
     lease.release().await;
     end
 }
 
-async fn note<T: StateStore>(settings: &Settings, state: Option<&mut T>, word: &str, stop: Option<&Stop>) {
+async fn note<T: StateStore>(settings: &Settings, state: Option<&mut T>, now: WorkerState, stop: Option<&Stop>) {
     let Some(state) = state else { return };
     let note = DeliveryNote {
-        state: word.to_owned(),
+        state: now,
         exit_code: stop.map(|s| s.exit_code),
         code: stop.map(|s| s.code.to_owned()),
         message: stop.map(|s| s.message.clone()).unwrap_or_default(),

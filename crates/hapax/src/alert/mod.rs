@@ -13,6 +13,7 @@ use std::time::Duration;
 use hapax_engine::books::Books as _;
 use hapax_engine::letters::LetterChoice;
 use hapax_engine::runtime::Reading;
+use hapax_model::delivery_state::WorkerState;
 use hapax_model::letter::CauseCount;
 use hapax_model::position::DeliveryId;
 use serde_json::{Value, json};
@@ -197,7 +198,7 @@ impl Seen {
             });
         }
         self.unbalanced = unbalanced;
-        let stopped = reading.state == "stopped";
+        let stopped = reading.state == WorkerState::Stopped;
         if stopped && !self.stopped {
             let (code, message) = match &reading.trouble {
                 Some(trouble) => (Some(trouble.code.to_owned()), trouble.message.clone()),
@@ -242,7 +243,7 @@ mod tests {
     fn news_is_told_once() {
         let id = DeliveryId { workflow: "w".into(), sink: "s".into(), lane: "l".into() };
         let mut seen = Seen::default();
-        let mut reading = Reading { state: "running".into(), ..Reading::default() };
+        let mut reading = Reading { state: WorkerState::Running, ..Reading::default() };
         assert_eq!(seen.plain_news(&id, &reading), []);
         reading.ledger.totals.read = 5;
         let alerts = seen.plain_news(&id, &reading);
@@ -250,7 +251,7 @@ mod tests {
         assert!(alerts[0].text.contains("does not add up: read 5 is not delivered 0"), "{alerts:?}");
         assert_eq!(seen.plain_news(&id, &reading), []);
         reading.ledger.totals.delivered = 5;
-        reading.state = "stopped".into();
+        reading.state = WorkerState::Stopped;
         reading.trouble = Some(Trouble { code: "HX4012", message: "changed".into(), since_ms: 1 });
         let alerts = seen.plain_news(&id, &reading);
         assert_eq!((alerts.len(), alerts[0].kind, alerts[0].code.as_deref()), (1, "stopped", Some("HX4012")));

@@ -2,13 +2,13 @@
 
 use std::fmt;
 use std::path::PathBuf;
-use std::time::Duration;
 
 #[cfg(feature = "mysql")]
 use hapax_connect::mysql::MysqlBooks;
 #[cfg(feature = "postgres")]
 use hapax_connect::postgres::PostgresBooks;
 use hapax_connect::sqlite::SqliteBooks;
+use hapax_connect::sqlite::config::BUSY_TIMEOUT;
 use hapax_connect::sqlite::tables::Role;
 use hapax_engine::books::{
     Books, Forgotten, LetterCounts, LetterGroup, LoggedEpoch, NotedDelivery, Pause, StateBooks, StoredDelivery,
@@ -28,9 +28,6 @@ use hapax_sql::postgres::{Limits, PostgresUrl};
 use super::{Part, parts};
 use crate::config::{Config, StateUrl, Target};
 use crate::exit::Failure;
-
-/// How long a command waits for a worker's transaction to end.
-const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// A database that holds our tables, or could. Two URLs of one database are one place, whoever logs in.
 #[derive(Debug, Clone)]

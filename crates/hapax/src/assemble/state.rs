@@ -4,6 +4,7 @@ use std::time::Duration;
 
 #[cfg(feature = "postgres")]
 use hapax_connect::postgres::PostgresState;
+use hapax_connect::sqlite::config::BUSY_TIMEOUT;
 use hapax_connect::sqlite::state::SqliteState;
 use hapax_engine::sink::{Claim, EpochRecord, SinkError};
 use hapax_engine::state::{DeliveryNote, Intent, Lease, ProgressStore, StateError, StateStore, Suspicion, TakeOver};
@@ -16,9 +17,6 @@ use hapax_sql::postgres::Limits;
 
 use crate::config::{Config, StateUrl};
 use crate::exit::Failure;
-
-/// How long a SQLite state store waits for its own lock.
-const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// How long a claim waits where no workflow says it.
 #[cfg(feature = "postgres")]

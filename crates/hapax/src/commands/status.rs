@@ -3,12 +3,12 @@
 use std::collections::HashMap;
 
 use hapax_connect::file::was_read_to_its_end;
-use hapax_engine::books::{
-    Books as _, LetterCounts, NotedDelivery, Pause, StateBooks as _, StoredDelivery, StoredLease,
-};
+use hapax_engine::books::{Books as _, LetterCounts, NotedDelivery, Pause, StoredDelivery, StoredLease};
+use hapax_model::delivery_state::DeliveryState;
 use hapax_model::position::DeliveryId;
 use serde_json::json;
 
+use super::look::subject::{StateSide, progress_seen};
 use super::table::Table;
 use super::{known_workflow, load, print_json};
 use crate::assemble::{AnyBooks, Part, find_files, lanes};
@@ -20,20 +20,13 @@ use crate::roster::now_ms;
 /// One line of the answer.
 struct Line {
     id: DeliveryId,
+    state: DeliveryState,
     stored: Option<StoredDelivery>,
     letters: LetterCounts,
     note: Option<NotedDelivery>,
     lease: Option<StoredLease>,
     pause: Option<Pause>,
     trouble: Option<String>,
-}
-
-/// What the state store knows.
-#[derive(Default)]
-struct StateSide {
-    notes: Vec<NotedDelivery>,
-    leases: Vec<StoredLease>,
-    pauses: Vec<Pause>,
 }
 
 /// Shows every delivery.
@@ -43,19 +36,25 @@ pub(crate) async fn status(args: &StatusArgs, shared: &Shared) -> Result<u8, Fai
     if let Some(only) = &args.only {
         known_workflow(&loaded.config, only)?;
     }
-    let StateSide { notes, leases, pauses } = state_side(&loaded.config).await?;
+    let state = StateSide::read(&loaded.config).await?;
     let mut lines = Vec::new();
     let mut ledgers = Ledgers::default();
     for part in lanes(&loaded.config).filter(|p| args.only.as_ref().is_none_or(|only| *only == p.workflow.id)) {
         let id = part.id();
-        let note = notes.iter().find(|noted| noted.id == id).cloned();
-        let lease = leases.iter().find(|lease| lease.id == id && lease.expires_at_ms > now_ms()).cloned();
         let (stored, letters, trouble) = match ledgers.of(&part, &loaded.config).await {
             Ok((stored, letters)) => (stored, letters, None),
             Err(failure) => (None, LetterCounts::default(), Some(failure.to_string())),
         };
-        let pause = pauses.iter().find(|pause| pause.workflow == id.workflow && pause.holds(now_ms())).cloned();
-        lines.push(Line { id, stored, letters, note, lease, pause, trouble });
+        lines.push(Line {
+            state: state.state(&id, progress_seen(stored.as_ref(), trouble.as_ref())),
+            note: state.note(&id).cloned(),
+            lease: state.lease(&id).cloned(),
+            pause: state.pause(&id).cloned(),
+            id,
+            stored,
+            letters,
+            trouble,
+        });
     }
     if shared.json {
         print_json(&as_json(&lines))
@@ -63,11 +62,6 @@ pub(crate) async fn status(args: &StatusArgs, shared: &Shared) -> Result<u8, Fai
         print_lines(&lines)
     }
     Ok(0)
-}
-
-async fn state_side(config: &Config) -> Result<StateSide, Failure> {
-    let Some(mut books) = AnyBooks::of_state(config).await? else { return Ok(StateSide::default()) };
-    Ok(StateSide { notes: books.notes().await?, leases: books.leases().await?, pauses: books.pauses().await? })
 }
 
 /// The books of the part that was asked last: a pattern may have thousands of lanes in one place.
@@ -103,22 +97,6 @@ impl Ledgers {
 }
 
 impl Line {
-    /// A worker that holds the lease is alive; a note of one that does not is what it said last.
-    fn state(&self) -> String {
-        if self.pause.is_some() {
-            let at_work = self.note.as_ref().is_some_and(|noted| noted.note.state == "running");
-            return if self.lease.is_some() && at_work { "pausing" } else { "paused" }.into();
-        }
-        match (&self.lease, &self.note) {
-            (Some(_), Some(noted)) => noted.note.state.clone(),
-            (Some(_), None) => "starting".into(),
-            (None, Some(noted)) if matches!(noted.note.state.as_str(), "running" | "paused") => "no worker".into(),
-            (None, Some(noted)) => noted.note.state.clone(),
-            (None, None) if self.stored.is_some() => "no worker".into(),
-            (None, None) => "never run".into(),
-        }
-    }
-
     /// Whether it is a file of a pattern that was read to its end, with nothing left to do.
     fn is_done_file(&self) -> bool {
         let ended = |stored: &StoredDelivery| was_read_to_its_end(&stored.progress.bookmark.incarnation.text);
@@ -159,7 +137,7 @@ fn print_lines(lines: &[Line]) {
     ]);
     let (shown, read): (Vec<&Line>, Vec<&Line>) = lines.iter().partition(|line| !line.is_done_file());
     for line in shown {
-        let mut cells = vec![line.id.to_string(), line.state()];
+        let mut cells = vec![line.id.to_string(), line.state.to_string()];
         match &line.stored {
             Some(StoredDelivery { progress, updated_at_ms, .. }) => {
                 let totals = progress.totals;
@@ -201,7 +179,7 @@ fn as_json(lines: &[Line]) -> serde_json::Value {
         });
         let letters = line.letters;
         json!({
-            "workflow": line.id.workflow, "sink": line.id.sink, "lane": line.id.lane, "state": line.state(),
+            "workflow": line.id.workflow, "sink": line.id.sink, "lane": line.id.lane, "state": line.state.name(),
             "progress": progress, "message": line.message(), "worker": line.lease.as_ref().map(|lease| &lease.holder),
             "pause": line.pause.as_ref().map(|pause| json!({
                 "by": pause.by, "why": pause.why, "sinceMs": pause.since_ms, "untilMs": pause.until_ms,

@@ -6,7 +6,7 @@
 use super::check::check;
 use super::node::{Data, Node, resolve_plain};
 use super::problem::{Place, Problems};
-use super::schema::{Field, Kind, Preset, ROOT, Table};
+use super::schema::{Field, Kind, ROOT, Table};
 use super::value::{Held, Value};
 
 /// The whole configuration with everything filled in: each workflow has its delivery, each field its default.
@@ -92,12 +92,12 @@ fn fill_kind(value: Value, kind: &Kind) -> Value {
 
 /// The default of a field, read as if it stood in the file.
 pub(crate) fn default_of(field: &Field, place: &Place) -> Option<Value> {
-    let Preset::Yaml(yaml) = field.preset else { return None };
+    let yaml = field.preset.yaml()?;
     let place = Place::whole(&place.file);
     let node = match yaml.chars().next() {
         // Lists and quoted texts need the parser; all other defaults are plain words.
-        Some('[' | '{' | '"') => super::yaml::parse(&place.file, yaml, &mut Problems::default())?,
-        Some(_) | None => Node::new(place.clone(), resolve_plain(yaml)),
+        Some('[' | '{' | '"') => super::yaml::parse(&place.file, &yaml, &mut Problems::default())?,
+        Some(_) | None => Node::new(place.clone(), resolve_plain(&yaml)),
     };
     debug_assert!(!matches!(node.data, Data::Null), "the default of {} is empty", field.name);
     let value = check(&node, &field.kind, field.name, &mut Problems::default())?;

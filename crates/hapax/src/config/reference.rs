@@ -46,7 +46,7 @@ fn default(field: &Field) -> String {
         Preset::Required => "required".into(),
         Preset::Absent => "–".into(),
         Preset::Yaml("{}") => "its fields' defaults".into(),
-        Preset::Yaml(yaml) => format!("`{yaml}`"),
+        Preset::Yaml(_) | Preset::Seconds(_) => format!("`{}`", field.preset.yaml().unwrap_or_default()),
     }
 }
 

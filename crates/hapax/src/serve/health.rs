@@ -31,12 +31,12 @@ pub(crate) fn ready(roster: &Roster) -> Verdict {
         let reading = member.meter.read();
         let id = &member.id;
         deliveries.push(json!({
-            "workflow": id.workflow, "sink": id.sink, "lane": id.lane, "state": reading.state,
+            "workflow": id.workflow, "sink": id.sink, "lane": id.lane, "state": reading.state.name(),
         }));
-        if !matches!(reading.state.as_str(), "running" | "standby" | "paused" | "finished" | "drained") {
+        if !reading.state.is_ready() {
             let trouble = reading.trouble.as_ref();
             reasons.push(json!({
-                "workflow": id.workflow, "sink": id.sink, "lane": id.lane, "state": reading.state,
+                "workflow": id.workflow, "sink": id.sink, "lane": id.lane, "state": reading.state.name(),
                 "code": trouble.map(|trouble| trouble.code), "message": trouble.map(|trouble| &trouble.message),
                 "sinceMs": trouble.map(|trouble| trouble.since_ms),
             }));

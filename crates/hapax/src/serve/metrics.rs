@@ -6,6 +6,7 @@ use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use hapax_engine::runtime::{BOUNDS_US, Histogram, Meter, Reading};
+use hapax_model::delivery_state::WorkerState;
 use hapax_model::position::DeliveryId;
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, MetricEncoder, NoLabelSet};
@@ -19,7 +20,6 @@ use crate::roster::{Roster, now_ms};
 /// What the text is.
 pub(crate) const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
-const STATES: [&str; 8] = ["starting", "standby", "running", "waiting", "paused", "finished", "drained", "stopped"];
 const QUANTILES: [(&str, f64); 3] = [("0.5", 0.5), ("0.95", 0.95), ("0.99", 0.99)];
 
 /// The page.
@@ -231,7 +231,9 @@ fn of_rows(name: &str, delivery: &Seen) -> Option<Vec<(Label, Number)>> {
 fn of_owner(name: &str, delivery: &Seen) -> Option<Vec<(Label, Number)>> {
     let reading = &delivery.reading;
     Some(match name {
-        n if n == names::STATE.name => split(STATES.map(|state| (state, u64::from(reading.state == state)))),
+        n if n == names::STATE.name => {
+            split(WorkerState::ALL.map(|state| (state.name(), u64::from(reading.state == state))))
+        }
         n if n == names::RETRIES.name => plain(reading.retries),
         n if n == names::FENCED.name => plain(reading.fenced),
         n if n == names::TAKEOVERS.name => {

@@ -112,7 +112,7 @@ async fn a_target_that_comes_back_is_noticed_soon() {
     world.lock().away = true;
     let task = tokio::spawn(deliver(Delivery { settings, ..delivery }, run.control.clone()));
     for rows in [10, 11] {
-        wait_for(|| run.control.meter.read().state == "waiting").await;
+        wait_for(|| run.control.meter.read().state == WorkerState::Waiting).await;
         tokio::time::sleep(Duration::from_secs(60)).await;
         let back = tokio::time::Instant::now();
         world.lock().away = false;

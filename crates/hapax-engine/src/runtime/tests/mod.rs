@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use hapax_model::contract::{Contract, KEY, SOURCE};
 use hapax_model::delivery::{EpochBounds, Retries};
+use hapax_model::delivery_state::WorkerState;
 use hapax_model::epoch::{Epoch, Generation};
 use hapax_model::key::{DedupStrategy, KeyNeed, Keyer, Uniqueness};
 use hapax_model::ledger::Totals;
@@ -434,7 +435,7 @@ async fn a_second_worker_stands_by_until_the_lease_ends() {
     let sink = MemorySink::new(&id("orders"), &world);
     let delivery = Delivery { settings: settings(), source: Lines::new(&THREE), sink, state: Some(state.clone()) };
     let running = tokio::spawn(deliver(delivery, run.control.clone()));
-    wait_for(|| run.control.meter.read().state == "standby").await;
+    wait_for(|| run.control.meter.read().state == WorkerState::Standby).await;
     assert!(world.lock().progress.is_empty(), "a standby claims nothing");
     other.lock().lease = Some(("b", tokio::time::Instant::now()));
     assert_eq!(running.await.expect("no panic"), DeliveryEnd::Finished);
@@ -501,18 +502,18 @@ async fn a_paused_delivery_rests_with_its_lease_and_goes_on() {
     let task = tokio::spawn(deliver(delivery, run.control.clone()));
     wait_for(|| world.lock().rows.len() == 3).await;
     state.lock().paused = true;
-    wait_for(|| run.control.meter.read().state == "paused").await;
+    wait_for(|| run.control.meter.read().state == WorkerState::Paused).await;
     assert_eq!(run.control.meter.read().ledger.in_flight, 0, "what was read is delivered");
     more.lock().expect("unpoisoned").push(r#"{"id":4}"#.to_owned());
     tokio::time::sleep(Duration::from_millis(300)).await;
     assert_eq!(world.lock().rows.len(), 3, "nothing is read while it is paused");
     assert!(state.lock().lease.is_some(), "the lease is kept");
-    assert_eq!(state.lock().notes.last().map(|note| note.state.clone()).as_deref(), Some("paused"));
+    assert_eq!(state.lock().notes.last().map(|note| note.state), Some(WorkerState::Paused));
     state.lock().paused = false;
     wait_for(|| world.lock().rows.len() == 4).await;
-    assert_eq!(run.control.meter.read().state, "running");
+    assert_eq!(run.control.meter.read().state, WorkerState::Running);
     state.lock().paused = true;
-    wait_for(|| run.control.meter.read().state == "paused").await;
+    wait_for(|| run.control.meter.read().state == WorkerState::Paused).await;
     run.stop.send_replace(true);
     assert_eq!(task.await.expect("no panic"), DeliveryEnd::Drained);
 }
@@ -525,7 +526,7 @@ async fn a_delivery_that_starts_paused_claims_nothing() {
     let sink = MemorySink::new(&settings().id, &world);
     let delivery = Delivery { settings: settings(), source: Lines::new(&THREE), sink, state: Some(state.clone()) };
     let task = tokio::spawn(deliver(delivery, run.control.clone()));
-    wait_for(|| run.control.meter.read().state == "paused").await;
+    wait_for(|| run.control.meter.read().state == WorkerState::Paused).await;
     assert!(world.lock().progress.is_empty(), "nothing was claimed");
     state.lock().paused = false;
     assert_eq!(task.await.expect("no panic"), DeliveryEnd::Finished);

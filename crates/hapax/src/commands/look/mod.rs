@@ -8,7 +8,7 @@ mod history;
 mod reader;
 pub(super) mod reconcile;
 pub(super) mod stuck;
-mod subject;
+pub(super) mod subject;
 pub(super) mod tap;
 pub(super) mod top;
 pub(super) mod trace;

@@ -5,6 +5,7 @@ use std::time::Duration;
 use hapax_engine::books::{Books as _, NotedDelivery, StoredDelivery};
 use hapax_engine::letters::LetterChoice;
 use hapax_engine::rows::{Hold, RowReader as _};
+use hapax_model::delivery_state::WorkerState;
 use hapax_model::position::DeliveryId;
 use hapax_model::units::print_duration;
 use serde_json::{Value, json};
@@ -137,8 +138,7 @@ fn going_on(look: &Look, state: &StateSide, older_than: Duration) -> Option<Reas
         return Some((Some(pause.since_ms), format!("paused by {}{why}", pause.by), turn));
     }
     let Some(lease) = state.lease(id) else { return without_worker(look, note) };
-    let said = note.map_or("", |noted| noted.note.state.as_str());
-    if let Some(noted) = note.filter(|_| said == "waiting") {
+    if let Some(noted) = note.filter(|noted| noted.note.state == WorkerState::Waiting) {
         let why = format!("waiting: {}", message(noted));
         return Some((
             Some(noted.noted_at_ms),
@@ -146,7 +146,8 @@ fn going_on(look: &Look, state: &StateSide, older_than: Duration) -> Option<Reas
             format!("what it waits for; {} tries again by itself", lease.holder),
         ));
     }
-    if let Some(noted) = note.filter(|noted| said == "standby" && noted.session != lease.holder) {
+    if let Some(noted) = note.filter(|noted| noted.note.state == WorkerState::Standby && noted.session != lease.holder)
+    {
         let why = format!("{} stands by, {} holds the lease", noted.session, lease.holder);
         return Some((Some(noted.noted_at_ms), why, format!("{}: it delivers, or its lease runs out", lease.holder)));
     }
@@ -168,7 +169,7 @@ fn going_on(look: &Look, state: &StateSide, older_than: Duration) -> Option<Reas
 /// Nobody has the delivery.
 fn without_worker(look: &Look, note: Option<&NotedDelivery>) -> Option<Reason> {
     let start = "a person: start hapax run".to_owned();
-    if let Some(noted) = note.filter(|noted| noted.note.state == "stopped") {
+    if let Some(noted) = note.filter(|noted| noted.note.state == WorkerState::Stopped) {
         let code = noted.note.exit_code.unwrap_or(1);
         let turn = match code {
             5 => format!("a person: decide, then hapax reset {} or undo the change", look.id.workflow),
@@ -178,7 +179,7 @@ fn without_worker(look: &Look, note: Option<&NotedDelivery>) -> Option<Reason> {
         };
         return Some((Some(noted.noted_at_ms), format!("stopped with code {code}: {}", message(noted)), turn));
     }
-    let ended = note.filter(|noted| matches!(noted.note.state.as_str(), "running" | "waiting" | "starting" | "paused"));
+    let ended = note.filter(|noted| !noted.note.state.is_an_end());
     let moved = look.stored.as_ref().map(|stored| stored.updated_at_ms);
     match (&look.lag, ended) {
         (Lag::Unknown(why), _) => Some((moved, format!("no worker, and the source: {why}"), start)),

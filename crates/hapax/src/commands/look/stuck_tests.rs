@@ -11,13 +11,8 @@ fn look(lag: Lag) -> Look {
     Look { id: id(), stored: None, lag, letters: (0, None), trouble: None }
 }
 
-fn noted(state: &str, exit_code: Option<u8>) -> NotedDelivery {
-    let note = DeliveryNote {
-        state: state.into(),
-        exit_code,
-        code: exit_code.map(|_| "HX4002".into()),
-        message: "why".into(),
-    };
+fn noted(state: WorkerState, exit_code: Option<u8>) -> NotedDelivery {
+    let note = DeliveryNote { state, exit_code, code: exit_code.map(|_| "HX4002".into()), message: "why".into() };
     NotedDelivery { id: id(), note, session: "pid 1 on here".into(), noted_at_ms: 1 }
 }
 
@@ -42,15 +37,15 @@ fn each_reason_names_whose_turn_it_is() {
     };
     let (why, turn) = one(&behind, &with(None, None));
     assert!(why.contains("never run; 5 wait") && turn.contains("start hapax run"), "{why}, {turn}");
-    let (why, _) = one(&behind, &with(Some(noted("running", None)), None));
+    let (why, _) = one(&behind, &with(Some(noted(WorkerState::Running, None)), None));
     assert!(why.contains("its worker (pid 1 on here) ended without a word"), "{why}");
     for (code, words) in [(5, "hapax reset orders"), (4, "took over"), (3, "hapax check --explain"), (1, "mend it")] {
-        let (why, turn) = one(&behind, &with(Some(noted("stopped", Some(code))), None));
+        let (why, turn) = one(&behind, &with(Some(noted(WorkerState::Stopped, Some(code))), None));
         assert!(why.contains(&format!("code {code}: HX4002: why")) && turn.contains(words), "{why}, {turn}");
     }
-    let (why, turn) = one(&behind, &with(Some(noted("waiting", Some(1))), Some(leased())));
+    let (why, turn) = one(&behind, &with(Some(noted(WorkerState::Waiting, Some(1))), Some(leased())));
     assert!(why.contains("waiting: HX4002") && turn.contains("pid 7 on there tries again"), "{why}, {turn}");
-    let (why, turn) = one(&behind, &with(Some(noted("standby", None)), Some(leased())));
+    let (why, turn) = one(&behind, &with(Some(noted(WorkerState::Standby, None)), Some(leased())));
     assert!(why.contains("pid 1 on here stands by") && turn.starts_with("pid 7 on there"), "{why}, {turn}");
     let pauses = vec![Pause {
         workflow: "orders".into(),
@@ -68,7 +63,7 @@ fn each_reason_names_whose_turn_it_is() {
 fn what_goes_on_is_not_stuck() {
     let working = StateSide { leases: vec![leased()], ..StateSide::default() };
     assert_eq!(judge(&look(Lag::Known(5)), &working, Duration::from_secs(60)), []);
-    let done = StateSide { notes: vec![noted("finished", None)], ..StateSide::default() };
+    let done = StateSide { notes: vec![noted(WorkerState::Finished, None)], ..StateSide::default() };
     assert_eq!(judge(&look(Lag::Known(0)), &done, Duration::from_secs(60)), []);
 }
 

@@ -9,6 +9,7 @@ use hapax_engine::pipeline::{Origin, Pipeline};
 use hapax_engine::rows::TableShape;
 use hapax_engine::source::{Follow, Source as _};
 use hapax_model::contract::Contract;
+use hapax_model::delivery_state::{DeliveryState, LeaseSeen, PauseSeen, ProgressSeen, decide_delivery_state};
 use hapax_model::field::FieldPath;
 use hapax_model::key::{DedupStrategy, KeyNeed, Keyer, Uniqueness};
 use hapax_model::mode::{ConflictMode, ProgressPlace};
@@ -158,15 +159,15 @@ impl Subject<'_> {
 
 /// What workers and people left in the state store.
 #[derive(Debug, Default)]
-pub(super) struct StateSide {
-    pub(super) notes: Vec<NotedDelivery>,
-    pub(super) leases: Vec<StoredLease>,
-    pub(super) pauses: Vec<Pause>,
+pub(crate) struct StateSide {
+    pub(crate) notes: Vec<NotedDelivery>,
+    pub(crate) leases: Vec<StoredLease>,
+    pub(crate) pauses: Vec<Pause>,
 }
 
 impl StateSide {
     /// Reads it; empty if there is no state store yet.
-    pub(super) async fn read(config: &Config) -> Result<Self, Failure> {
+    pub(crate) async fn read(config: &Config) -> Result<Self, Failure> {
         match AnyBooks::of_state(config).await? {
             Some(mut books) => Self::read_from(&mut books).await,
             None => Ok(Self::default()),
@@ -174,36 +175,41 @@ impl StateSide {
     }
 
     /// Reads it from a state store that is open.
-    pub(super) async fn read_from(books: &mut AnyBooks) -> Result<Self, Failure> {
+    pub(crate) async fn read_from(books: &mut AnyBooks) -> Result<Self, Failure> {
         Ok(Self { notes: books.notes().await?, leases: books.leases().await?, pauses: books.pauses().await? })
     }
 
     /// The worker's last note.
-    pub(super) fn note(&self, id: &DeliveryId) -> Option<&NotedDelivery> {
+    pub(crate) fn note(&self, id: &DeliveryId) -> Option<&NotedDelivery> {
         self.notes.iter().find(|noted| noted.id == *id)
     }
 
     /// The lease, if it has not run out.
-    pub(super) fn lease(&self, id: &DeliveryId) -> Option<&StoredLease> {
+    pub(crate) fn lease(&self, id: &DeliveryId) -> Option<&StoredLease> {
         self.leases.iter().find(|lease| lease.id == *id && lease.expires_at_ms > now_ms())
     }
 
     /// The pause of its workflow.
-    pub(super) fn pause(&self, id: &DeliveryId) -> Option<&Pause> {
+    pub(crate) fn pause(&self, id: &DeliveryId) -> Option<&Pause> {
         self.pauses.iter().find(|pause| pause.workflow == id.workflow && pause.holds(now_ms()))
     }
 
-    /// How the delivery stands, in a word or two.
-    pub(super) fn state(&self, id: &DeliveryId, progress: Option<&StoredDelivery>) -> String {
-        let said = self.note(id).map(|noted| noted.note.state.clone());
-        match (self.lease(id), said) {
-            (Some(_), Some(said)) => said,
-            (Some(_), None) => "starting".into(),
-            (None, Some(said)) if matches!(said.as_str(), "running" | "waiting" | "paused") => "no worker".into(),
-            (None, Some(said)) => said,
-            (None, None) if progress.is_some() => "no worker".into(),
-            (None, None) => "never run".into(),
-        }
+    /// How the delivery stands. Who has the lease now is not answerable for what another said before.
+    pub(crate) fn state(&self, id: &DeliveryId, progress: ProgressSeen) -> DeliveryState {
+        let (lease, note) = (self.lease(id), self.note(id));
+        let note = note.filter(|noted| lease.is_none_or(|lease| lease.holder == noted.session));
+        let held = if lease.is_some() { LeaseSeen::Held } else { LeaseSeen::Free };
+        let pause = if self.pause(id).is_some() { PauseSeen::Paused } else { PauseSeen::No };
+        decide_delivery_state(held, note.map(|noted| noted.note.state), pause, progress)
+    }
+}
+
+/// What a look at progress found; with `trouble` it found nothing out.
+pub(crate) const fn progress_seen(stored: Option<&StoredDelivery>, trouble: Option<&String>) -> ProgressSeen {
+    match (stored, trouble) {
+        (Some(_), _) => ProgressSeen::Stored,
+        (None, Some(_)) => ProgressSeen::Unreadable,
+        (None, None) => ProgressSeen::Nothing,
     }
 }
 

@@ -5,6 +5,7 @@ mod screen;
 use std::time::{Duration, Instant};
 
 use hapax_engine::books::{Books as _, LetterCounts, StoredDelivery};
+use hapax_model::delivery_state::DeliveryState;
 use hapax_model::position::DeliveryId;
 use serde_json::{Value, json};
 
@@ -12,7 +13,7 @@ use self::screen::Screen;
 use super::super::load;
 use super::super::table::Table;
 use super::clock::{age, moment, now_ms};
-use super::subject::{Lag, StateSide, Subject, subjects};
+use super::subject::{Lag, StateSide, Subject, progress_seen, subjects};
 use crate::assemble::AnyBooks;
 use crate::cli::{Shared, TopArgs};
 use crate::config::Config;
@@ -22,7 +23,7 @@ use crate::exit::Failure;
 struct Sample {
     id: DeliveryId,
     at: Instant,
-    state: String,
+    state: DeliveryState,
     stored: Option<StoredDelivery>,
     letters: LetterCounts,
     lag: Lag,
@@ -100,12 +101,11 @@ impl Open<'_> {
             };
             let said = state.note(&subject.id).filter(|noted| !noted.note.message.is_empty());
             let said = said.map(|noted| format!("{} {}", noted.note.code.as_deref().unwrap_or(""), noted.note.message));
-            let away_word = away.as_ref().map(|_| "unreadable".to_owned());
-            let paused = state.pause(&subject.id).map(|_| "paused".to_owned());
+            let seen = progress_seen(stored.as_ref(), away.as_ref());
             samples.push(Sample {
                 id: subject.id.clone(),
                 at: Instant::now(),
-                state: away_word.or(paused).unwrap_or_else(|| state.state(&subject.id, stored.as_ref())),
+                state: state.state(&subject.id, seen),
                 lag: subject.lag(stored.as_ref()).await,
                 stored,
                 letters,
@@ -168,7 +168,7 @@ impl Line<'_> {
         let position = now.stored.as_ref().map_or_else(|| "-".to_owned(), |s| s.progress.bookmark.position.to_string());
         vec![
             now.id.to_string(),
-            now.state.clone(),
+            now.state.to_string(),
             read,
             rows,
             epochs,
@@ -197,7 +197,7 @@ impl Line<'_> {
             Lag::Endless | Lag::Unknown(_) => Value::Null,
         };
         json!({
-            "atMs": now_ms(), "workflow": now.id.workflow, "sink": now.id.sink, "lane": now.id.lane, "state": now.state,
+            "atMs": now_ms(), "workflow": now.id.workflow, "sink": now.id.sink, "lane": now.id.lane, "state": now.state.name(),
             "readPerSecond": read, "rowsPerSecond": rows, "epochsPerSecond": epochs, "lag": lag,
             "epoch": progress.map(|p| p.epoch.0), "position": progress.map(|p| p.bookmark.position.to_string()),
             "read": progress.map(|p| p.totals.read), "delivered": progress.map(|p| p.totals.delivered),

@@ -9,6 +9,7 @@ use hapax_engine::runtime::{Control, DeliveryEnd, Stop, deliver};
 use hapax_engine::source::Follow;
 use hapax_engine::state::{DeliveryNote, StateStore as _};
 use hapax_model::audit::Audit;
+use hapax_model::delivery_state::WorkerState;
 use hapax_model::position::DeliveryId;
 
 use super::moved::Moved;
@@ -166,7 +167,7 @@ impl Start {
     async fn note_refusal(&self, stop: &Stop) {
         let Some(mut state) = self.state.clone() else { return };
         let note = DeliveryNote {
-            state: "stopped".into(),
+            state: WorkerState::Stopped,
             exit_code: Some(stop.exit_code),
             code: Some(stop.code.into()),
             message: stop.message.clone(),

@@ -13,6 +13,9 @@ mod sinks;
 mod sources;
 mod tests_block;
 
+use std::borrow::Cow;
+use std::time::Duration;
+
 #[cfg(feature = "broker")]
 pub(crate) use broker::BROKER;
 #[cfg(test)]
@@ -57,6 +60,11 @@ impl Field {
         Self { preset: Preset::Yaml(default), ..self }
     }
 
+    /// The same field with a default that a library has: it stands there, and only there.
+    const fn or_seconds(self, default: Duration) -> Self {
+        Self { preset: Preset::Seconds(default), ..self }
+    }
+
     /// The same field, which must be there.
     const fn required(self) -> Self {
         Self { preset: Preset::Required, ..self }
@@ -77,6 +85,19 @@ pub(crate) enum Preset {
     Absent,
     /// This YAML.
     Yaml(&'static str),
+    /// So many whole seconds.
+    Seconds(Duration),
+}
+
+impl Preset {
+    /// The default as the file would have it.
+    pub(crate) fn yaml(self) -> Option<Cow<'static, str>> {
+        match self {
+            Self::Required | Self::Absent => None,
+            Self::Yaml(yaml) => Some(Cow::Borrowed(yaml)),
+            Self::Seconds(default) => Some(Cow::Owned(format!("{}s", default.as_secs()))),
+        }
+    }
 }
 
 /// What a field holds.

@@ -4,6 +4,11 @@ use super::rules_of_text::{
     COLUMN_NAME, CONDITION, FIELD_PATH, ID, MYSQL_TABLE, MYSQL_URL, PATH, POSTGRES_TABLE, POSTGRES_URL, TABLE_NAME,
 };
 use super::{Choice, Field, Kind, Table};
+use hapax_connect::sqlite::config::BUSY_TIMEOUT;
+use hapax_sql::limits::Limits;
+
+/// What every session of a server limits itself to, unless the file says otherwise.
+const LIMITS: Limits = Limits::DEFAULT;
 
 const SQLITE_FIELD: Field = Field::new("sqlite", Kind::Object(&SQLITE), "A table of a SQLite database.");
 const POSTGRES_FIELD: Field = Field::new("postgres", Kind::Object(&POSTGRES), "A table of a PostgreSQL database.");
@@ -122,7 +127,7 @@ static SQLITE: Table = Table {
             Kind::Duration { least: 0, most: 3_600_000 },
             "How long to wait for another writer of the database.",
         )
-        .or("5s"),
+        .or_seconds(BUSY_TIMEOUT),
     ],
     exactly_one_of: &[],
 };
@@ -157,20 +162,20 @@ static POSTGRES: Table = Table {
             Kind::Duration { least: 100, most: 3_600_000 },
             "How long one statement may run before the server ends it.",
         )
-        .or("60s"),
+        .or_seconds(LIMITS.statement),
         Field::new(
             "lockTimeout",
             Kind::Duration { least: 10, most: 3_600_000 },
             "How long one statement may wait for a lock.",
         )
-        .or("5s"),
+        .or_seconds(LIMITS.lock),
         Field::new(
             "idleTimeout",
             Kind::Duration { least: 1_000, most: 3_600_000 },
             "How long an open transaction may wait for its worker before the server ends the session: what frees the \
              locks of a worker that hangs.",
         )
-        .or("10s"),
+        .or_seconds(LIMITS.idle_in_transaction),
     ],
     exactly_one_of: &[],
 };
@@ -205,20 +210,20 @@ static MYSQL: Table = Table {
             Kind::Duration { least: 1_000, most: 3_600_000 },
             "How long one statement may run before it is ended.",
         )
-        .or("60s"),
+        .or_seconds(LIMITS.statement),
         Field::new(
             "lockTimeout",
             Kind::Duration { least: 1_000, most: 3_600_000 },
             "How long one statement may wait for a lock; the server counts whole seconds.",
         )
-        .or("5s"),
+        .or_seconds(LIMITS.lock),
         Field::new(
             "idleTimeout",
             Kind::Duration { least: 1_000, most: 3_600_000 },
             "How long an open transaction may wait for its worker before the server ends the session: what frees the \
              locks of a worker that hangs. MySQL has this limit only for the whole session.",
         )
-        .or("10s"),
+        .or_seconds(LIMITS.idle_in_transaction),
     ],
     exactly_one_of: &[],
 };
