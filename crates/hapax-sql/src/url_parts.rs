@@ -15,11 +15,12 @@ pub(crate) struct Cut<'a> {
 }
 
 impl<'a> Cut<'a> {
-    /// None if an @ comes too late: most likely the password has a `/` or `?` that was not percent-encoded.
+    /// None if an @ comes too late: most likely the password has a `/` or `?` that was not percent-encoded, and what was
+    /// taken for the host is a part of it. So nothing is ever shown that stands before an address's last @.
     pub(crate) fn of(rest: &'a str) -> Option<Self> {
         let (before_query, query) = rest.split_once('?').unwrap_or((rest, ""));
         let (authority, path) = before_query.split_once('/').unwrap_or((before_query, ""));
-        let late = (path.contains('@') || query.contains('@')) && !authority.contains('@') && authority.contains(':');
+        let late = path.contains('@') || (query.contains('@') && authority.contains([':', '@']));
         (!late).then_some(Self { authority, path, query })
     }
 

@@ -34,6 +34,8 @@ mod reset;
 mod run;
 mod same_table;
 mod schema_change;
+#[cfg(all(feature = "broker", feature = "http", feature = "mysql", feature = "postgres"))]
+mod secrets;
 #[cfg(any(feature = "mysql", feature = "postgres"))]
 mod servers;
 mod setup;

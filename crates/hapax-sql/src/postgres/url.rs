@@ -39,7 +39,10 @@ pub enum UrlError {
         part: &'static str,
     },
     /// A password that was not percent-encoded, most likely.
-    #[error("the address has / or ? before its @; in user and password write / as %2F, ? as %3F, # as %23, @ as %40")]
+    #[error(
+        "the address has an @ after its first / or ?; in user and password write @ as %40, / as %2F, ? as %3F, # as %23, \
+         and everywhere else @ as %40"
+    )]
     Unencoded,
     /// A port that is none.
     #[error("a port of the address is no number from 1 to 65535 (in user and password write : as %3A)")]

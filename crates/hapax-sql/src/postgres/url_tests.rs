@@ -27,6 +27,10 @@ fn the_usual_addresses_are_read() {
     ] {
         assert_eq!(url(text).target(), target, "{text}");
     }
+    for late in ["u:a/b@h/d", "u:p@rt/b@h/d", "u:p@rt?b=1@h/d", "u@h/d@x", "u:p@h/d?application_name=a@b"] {
+        assert_eq!(PostgresUrl::parse(&format!("postgres://{late}")).unwrap_err(), UrlError::Unencoded, "{late}");
+    }
+    assert_eq!(url("postgres:///d?user=u@x&host=h").user(), Some("u@x"), "no login stands before it");
     assert!(matches!(url("postgres:///d").hosts(), [(Host::Unix(_), 5432)]));
     assert_eq!(url("postgres://a,b:7/d").hosts(), [(tcp("a"), 5432), (tcp("b"), 7)]);
     assert_eq!(url("postgres://u@h/d").with_database("e").database(), Some("e"));

@@ -113,21 +113,27 @@ pub(crate) fn without_password(text: &str) -> String {
     while let Some(at) = rest.find("://") {
         let (before, after) = rest.split_at(at + 3);
         out.push_str(before);
-        // The last @ ends the user's part: a password may hold one itself.
-        let authority_end = after.find(['/', '?', '#', ' ', '"']).unwrap_or(after.len());
-        let authority = &after[..authority_end];
-        match authority.rsplit_once('@').and_then(|(user, host)| Some((user.split_once(':')?.0, host))) {
-            Some((user, host)) => {
+        // A password may hold any character, also @, / and blanks: all before the last @ may belong to it.
+        let url = &after[..next_scheme(after)];
+        match url.rsplit_once('@').and_then(|(login, place)| Some((login.split_once(':')?.0, place))) {
+            Some((user, place)) => {
                 out.push_str(user);
                 out.push_str(":***@");
-                out.push_str(host);
+                out.push_str(place);
             }
-            None => out.push_str(authority),
+            None => out.push_str(url),
         }
-        rest = &after[authority_end..];
+        rest = &after[url.len()..];
     }
     out.push_str(rest);
     without_parameter(&out)
+}
+
+/// Where the next URL of a text begins; its end if there is none.
+fn next_scheme(text: &str) -> usize {
+    let Some(at) = text.find("://") else { return text.len() };
+    let is_scheme = |c: char| c.is_ascii_alphanumeric() || matches!(c, '+' | '-' | '.');
+    text[..at].rfind(|c: char| !is_scheme(c)).map_or(0, |before| before + 1)
 }
 
 /// The text with `***` in place of the value of each `password=` of a URL's query.
@@ -156,6 +162,10 @@ mod tests {
         for (text, shown) in [
             ("postgres://me:pw@host/db", "postgres://me:***@host/db"),
             ("postgres://me:p@w@host/db", "postgres://me:***@host/db"),
+            ("postgres://me:p@w/x@host/db", "postgres://me:***@host/db"),
+            ("postgres://me:p@w?x=1@host/db", "postgres://me:***@host/db"),
+            ("postgres://me:p#w@host/db", "postgres://me:***@host/db"),
+            ("postgres://me:p w\"x@host/db", "postgres://me:***@host/db"),
             ("postgres://me@host/db", "postgres://me@host/db"),
             (
                 "postgres://h/db?user=me&password=p%20w&sslmode=require",

@@ -157,18 +157,11 @@ impl To {
 /// A URL without its password.
 pub(super) fn hidden(url: &str) -> String {
     let Some((scheme, rest)) = url.split_once("://") else { return url.to_owned() };
-    let end = rest.find(['/', '?']).unwrap_or(rest.len());
-    let (authority, tail) = rest.split_at(end);
-    let authority = match authority.rsplit_once('@') {
-        Some((user, host)) => match user.split_once(':') {
-            Some((name, _)) => format!("{name}:PASSWORD@{host}"),
-            None => format!("{user}@{host}"),
-        },
-        None => authority.to_owned(),
+    let login = rest.rsplit_once('@').and_then(|(login, place)| Some((login.split_once(':')?.0, place)));
+    let rest = login.map_or_else(|| rest.to_owned(), |(user, place)| format!("{user}:PASSWORD@{place}"));
+    let rest = match rest.to_ascii_lowercase().find("password=") {
+        Some(at) => format!("{}password=PASSWORD", &rest[..at]),
+        None => rest,
     };
-    let tail = match tail.to_ascii_lowercase().find("password=") {
-        Some(at) => format!("{}password=PASSWORD", &tail[..at]),
-        None => tail.to_owned(),
-    };
-    format!("{scheme}://{authority}{tail}")
+    format!("{scheme}://{rest}")
 }
