@@ -94,7 +94,22 @@ pub trait Replay: LetterStore {
     /// One transaction where the letters live: lock those of `letters` that are still `dead`, write the events of
     /// `batch` (event `i` comes from `letters[batch input of i]`), mark, COMMIT. No position, no epoch changes.
     /// Letters whose output is refused stay `dead` and are returned with the new reason.
-    fn replay(&mut self, letters: &[i64], batch: Batch) -> impl Future<Output = Result<Replayed, SinkError>> + Send;
+    fn replay(
+        &mut self,
+        letters: &[i64],
+        batch: Batch,
+        rule: ReplayRule,
+    ) -> impl Future<Output = Result<Replayed, SinkError>> + Send;
+}
+
+/// Which rows a replay may write.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ReplayRule {
+    /// Any: what is there is treated as the conflict mode has it.
+    Any,
+    /// Only of letters none of whose keys has a row when the replay begins; the others stay `dead`. No worker of the
+    /// delivery commits between that look and the replay's COMMIT.
+    OnlyAbsent,
 }
 
 /// What a replay did.
@@ -106,6 +121,8 @@ pub struct Replayed {
     pub taken: u64,
     /// Letters refused again, with the reason.
     pub refused: Vec<(i64, String)>,
+    /// Letters that were left as they are, because a row of theirs is there ([`ReplayRule::OnlyAbsent`]).
+    pub present: Vec<i64>,
     /// Rows by what became of them.
     pub written: Written,
 }

@@ -163,7 +163,7 @@ pub(crate) struct CheckArgs {
     /// Say more: the key, the first run, assumptions, and what a client should be told.
     #[arg(long)]
     pub(crate) explain: bool,
-    /// Also read the targets' tables, as `run` always does. Nothing is written.
+    /// Also read the source, the targets' tables and the state store, as `run` does. Nothing is written.
     #[arg(long)]
     pub(crate) live: bool,
 }
@@ -202,9 +202,12 @@ pub(crate) struct SetupArgs {
     /// Do it without asking.
     #[arg(long)]
     pub(crate) yes: bool,
-    /// Drop Hapax's own tables from every target and state store: progress and dead letters are gone.
+    /// Drop what Hapax keeps for this configuration in every target and state store: progress and dead letters are gone.
     #[arg(long)]
     pub(crate) drop: bool,
+    /// With --drop: also what these databases hold for workflows that are not in the configuration.
+    #[arg(long, requires = "drop")]
+    pub(crate) all: bool,
 }
 
 /// `hapax status`.
@@ -270,12 +273,15 @@ pub(crate) struct DlqChoice {
     /// Only of this sink.
     #[arg(long, value_name = "NAME")]
     pub(crate) sink: Option<String>,
-    /// Only with this cause, as `list` prints it.
+    /// Only of this cause: its number or its text, as `list` prints them, or a code such as HX2020.
     #[arg(long, value_name = "CAUSE")]
     pub(crate) cause: Option<String>,
     /// Only these numbers.
     #[arg(long = "id", value_name = "NUMBER")]
     pub(crate) ids: Vec<i64>,
+    /// Also letters in these databases whose workflows are not in the configuration.
+    #[arg(long)]
+    pub(crate) all: bool,
 }
 
 /// Whether a command that changes things asks first.

@@ -13,6 +13,7 @@ mod descriptors;
 mod exit;
 mod logging;
 mod roster;
+mod sample;
 mod serve;
 
 use std::process::ExitCode;

@@ -6,6 +6,7 @@ use crate::world::World;
 #[test]
 fn a_guarantee_that_holds_is_explained() {
     let world = World::shop("", "guarantee: exactly-once, deduplication: { keyFields: [id] }");
+    world.write("orders.jsonl", crate::world::orders(1..=2));
     world.hapax(&["check"]).exits(0).says(&["orders → sqlite: exactly-once holds"]);
     let explained = world.hapax(&["check", "--explain"]);
     explained.exits(0).says(&["transaction (derived)", "a thing is named by .id", "assumed", "first run", "clients"]);
@@ -58,7 +59,57 @@ fn an_incomplete_workflow_is_named() {
     let world = World::empty();
     world.write("hapax.yaml", "workflows:\n  - id: half\n    source: { generate: { count: 1 } }\n");
     world.hapax(&["check"]).exits(0).says(&["half: incomplete, it lacks a sink"]);
+    world.hapax(&["check", "--live"]).exits(2).says(&["half: incomplete, it lacks a sink"]);
     world.hapax(&["run", "--once"]).exits(2).says(&["HX5001", "source and a sink"]);
+}
+
+/// Goal: a verdict rests on what is there: without the source, the target or the state store there is none, and the exit
+/// code says so. Method: each of them missing; then all there.
+#[test]
+fn a_verdict_needs_what_it_rests_on() {
+    let world = World::shop("", "guarantee: exactly-once, deduplication: { keyFields: [id] }");
+    let answer = world.hapax(&["check", "--live"]);
+    answer.exits(1).says(&["exactly-once is not judged: the source cannot be read", "HX3001", "orders.jsonl"]);
+    answer.keeps_silent_about(&["exactly-once holds"]);
+    let json = world.hapax(&["check", "--live", "--json"]).exits(1).json();
+    assert_eq!(
+        (&json["checked"][0]["judged"], &json["checked"][0]["audit"]),
+        (&false.into(), &serde_json::Value::Null)
+    );
+    world.write("orders.jsonl", crate::world::orders(1..=2));
+    world.hapax(&["check", "--live"]).exits(0).says(&["exactly-once holds"]);
+    std::fs::rename(world.path("shop.db"), world.path("away.db")).expect("the target is gone");
+    let answer = world.hapax(&["check", "--live"]);
+    answer.exits(1).says(&["not judged: the target cannot be read", "HX4001"]).keeps_silent_about(&["once holds"]);
+    std::fs::rename(world.path("away.db"), world.path("shop.db")).expect("the target is back");
+    world.write("hapax.yaml", format!("state: \"sqlite://orders.jsonl\"\n{}", world.read("hapax.yaml")));
+    world.hapax(&["check", "--live"]).exits(1).says(&["state store: HX4"]);
+    let pattern = world
+        .read("hapax.yaml")
+        .replace("orders.jsonl\"", "hapax-data/s.db\"")
+        .replace("path: orders.jsonl", "path: 'in/*.jsonl'");
+    world.write("hapax.yaml", pattern);
+    world.hapax(&["check", "--live"]).exits(0).says(&["once holds", "no file fits the pattern yet"]);
+}
+
+/// Goal: `--live` says which columns no event of the sample fills, instead of claiming that they are written. Method: a
+/// column of a nested field without its mapping, one that is always null, one that a program fills.
+#[test]
+fn columns_that_no_event_fills_are_named() {
+    let world = World::shop("", "guarantee: exactly-once, deduplication: { keyFields: [id] }");
+    world.sql("ALTER TABLE orders ADD COLUMN address_city TEXT; ALTER TABLE orders ADD COLUMN note TEXT");
+    world.write(
+        "orders.jsonl",
+        "{\"id\":1,\"customer\":\"ann\",\"amount\":1,\"address\":{\"city\":\"x\"},\"note\":null}\n",
+    );
+    let answer = world.hapax(&["check", "--live"]);
+    answer.exits(0).says(&["writes id, customer, amount\n", "none of the first 1 event(s) fills address_city, note"]);
+    let json = world.hapax(&["check", "--live", "--json"]).exits(0).json();
+    assert_eq!(json["checked"][0]["sample"], serde_json::json!({"events": 1, "unfilled": ["address_city", "note"]}));
+    world.configure("orders", "columns: { address_city: .address.city }", "deduplication: { keyFields: [id] }");
+    world.hapax(&["check", "--live"]).exits(0).says(&["address_city", "fills note;"]);
+    world.write("orders.jsonl", "");
+    world.hapax(&["check", "--live"]).exits(0).says(&["the source has no event yet"]);
 }
 
 /// Goal: `ignore` over the key's own fields drops later events of a thing, so somebody must say that there are none.
@@ -66,6 +117,7 @@ fn an_incomplete_workflow_is_named() {
 #[test]
 fn ignore_over_key_fields_must_be_told_that_they_name_an_event() {
     let world = World::shop("onConflict: ignore", "guarantee: exactly-once, deduplication: { keyFields: [id] }");
+    world.write("orders.jsonl", crate::world::orders(1..=2));
     world.hapax(&["check", "--live"]).exits(3).says(&["HX1137", "keyFields alone name an event", "`unique: true`"]);
     let stated = "guarantee: exactly-once, deduplication: { keyFields: [id], unique: true }";
     world.configure("orders", "onConflict: ignore", stated);

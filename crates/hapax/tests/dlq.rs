@@ -69,6 +69,128 @@ fn a_replay_out_of_order_is_refused_unless_a_person_says_so() {
     assert_eq!(states(&world), (0, 1, 0));
 }
 
+/// Goal: in `update` each letter is judged by itself: those whose key has no row are replayed, the rest is named and stays.
+/// Method: two letters of new keys, one of a key that has a newer row by now.
+#[test]
+fn in_update_letters_without_a_row_are_replayed_and_the_rest_is_named() {
+    let world = World::shop("onConflict: update", "guarantee: exactly-once, deduplication: { keyFields: [id] }");
+    world.sql("DROP TABLE orders; CREATE TABLE orders (id INTEGER NOT NULL UNIQUE, customer TEXT, amount INTEGER CHECK (amount < 100))");
+    world.write("orders.jsonl", [order(1, 10), order(2, 200), order(3, 300), order(4, 400), order(4, 401)].concat());
+    world.hapax(&["run", "--once"]).exits(0);
+    world.append("orders.jsonl", order(2, 22));
+    world.hapax(&["run", "--once"]).exits(0);
+    mend(&world);
+    let dry = world.hapax(&["dlq", "replay", "--dry-run"]);
+    dry.exits(1).says(&[
+        "3 letter(s): safe",
+        "1 letter(s): out of order",
+        "out of order: letter 1",
+        "nothing was changed",
+    ]);
+    assert_eq!(world.amounts(), "1:10 2:22");
+    let json = world.hapax(&["dlq", "replay", "--yes", "--json"]).exits(1).json();
+    assert_eq!((&json["replayed"], &json["outOfOrder"]), (&3.into(), &serde_json::json!([1])));
+    assert_eq!(world.amounts(), "1:10 2:22 3:300 4:401", "two letters of one key come in their order");
+    assert_eq!(states(&world), (1, 3, 0));
+    world.hapax(&["dlq", "replay", "--yes", "--overwrite"]).exits(0).says(&["1 replayed"]);
+    assert_eq!(world.amounts(), "1:10 2:200 3:300 4:401");
+}
+
+/// Goal: where events delete rows, a missing row may be the newer state: nothing is replayed unasked. Method: a letter
+/// whose key was deleted after it died.
+#[test]
+fn where_events_delete_a_missing_row_is_no_proof() {
+    let mode = "onConflict: update, deleteWhen: '.customer == \"gone\"'";
+    let world = with_a_letter(mode);
+    mend(&world);
+    world.append("orders.jsonl", "{\"id\":2,\"customer\":\"gone\"}\n");
+    world.hapax(&["run", "--once"]).exits(0);
+    world.hapax(&["dlq", "replay", "--yes"]).exits(1).says(&["out of order", "Nothing to replay"]);
+    assert_eq!(world.amounts(), "1:10 3:30");
+}
+
+/// Goal: a cause is named by its number, its code, or its text. Method: letters of two causes; each name takes its own.
+#[test]
+fn a_cause_has_a_number_and_a_code() {
+    let world = with_a_letter("onConflict: append");
+    world.append("orders.jsonl", "no json\n");
+    world.hapax(&["run", "--once"]).exits(0);
+    let listed = world.hapax(&["dlq", "list", "--json"]).exits(0).json();
+    let causes = listed["causes"].as_array().expect("causes").clone();
+    let number = |code: &str| {
+        let cause = causes.iter().find(|cause| cause["code"] == code).expect("the cause");
+        cause["number"].as_i64().expect("a number").to_string()
+    };
+    assert_eq!(causes.len(), 2, "{listed:#}");
+    world.hapax(&["dlq", "list", "--cause", "hx2001"]).exits(0).says(&["HX2001"]).keeps_silent_about(&["HX2032"]);
+    world.hapax(&["dlq", "list", "--cause", &number("HX2032")]).says(&["HX2032"]).keeps_silent_about(&["HX2001"]);
+    let dry = world.hapax(&["dlq", "replay", "--cause", "HX2001", "--dry-run"]);
+    dry.exits(0).says(&["1 letter(s)"]).keeps_silent_about(&["2 letter(s)"]);
+    world.hapax(&["dlq", "discard", "--cause", &number("HX2001"), "--yes"]).exits(0).says(&["1 letter(s) discarded"]);
+    assert_eq!(states(&world), (1, 0, 1));
+    world.hapax(&["dlq", "discard", "--cause", "HX2032", "--yes"]).exits(0).says(&["1 letter(s) discarded"]);
+    assert_eq!(states(&world), (0, 0, 2));
+}
+
+/// Two workflows with a letter each, in one database; then a configuration that has only the second.
+fn two_owners() -> World {
+    let world = World::shop("onConflict: append", "guarantee: exactly-once");
+    world
+        .sql("DROP TABLE orders; CREATE TABLE orders (id INTEGER, customer TEXT, amount INTEGER CHECK (amount < 100))");
+    world.write("orders.jsonl", [order(1, 10), order(2, 200), order(3, 30)].concat());
+    world.hapax(&["run", "--once"]).exits(0);
+    world.configure("others", "onConflict: append", "guarantee: exactly-once");
+    world.hapax(&["reset", "others", "--accept", "--yes"]).exits(0);
+    world.hapax(&["run", "--once"]).exits(0);
+    assert_eq!(letters_by_owner(&world), "orders:dead others:dead");
+    world
+}
+
+fn letters_by_owner(world: &World) -> String {
+    world.ask(
+        "SELECT group_concat(workflow || ':' || state, ' ') FROM (SELECT * FROM hapax_dead_letters ORDER BY workflow)",
+    )
+}
+
+/// Goal: `dlq` reaches only letters of workflows that are in the configuration, and more only with `--all`, after a list.
+/// Method: two configurations share a database; the letters of the other one are listed, shown and discarded.
+#[test]
+fn letters_of_others_are_touched_only_with_all() {
+    let world = two_owners();
+    let listed = world.hapax(&["dlq", "list"]);
+    listed.exits(0).says(&["others/sqlite", "1 more letter(s)", "--all"]).keeps_silent_about(&["orders/sqlite"]);
+    world.hapax(&["dlq", "list", "--all"]).exits(0).says(&["others/sqlite", "orders/sqlite"]);
+    world.hapax(&["dlq", "show", "1"]).exits(2).says(&["HX5007", "belongs to orders/sqlite", "--all"]);
+    world.hapax(&["dlq", "show", "1", "--all"]).exits(0).says(&["letter 1 of orders/sqlite"]);
+    world.hapax(&["dlq", "discard", "--workflow", "orders", "--yes"]).exits(2).says(&["HX5001"]);
+    world.hapax(&["dlq", "discard", "--id", "1", "--yes"]).exits(0).says(&["No dead letters to discard"]);
+    world.hapax(&["dlq", "discard", "--yes"]).exits(0).says(&["1 letter(s) of others/sqlite", "1 letter(s) discarded"]);
+    assert_eq!(letters_by_owner(&world), "orders:dead others:discarded");
+    world.hapax(&["dlq", "discard", "--all", "--dry-run"]).exits(0).says(&["1 letter(s) of orders/sqlite"]);
+    let all = world.hapax(&["dlq", "discard", "--all", "--yes"]);
+    all.exits(0).says(&["1 letter(s) of orders/sqlite", "1 letter(s) discarded"]);
+    assert_eq!(letters_by_owner(&world), "orders:discarded others:discarded");
+    world.hapax(&["dlq", "replay", "--all", "--yes"]).exits(2).says(&["HX5001", "--all"]);
+}
+
+/// Goal: `setup --drop` says whose progress goes, and takes only what is in the configuration; more needs `--all`.
+/// Method: two configurations share a database.
+#[test]
+fn a_drop_takes_only_what_the_configuration_owns() {
+    let world = two_owners();
+    let asked = world.hapax(&["setup", "--drop"]);
+    asked.exits(2).says(&["others/sqlite: 1 lane(s), 3 input(s) read, 1 dead letter(s)", "orders/sqlite", "stays"]);
+    let dropped = world.hapax(&["setup", "--drop", "--yes"]);
+    dropped.exits(0).says(&["forgotten: 1 delivery(s)", "its tables stay"]);
+    assert_eq!(world.ask::<String>("SELECT group_concat(workflow) FROM hapax_progress"), "orders");
+    assert_eq!(letters_by_owner(&world), "orders:dead");
+    let left = "SELECT (SELECT count(*) FROM hapax_notes WHERE workflow = 'others') || ' ' || \
+                (SELECT count(*) FROM hapax_notes WHERE workflow = 'orders')";
+    assert_eq!(world.ask_of::<String>("hapax-data/state.db", left), "0 1");
+    world.hapax(&["setup", "--drop", "--all", "--yes"]).exits(0).says(&["orders/sqlite", "dropped: "]);
+    assert_eq!(world.ask::<i64>("SELECT count(*) FROM sqlite_master WHERE name LIKE 'hapax%'"), 0);
+}
+
 /// Goal: in `newer` an older letter loses against what is there, so its replay is safe.
 #[test]
 fn a_replay_in_newer_cannot_overwrite_a_newer_row() {

@@ -123,6 +123,33 @@ fn the_table_that_it_proposes_fits() {
     );
 }
 
+/// Goal: events with objects inside fill the proposed table with the file as it was written, and HX4110 and
+/// `setup --sql` propose the same table; a program between is looked through. Method: SQLite, before and after the table.
+#[test]
+fn nested_events_fill_the_proposed_table() {
+    let statement_in = |text: &str| {
+        let lines = text.lines().map(|line| line.trim().trim_start_matches("# ").trim());
+        let lines: Vec<&str> = lines.skip_while(|line| !line.starts_with("CREATE TABLE")).collect();
+        lines.join("\n").split_inclusive(';').next().unwrap_or_default().to_owned()
+    };
+    let world = World::empty();
+    world.sql("CREATE TABLE other (a)");
+    world.write("in.jsonl", "{\"order\":{\"id\":7,\"by\":{\"name\":\"ann\"}},\"order_id\":1,\"ok\":true}\n");
+    world.hapax(&["init", "--from", "in.jsonl", "--to", "shop.db", "--table", "t", "--key", ".order.id"]).exits(0);
+    let proposed = statement_in(&world.read("hapax.yaml"));
+    assert!(
+        proposed.contains("\"order_id_2\" INTEGER NOT NULL") && proposed.contains("\"order_by_name\" TEXT"),
+        "{proposed}"
+    );
+    assert_eq!(statement_in(&world.hapax(&["run", "--once"]).exits(1).err), proposed);
+    let printed = world.hapax(&["setup", "--sql"]).out.clone();
+    assert_eq!(statement_in(printed.split_once("could write to").expect("a table").1), proposed);
+    world.sql(&proposed);
+    world.hapax(&["run", "--once"]).exits(0);
+    let row = "SELECT order_id_2 || order_by_name || order_id || ok FROM t";
+    assert_eq!(world.ask::<String>(row), "7ann11");
+}
+
 /// Goal: without a terminal what is missing is named, and nothing is written. Method: leave out each.
 #[test]
 fn missing_arguments_are_named() {

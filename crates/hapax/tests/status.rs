@@ -64,6 +64,28 @@ fn a_delivery_that_waits_says_for_what() {
     world.accounts_for(5, 0);
 }
 
+/// Goal: `status`, `top` and `stuck` agree about a worker that died while it waited. Method: another program holds the
+/// file's lock; once the worker has noted that it waits it is killed; when its lease has run out, all three are asked.
+#[test]
+fn everybody_agrees_about_a_worker_that_died_while_it_waited() {
+    let world = World::shop("busyTimeout: 50ms", "guarantee: exactly-once, deduplication: { keyFields: [id] }");
+    world.write("hapax.yaml", world.read("hapax.yaml").replace("giveUpAfter: 300ms", "giveUpAfter: 1m"));
+    world.write("orders.jsonl", orders(1..=3));
+    let worker = world.start("worker.log", &["run"]);
+    until("the rows are there", || world.rows() == 3);
+    let holder = world.database("shop.db");
+    holder.execute_batch("BEGIN IMMEDIATE").expect("the lock");
+    world.append("orders.jsonl", orders(4..=5));
+    until("it says that it waits", || world.status()[0]["state"] == "waiting");
+    drop(worker);
+    holder.execute_batch("ROLLBACK").expect("the lock is free");
+    until("its lease has run out", || world.status()[0]["worker"].is_null());
+    let status = world.status()[0]["state"].clone();
+    let top = world.hapax(&["top", "--count", "1", "--json"]).exits(0).json()["state"].clone();
+    assert_eq!((status.as_str(), top.as_str()), (Some("no worker"), Some("no worker")));
+    world.hapax(&["stuck"]).exits(1).says(&["ended without a word"]);
+}
+
 /// Goal: only the chosen workflow is shown, and one that does not exist is an error.
 #[test]
 fn only_the_chosen_workflow_is_shown() {

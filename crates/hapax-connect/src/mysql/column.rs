@@ -10,6 +10,7 @@ use hapax_sql::mysql::{TableName, quote_identifier};
 
 use super::convert::{self, Stored};
 use crate::table::column::{LiveColumn, VersionBytes, uncomparable_key, unordered_version};
+use crate::table::described::{InKey, Sort};
 use crate::table::number::short_integer;
 
 /// How long a key's hash is, as text and as bytes.
@@ -327,6 +328,10 @@ impl LiveColumn for MysqlColumn {
     const KEY_TYPE: &'static str = "varchar(255) CHARACTER SET utf8mb4 COLLATE utf8mb4_nopad_bin";
     const POSITION_TYPE: &'static str = "binary(18)";
     const VERSION_TYPE: &'static str = "bigint";
+
+    fn type_for(sort: Sort, key: InKey) -> &'static str {
+        super::describe::column_type(sort, key)
+    }
 
     fn name(&self) -> &str {
         &self.name

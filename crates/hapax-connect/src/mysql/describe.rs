@@ -7,7 +7,7 @@ use super::column::MysqlColumn;
 use super::error::{During, connect_error, sink_error};
 use super::schema::{self, Found};
 use crate::table::LiveColumn as _;
-use crate::table::described::{Described, DescribedTable, Sort};
+use crate::table::described::{Described, DescribedTable, InKey, Sort};
 
 /// Reads what is under `table`.
 ///
@@ -40,13 +40,4 @@ pub const fn column_type(sort: Sort, key: InKey) -> &'static str {
         (Sort::Json, InKey::No) => "JSON",
         (Sort::Text | Sort::Unknown, InKey::No) => "LONGTEXT",
     }
-}
-
-/// Whether a column is part of the key.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum InKey {
-    /// It is.
-    Yes,
-    /// It is not.
-    No,
 }

@@ -76,6 +76,8 @@ pub struct LiveCheck {
     pub engine: String,
     /// What is no reason to refuse it, but good to know.
     pub notes: Vec<String>,
+    /// Why a run would stop although the table is fit, with the code of its page: our own tables.
+    pub would_stop: Option<(&'static str, String)>,
 }
 
 /// Reads the live table for `check`; writes nothing.
@@ -91,12 +93,13 @@ pub async fn check_live(config: &MysqlSinkConfig) -> Result<LiveCheck, SinkError
     let identity = identity(&mut session, &table, number).await.map_err(|fault| look(config, &fault))?;
     let mut notes = notes(&table, number);
     notes.extend(mapping.order.note());
+    let mut would_stop = None;
     if config.table.progress == ProgressPlace::Sink
         && let Err(error) = tables::check(&mut session).await
     {
-        notes.push(format!("a run would stop: {error}"));
+        would_stop = Some((error.code(), error.to_string()));
     }
-    Ok(LiveCheck { mapping, identity: Some(identity), engine: table.engine, notes })
+    Ok(LiveCheck { mapping, identity: Some(identity), engine: table.engine, notes, would_stop })
 }
 
 /// Reads and judges the live table, and checks that our own tables are there.

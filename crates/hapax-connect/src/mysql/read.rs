@@ -65,31 +65,12 @@ impl MysqlRows {
         answer.map(|_| ()).map_err(|fault| self.failed(&fault))
     }
 
-    fn unquotable(&self, error: &QuoteError) -> SinkError {
-        SinkError::Unfit { code: NO_TABLE, target: self.name.clone(), message: error.to_string() }
-    }
-
-    fn by_key(&self) -> Result<String, SinkError> {
-        statement::by_key(&self.inspected.mapping).map_err(|error| self.unquotable(&error))
-    }
-
-    /// Whether a row is a tombstone.
-    fn deleted(&self) -> Result<String, SinkError> {
-        match read::deleted_column(&self.inspected.mapping) {
-            None => Ok("FALSE".to_owned()),
-            Some(name) => {
-                let name = quote_identifier(name).map_err(|error| self.unquotable(&error))?;
-                Ok(format!("COALESCE({name} = 1, FALSE)"))
-            }
-        }
-    }
-
     async fn find_row(&mut self, key: Vec<Value>) -> Result<Option<FoundRow>, SinkError> {
         let sql = format!(
             "SELECT {}, present.* FROM {} AS present WHERE {}",
-            self.deleted()?,
+            deleted(&self.name, &self.inspected)?,
             self.inspected.named.quoted,
-            self.by_key()?
+            by_key(&self.name, &self.inspected)?
         );
         let rows = self.ask(&sql, key).await?;
         let Some(row) = rows.first() else { return Ok(None) };
@@ -104,35 +85,84 @@ impl MysqlRows {
             Some(value) => self.find_row(vec![value]).await,
         }
     }
+}
 
-    /// What a write would put into the key's columns of an event; none if it would be refused, or there is no key.
-    fn key_of(&self, batch: &Batch, event: usize) -> Option<Vec<Value>> {
-        let values = read::key_values(&read::rows(&self.inspected.mapping, batch), &batch.event(event))?;
-        Some(values.iter().map(super::value::Stored::bound).collect())
-    }
+fn unquotable(name: &str, error: &QuoteError) -> SinkError {
+    SinkError::Unfit { code: NO_TABLE, target: name.to_owned(), message: error.to_string() }
+}
 
-    /// The states of keys, in their order; all in the snapshot of one transaction.
-    async fn states_of(&mut self, keys: Vec<Vec<Value>>) -> Result<Vec<RowState>, SinkError> {
-        let (deleted, by_key) = (self.deleted()?, self.by_key()?);
-        let mut states = vec![RowState::Absent; keys.len()];
-        let mut rest = keys.into_iter();
-        let mut done = 0;
-        while done < states.len() {
-            let count = super::plan::next_size(states.len() - done, KEYS_PER_QUESTION);
-            let parts: Vec<String> = (0..count)
-                .map(|n| format!("SELECT {n}, {deleted} FROM {} WHERE {by_key}", self.inspected.named.quoted))
-                .collect();
-            let values = rest.by_ref().take(count).flatten().collect();
-            for row in self.ask(&parts.join(" UNION ALL "), values).await? {
-                let at = text(&row, 0).and_then(|n| n.parse::<usize>().ok()).filter(|at| *at < count);
-                if let Some(at) = at {
-                    states[done + at] = state(&row, 1);
-                }
-            }
-            done += count;
+fn by_key(name: &str, inspected: &Inspected) -> Result<String, SinkError> {
+    statement::by_key(&inspected.mapping).map_err(|error| unquotable(name, &error))
+}
+
+/// Whether a row is a tombstone.
+fn deleted(name: &str, inspected: &Inspected) -> Result<String, SinkError> {
+    match read::deleted_column(&inspected.mapping) {
+        None => Ok("FALSE".to_owned()),
+        Some(column) => {
+            let column = quote_identifier(column).map_err(|error| unquotable(name, &error))?;
+            Ok(format!("COALESCE({column} = 1, FALSE)"))
         }
-        Ok(states)
     }
+}
+
+/// What a write would put into the key's columns of an event; none if it would be refused, or there is no key.
+fn key_of(inspected: &Inspected, batch: &Batch, event: usize) -> Option<Vec<Value>> {
+    let values = read::key_values(&read::rows(&inspected.mapping, batch), &batch.event(event))?;
+    Some(values.iter().map(super::value::Stored::bound).collect())
+}
+
+/// What is there under the key of each of `events`, inside a transaction of the caller.
+///
+/// # Errors
+/// If the table cannot be read.
+pub(super) async fn states(
+    session: &mut Session,
+    name: &str,
+    inspected: &Inspected,
+    batch: &Batch,
+    events: &[usize],
+) -> Result<Vec<RowState>, SinkError> {
+    let mut states = vec![RowState::NoKey; events.len()];
+    let (mut places, mut keys) = (Vec::new(), Vec::new());
+    for (at, event) in events.iter().enumerate() {
+        if let Some(key) = key_of(inspected, batch, *event) {
+            places.push(at);
+            keys.push(key);
+        }
+    }
+    let known = states_of(session, name, inspected, keys).await?;
+    places.into_iter().zip(known).for_each(|(at, state)| states[at] = state);
+    Ok(states)
+}
+
+/// The states of keys, in their order.
+async fn states_of(
+    session: &mut Session,
+    name: &str,
+    inspected: &Inspected,
+    keys: Vec<Vec<Value>>,
+) -> Result<Vec<RowState>, SinkError> {
+    let (deleted, by_key) = (deleted(name, inspected)?, by_key(name, inspected)?);
+    let mut states = vec![RowState::Absent; keys.len()];
+    let mut rest = keys.into_iter();
+    let mut done = 0;
+    while done < states.len() {
+        let count = super::plan::next_size(states.len() - done, KEYS_PER_QUESTION);
+        let parts: Vec<String> = (0..count)
+            .map(|n| format!("SELECT {n}, {deleted} FROM {} WHERE {by_key}", inspected.named.quoted))
+            .collect();
+        let values = rest.by_ref().take(count).flatten().collect();
+        let answer = session.rows(&parts.join(" UNION ALL "), values).await;
+        for row in answer.map_err(|fault| sink_error(name, During::Look, &fault))? {
+            let at = text(&row, 0).and_then(|n| n.parse::<usize>().ok()).filter(|at| *at < count);
+            if let Some(at) = at {
+                states[done + at] = state(&row, 1);
+            }
+        }
+        done += count;
+    }
+    Ok(states)
 }
 
 fn state(row: &Row, at: usize) -> RowState {
@@ -174,7 +204,7 @@ impl RowReader for MysqlRows {
     async fn find(&mut self, choice: RowChoice) -> Result<Option<FoundRow>, SinkError> {
         match choice {
             RowChoice::Hash(key) => self.find_hash(key).await,
-            RowChoice::Event(batch, event) => match self.key_of(&batch, event) {
+            RowChoice::Event(batch, event) => match key_of(&self.inspected, &batch, event) {
                 None => Ok(None),
                 Some(key) => self.find_row(key).await,
             },
@@ -182,24 +212,13 @@ impl RowReader for MysqlRows {
     }
 
     async fn states(&mut self, batch: Arc<Batch>, events: Vec<usize>) -> Result<Vec<RowState>, SinkError> {
-        let mut states = vec![RowState::NoKey; events.len()];
-        let (mut places, mut keys) = (Vec::new(), Vec::new());
-        for (at, event) in events.iter().enumerate() {
-            if let Some(key) = self.key_of(&batch, *event) {
-                places.push(at);
-                keys.push(key);
-            }
-        }
-        if keys.is_empty() {
-            return Ok(states);
-        }
+        // One moment for all.
         let snapshot = "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ; \
                         START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY";
         self.command(snapshot).await?;
-        let known = self.states_of(keys).await;
+        let known = states(&mut self.session, &self.name, &self.inspected, &batch, &events).await;
         self.command("ROLLBACK").await?;
-        places.into_iter().zip(known?).for_each(|(at, state)| states[at] = state);
-        Ok(states)
+        known
     }
 
     async fn count(&mut self) -> Result<u64, SinkError> {

@@ -6,14 +6,17 @@
 use std::collections::BTreeMap;
 
 use hapax_engine::batch::Batch;
-use hapax_engine::letters::{LetterChoice, LetterStore, Replay, Replayed, StoredLetter};
+use hapax_engine::letters::{LetterChoice, LetterStore, Replay, ReplayRule, Replayed, StoredLetter};
+use hapax_engine::rows::RowState;
 use hapax_engine::sink::SinkError;
 use hapax_model::letter::Cause;
+use hapax_model::position::DeliveryId;
 
 use super::error::During;
-use super::letters;
+use super::inspect::Inspected;
 use super::sink::MysqlSink;
 use super::transaction::MysqlTransaction;
+use super::{ask, letters, read};
 use crate::table::replay::{ReplayTransaction, replay_letters};
 
 impl LetterStore for MysqlSink {
@@ -29,8 +32,8 @@ impl LetterStore for MysqlSink {
 }
 
 impl Replay for MysqlSink {
-    async fn replay(&mut self, letters: &[i64], batch: Batch) -> Result<Replayed, SinkError> {
-        let job = self.replay_job(letters, batch).await?;
+    async fn replay(&mut self, letters: &[i64], batch: Batch, rule: ReplayRule) -> Result<Replayed, SinkError> {
+        let job = self.replay_job(letters, batch, rule).await?;
         let mut session = self.home().session().await?;
         let mut transaction = MysqlTransaction {
             session: &mut session,
@@ -48,6 +51,21 @@ impl Replay for MysqlSink {
 impl ReplayTransaction for MysqlTransaction<'_> {
     async fn lock_dead_letters(&mut self, letters: &[i64]) -> Result<Vec<i64>, SinkError> {
         letters::still_dead(self.session, letters).await
+    }
+
+    async fn lock_progress(&mut self, id: &DeliveryId) -> Result<(), SinkError> {
+        let sql = "SELECT lane FROM hapax_progress WHERE workflow = ? AND sink = ? ORDER BY lane FOR UPDATE";
+        let owner = ask::values![id.workflow.as_str(), id.sink.as_str()];
+        ask::rows(self.session, During::Look, sql, owner).await.map(drop)
+    }
+
+    async fn row_states(
+        &mut self,
+        table: &Inspected,
+        batch: &Batch,
+        events: &[usize],
+    ) -> Result<Vec<RowState>, SinkError> {
+        read::states(self.session, self.target, table, batch, events).await
     }
 
     async fn incarnations(&mut self, letters: &[i64]) -> Result<Vec<u32>, SinkError> {

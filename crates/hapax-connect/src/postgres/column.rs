@@ -12,6 +12,7 @@ use tokio_postgres::types::Type;
 use super::convert::{self, Stored};
 use super::interval::Least;
 use crate::table::column::{LiveColumn, VersionBytes, uncomparable_key, unordered_version};
+use crate::table::described::{InKey, Sort};
 use crate::table::number::short_integer;
 
 /// How long a key's hash is as text.
@@ -280,6 +281,10 @@ impl LiveColumn for PostgresColumn {
     const DELETED_TYPE: &'static str = "boolean NOT NULL DEFAULT false";
     const ANY_TYPE: &'static str = "text";
     const VERSION_TYPE: &'static str = "bigint";
+
+    fn type_for(sort: Sort, _key: InKey) -> &'static str {
+        super::describe::column_type(sort)
+    }
 
     fn name(&self) -> &str {
         &self.name

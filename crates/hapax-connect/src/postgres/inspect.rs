@@ -69,6 +69,8 @@ pub struct LiveCheck {
     pub identity: Option<TargetIdentity>,
     /// What is no reason to refuse it, but good to know.
     pub notes: Vec<String>,
+    /// Why a run would stop although the table is fit, with the code of its page: our own tables.
+    pub would_stop: Option<(&'static str, String)>,
 }
 
 /// Reads the live table for `check`; writes nothing.
@@ -84,12 +86,13 @@ pub async fn check_live(config: &PostgresSinkConfig) -> Result<LiveCheck, SinkEr
     let mut notes = notes(&table);
     notes.extend(mapping.order.note());
     notes.extend(old_snapshot(&session).await?);
+    let mut would_stop = None;
     if config.table.progress == ProgressPlace::Sink
         && let Err(error) = tables::check(&session, Role::Target).await
     {
-        notes.push(format!("a run would stop: {error}"));
+        would_stop = Some((error.code(), error.to_string()));
     }
-    Ok(LiveCheck { mapping, identity: Some(identity), notes })
+    Ok(LiveCheck { mapping, identity: Some(identity), notes, would_stop })
 }
 
 /// Reads and judges the live table, and checks that our own tables are there.

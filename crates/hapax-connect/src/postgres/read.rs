@@ -50,45 +50,7 @@ impl PostgresRows {
     }
 
     async fn ask(&self, sql: &str, values: &[&(dyn ToSql + Sync)]) -> Result<Vec<Row>, SinkError> {
-        let failed = |error: tokio_postgres::Error| sink_error(&self.name, During::Look, &self.session.fault(&error));
-        let statement = self.session.prepare_cached(sql).await.map_err(failed)?;
-        self.session.client().query(&statement, values).await.map_err(failed)
-    }
-
-    fn unquotable(&self, error: &QuoteError) -> SinkError {
-        SinkError::Unfit { code: NO_TABLE, target: self.name.clone(), message: error.to_string() }
-    }
-
-    /// `table AS present JOIN unnest($1::int8[], …) WITH ORDINALITY AS given (c0, …, n) ON …`.
-    fn joined(&self) -> Result<String, SinkError> {
-        let mapping = &self.inspected.mapping;
-        let mut arrays = Vec::with_capacity(mapping.key.len());
-        let mut names = Vec::with_capacity(mapping.key.len());
-        let mut tests = Vec::with_capacity(mapping.key.len());
-        for (n, at) in (1..).zip(&mapping.key) {
-            let live = &mapping.columns[*at].live;
-            let name = quote_identifier(&live.name).map_err(|error| self.unquotable(&error))?;
-            let cast = if live.kind.is_cast() { format!("::{}", live.declared) } else { String::new() };
-            arrays.push(format!("${n}::{}[]", live.kind.wire().name()));
-            names.push(format!("c{at}"));
-            tests.push(format!("present.{name} = given.c{at}{cast}"));
-        }
-        Ok(format!(
-            "{} AS present JOIN unnest({}) WITH ORDINALITY AS given ({}, n) ON {}",
-            self.inspected.named.quoted,
-            arrays.join(", "),
-            names.join(", "),
-            tests.join(" AND ")
-        ))
-    }
-
-    /// Whether `present` is a tombstone.
-    fn deleted(&self) -> Result<String, SinkError> {
-        let column = self.inspected.mapping.columns.iter().find(|column| column.feed == Feed::Deleted);
-        let Some(column) = column else { return Ok("false".to_owned()) };
-        let name = quote_identifier(&column.live.name).map_err(|error| self.unquotable(&error))?;
-        let test = if column.live.kind == Kind::Bool { "IS TRUE" } else { "IS NOT DISTINCT FROM 1" };
-        Ok(format!("present.{name} {test}"))
+        ask(&self.session, &self.name, sql, values).await
     }
 
     async fn find_row(&self, values: &[&(dyn ToSql + Sync)]) -> Result<Option<FoundRow>, SinkError> {
@@ -96,9 +58,9 @@ impl PostgresRows {
             "SELECT {}, field.key, left(field.value, {}) FROM {} \
              CROSS JOIN LATERAL json_each_text(row_to_json(present)) WITH ORDINALITY AS field (key, value, at) \
              ORDER BY field.at",
-            self.deleted()?,
+            deleted(&self.name, &self.inspected)?,
             SHOWN_CHARACTERS + 1,
-            self.joined()?
+            joined(&self.name, &self.inspected)?
         );
         let mut found: Option<FoundRow> = None;
         for row in self.ask(&sql, values).await? {
@@ -112,11 +74,7 @@ impl PostgresRows {
     }
 
     fn get<'a, T: tokio_postgres::types::FromSql<'a>>(&self, row: &'a Row, at: usize) -> Result<T, SinkError> {
-        let unread = |error: tokio_postgres::Error| SinkError::ConnectionLost {
-            target: self.name.clone(),
-            message: format!("the server answered with something else than was asked for: {error}"),
-        };
-        row.try_get(at).map_err(unread)
+        get(&self.name, row, at)
     }
 
     async fn find_hash(&self, key: KeyHash) -> Result<Option<FoundRow>, SinkError> {
@@ -129,30 +87,110 @@ impl PostgresRows {
         }
     }
 
-    /// The states of events that all have a key; events that the table does not know are absent.
-    async fn known_states(&self, batch: &Batch, events: &[usize]) -> Result<Vec<RowState>, SinkError> {
-        let mut states = vec![RowState::Absent; events.len()];
-        let sql = format!("SELECT given.n, {} FROM {}", self.deleted()?, self.joined()?);
-        let answer = {
-            let rows = read::rows(&self.inspected.mapping, batch);
-            let arrays: Vec<ColumnArray<'_>> =
-                self.inspected.mapping.key.iter().map(|at| ColumnArray { rows: &rows, events, at: *at }).collect();
-            let values: Vec<&(dyn ToSql + Sync)> = arrays.iter().map(|array| array as &(dyn ToSql + Sync)).collect();
-            self.ask(&sql, &values).await?
-        };
-        for row in answer {
-            let (n, removed): (i64, bool) = (self.get(&row, 0)?, self.get(&row, 1)?);
-            let at = usize::try_from(n - 1).ok().filter(|at| *at < states.len());
-            if let Some(at) = at {
-                states[at] = if removed { RowState::Tombstone } else { RowState::Present };
-            }
-        }
-        Ok(states)
-    }
-
     fn has_key(&self, batch: &Batch, event: usize) -> bool {
         read::key_values(&read::rows(&self.inspected.mapping, batch), &batch.event(event)).is_some()
     }
+}
+
+async fn ask(session: &Session, name: &str, sql: &str, values: &[&(dyn ToSql + Sync)]) -> Result<Vec<Row>, SinkError> {
+    let failed = |error: tokio_postgres::Error| sink_error(name, During::Look, &session.fault(&error));
+    let statement = session.prepare_cached(sql).await.map_err(failed)?;
+    session.client().query(&statement, values).await.map_err(failed)
+}
+
+fn get<'a, T: tokio_postgres::types::FromSql<'a>>(name: &str, row: &'a Row, at: usize) -> Result<T, SinkError> {
+    let unread = |error: tokio_postgres::Error| SinkError::ConnectionLost {
+        target: name.to_owned(),
+        message: format!("the server answered with something else than was asked for: {error}"),
+    };
+    row.try_get(at).map_err(unread)
+}
+
+fn unquotable(name: &str, error: &QuoteError) -> SinkError {
+    SinkError::Unfit { code: NO_TABLE, target: name.to_owned(), message: error.to_string() }
+}
+
+/// `table AS present JOIN unnest($1::int8[], …) WITH ORDINALITY AS given (c0, …, n) ON …`.
+fn joined(name: &str, inspected: &Inspected) -> Result<String, SinkError> {
+    let mapping = &inspected.mapping;
+    let mut arrays = Vec::with_capacity(mapping.key.len());
+    let mut names = Vec::with_capacity(mapping.key.len());
+    let mut tests = Vec::with_capacity(mapping.key.len());
+    for (n, at) in (1..).zip(&mapping.key) {
+        let live = &mapping.columns[*at].live;
+        let column = quote_identifier(&live.name).map_err(|error| unquotable(name, &error))?;
+        let cast = if live.kind.is_cast() { format!("::{}", live.declared) } else { String::new() };
+        arrays.push(format!("${n}::{}[]", live.kind.wire().name()));
+        names.push(format!("c{at}"));
+        tests.push(format!("present.{column} = given.c{at}{cast}"));
+    }
+    Ok(format!(
+        "{} AS present JOIN unnest({}) WITH ORDINALITY AS given ({}, n) ON {}",
+        inspected.named.quoted,
+        arrays.join(", "),
+        names.join(", "),
+        tests.join(" AND ")
+    ))
+}
+
+/// Whether `present` is a tombstone.
+fn deleted(name: &str, inspected: &Inspected) -> Result<String, SinkError> {
+    let column = inspected.mapping.columns.iter().find(|column| column.feed == Feed::Deleted);
+    let Some(column) = column else { return Ok("false".to_owned()) };
+    let quoted = quote_identifier(&column.live.name).map_err(|error| unquotable(name, &error))?;
+    let test = if column.live.kind == Kind::Bool { "IS TRUE" } else { "IS NOT DISTINCT FROM 1" };
+    Ok(format!("present.{quoted} {test}"))
+}
+
+/// What is there under the key of each of `events`; inside a transaction of the caller, or at one moment of its own.
+///
+/// # Errors
+/// If the table cannot be read.
+pub(super) async fn states(
+    session: &Session,
+    name: &str,
+    inspected: &Inspected,
+    batch: &Batch,
+    events: &[usize],
+) -> Result<Vec<RowState>, SinkError> {
+    let (keyed, places): (Vec<usize>, Vec<usize>) = {
+        let rows = read::rows(&inspected.mapping, batch);
+        let has_key = |(_, event): &(usize, &usize)| read::key_values(&rows, &batch.event(**event)).is_some();
+        events.iter().enumerate().filter(has_key).map(|(at, event)| (*event, at)).unzip()
+    };
+    let mut states = vec![RowState::NoKey; events.len()];
+    if !keyed.is_empty() {
+        let known = known_states(session, name, inspected, batch, &keyed).await?;
+        places.into_iter().zip(known).for_each(|(at, state)| states[at] = state);
+    }
+    Ok(states)
+}
+
+/// The states of events that all have a key; events that the table does not know are absent.
+async fn known_states(
+    session: &Session,
+    name: &str,
+    inspected: &Inspected,
+    batch: &Batch,
+    events: &[usize],
+) -> Result<Vec<RowState>, SinkError> {
+    let mut states = vec![RowState::Absent; events.len()];
+    let sql = format!("SELECT given.n, {} FROM {}", deleted(name, inspected)?, joined(name, inspected)?);
+    let answer = {
+        let rows = read::rows(&inspected.mapping, batch);
+        let arrays: Vec<ColumnArray<'_>> =
+            inspected.mapping.key.iter().map(|at| ColumnArray { rows: &rows, events, at: *at }).collect();
+        let values: Vec<&(dyn ToSql + Sync)> = arrays.iter().map(|array| array as &(dyn ToSql + Sync)).collect();
+        ask(session, name, &sql, &values).await?
+    };
+    for row in answer {
+        let (n, removed): (i64, bool) = (get(name, &row, 0)?, get(name, &row, 1)?);
+        let at = usize::try_from(n - 1).ok().filter(|at| *at < states.len());
+        if let Some(at) = at {
+            states[at] = if removed { RowState::Tombstone } else { RowState::Present };
+        }
+    }
+    Ok(states)
 }
 
 impl RowReader for PostgresRows {
@@ -190,17 +228,7 @@ impl RowReader for PostgresRows {
     }
 
     async fn states(&mut self, batch: Arc<Batch>, events: Vec<usize>) -> Result<Vec<RowState>, SinkError> {
-        let (keyed, places): (Vec<usize>, Vec<usize>) = {
-            let rows = read::rows(&self.inspected.mapping, &batch);
-            let has_key = |(_, event): &(usize, &usize)| read::key_values(&rows, &batch.event(**event)).is_some();
-            events.iter().enumerate().filter(has_key).map(|(at, event)| (*event, at)).unzip()
-        };
-        let mut states = vec![RowState::NoKey; events.len()];
-        if !keyed.is_empty() {
-            let known = self.known_states(&batch, &keyed).await?;
-            places.into_iter().zip(known).for_each(|(at, state)| states[at] = state);
-        }
-        Ok(states)
+        states(&self.session, &self.name, &self.inspected, &batch, &events).await
     }
 
     async fn count(&mut self) -> Result<u64, SinkError> {

@@ -8,6 +8,7 @@ use hapax_sql::sqlite::quote_identifier;
 use super::convert::{self, Stored};
 use super::schema::{Affinity, SqliteColumn};
 use crate::table::column::{LiveColumn, VersionBytes};
+use crate::table::described::{InKey, Sort};
 use crate::table::number::short_integer;
 
 impl LiveColumn for SqliteColumn {
@@ -17,6 +18,10 @@ impl LiveColumn for SqliteColumn {
     const HASH_TYPES: &'static str = "a BLOB (faster) or TEXT column";
     const DELETED_TYPE: &'static str = "INTEGER NOT NULL DEFAULT 0";
     const ANY_TYPE: &'static str = "";
+
+    fn type_for(sort: Sort, _key: InKey) -> &'static str {
+        super::describe::column_type(sort)
+    }
 
     fn name(&self) -> &str {
         &self.name

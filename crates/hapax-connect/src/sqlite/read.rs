@@ -226,13 +226,36 @@ fn states(
     batch: &Batch,
     events: &[usize],
 ) -> Result<Vec<RowState>, Unanswered> {
+    // One moment for all: a reader of a write-ahead log waits for nobody, and nobody waits for it.
+    let moment = Transaction::new_unchecked(connection, TransactionBehavior::Deferred)?;
+    states_now(&moment, mapping, batch, events)
+}
+
+/// What is there under the key of each of `events`, inside a transaction of the caller.
+///
+/// # Errors
+/// If the table cannot be read.
+pub(super) fn states_within(
+    connection: &Connection,
+    mapping: &Mapping<SqliteColumn>,
+    batch: &Batch,
+    events: &[usize],
+) -> Result<Vec<RowState>, SinkError> {
+    let failed = |unanswered: Unanswered| unanswered.into_error(&super::error::path_of(connection));
+    states_now(connection, mapping, batch, events).map_err(failed)
+}
+
+fn states_now(
+    connection: &Connection,
+    mapping: &Mapping<SqliteColumn>,
+    batch: &Batch,
+    events: &[usize],
+) -> Result<Vec<RowState>, Unanswered> {
     if mapping.key.is_empty() {
         return Ok(vec![RowState::NoKey; events.len()]);
     }
-    // One moment for all: a reader of a write-ahead log waits for nobody, and nobody waits for it.
-    let moment = Transaction::new_unchecked(connection, TransactionBehavior::Deferred)?;
     let sql = format!("SELECT {} IS TRUE {} LIMIT 1", deleted(mapping)?, key_is(mapping)?);
-    let mut statement = moment.prepare_cached(&sql)?;
+    let mut statement = connection.prepare_cached(&sql)?;
     let rows = read::rows(mapping, batch);
     let mut found = Vec::with_capacity(events.len());
     for event in events {

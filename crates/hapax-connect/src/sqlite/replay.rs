@@ -7,16 +7,18 @@ use std::collections::BTreeMap;
 use std::future::ready;
 
 use hapax_engine::batch::Batch;
-use hapax_engine::letters::{LetterChoice, LetterStore, Replay, Replayed, StoredLetter};
+use hapax_engine::letters::{LetterChoice, LetterStore, Replay, ReplayRule, Replayed, StoredLetter};
+use hapax_engine::rows::RowState;
 use hapax_engine::sink::SinkError;
 use hapax_model::letter::Cause;
-use hapax_model::position::Incarnation;
+use hapax_model::position::{DeliveryId, Incarnation};
 use rusqlite::{Connection, params};
 
 use super::error::{During, path_of, sink_error};
-use super::letters;
+use super::inspect::Inspected;
 use super::sink::SqliteSink;
 use super::transaction::{SqliteTransaction, run_to_end};
+use super::{letters, read};
 use crate::table::replay::{ReplayTransaction, replay_letters};
 
 impl LetterStore for SqliteSink {
@@ -32,8 +34,8 @@ impl LetterStore for SqliteSink {
 }
 
 impl Replay for SqliteSink {
-    async fn replay(&mut self, letters: &[i64], batch: Batch) -> Result<Replayed, SinkError> {
-        let job = self.replay_job(letters, batch).await?;
+    async fn replay(&mut self, letters: &[i64], batch: Batch, rule: ReplayRule) -> Result<Replayed, SinkError> {
+        let job = self.replay_job(letters, batch, rule).await?;
         let work = move |connection: &mut Connection| {
             let (config, delivery) = (&job.config, Some(&job.id));
             let mut transaction = SqliteTransaction { connection, config, during: During::Look, delivery };
@@ -46,6 +48,20 @@ impl Replay for SqliteSink {
 impl ReplayTransaction for SqliteTransaction<'_> {
     fn lock_dead_letters(&mut self, letters: &[i64]) -> impl Future<Output = Result<Vec<i64>, SinkError>> + Send {
         ready(letters::still_dead(self.connection, letters))
+    }
+
+    /// The transaction is the file's only writer as it is.
+    fn lock_progress(&mut self, _id: &DeliveryId) -> impl Future<Output = Result<(), SinkError>> + Send {
+        ready(Ok(()))
+    }
+
+    fn row_states(
+        &mut self,
+        table: &Inspected,
+        batch: &Batch,
+        events: &[usize],
+    ) -> impl Future<Output = Result<Vec<RowState>, SinkError>> + Send {
+        ready(read::states_within(self.connection, &table.mapping, batch, events))
     }
 
     fn incarnations(&mut self, letters: &[i64]) -> impl Future<Output = Result<Vec<u32>, SinkError>> + Send {

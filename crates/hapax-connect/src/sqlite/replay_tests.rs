@@ -10,4 +10,5 @@ clauses!(replay, File:
     two_replays_at_once_write_once,
     a_replayed_letter_keeps_its_place_in_the_lane,
     a_discarded_letter_is_gone,
+    only_letters_without_a_row_are_replayed,
 );

@@ -10,6 +10,8 @@ use hapax_model::key::KeyHash;
 use hapax_model::letter::{Cause, Stage};
 use hapax_model::position::Position;
 
+use super::described::{InKey, Sort};
+
 /// A value does not fit its column.
 pub const MISFIT: &str = "HX2020";
 /// A column that must have a value gets none.
@@ -59,6 +61,10 @@ pub trait LiveColumn: Debug + Clone + PartialEq + Send + Sync + 'static {
     const POSITION_TYPE: &'static str = Self::HASH_TYPE;
     /// The type that a suggested table gives a version that an event field feeds; may be empty.
     const VERSION_TYPE: &'static str = Self::ANY_TYPE;
+
+    /// The type that a suggested table gives a column for values of this sort; of a key column, one that an index can hold
+    /// and that compares exactly.
+    fn type_for(sort: Sort, key: InKey) -> &'static str;
 
     /// Its name.
     fn name(&self) -> &str;

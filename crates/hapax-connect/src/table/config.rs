@@ -3,6 +3,8 @@
 use hapax_model::field::FieldPath;
 use hapax_model::mode::{ConflictMode, ProgressPlace};
 
+use super::described::SampledField;
+
 /// A table as a target.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TableConfig {
@@ -26,6 +28,8 @@ pub struct TableConfig {
     pub progress: ProgressPlace,
     /// Whether the key strategy promises that two different events never share an event key.
     pub unique_keys: UniqueKeys,
+    /// What the first events hold, where somebody looked: for the table that is proposed where there is none.
+    pub sampled: Vec<SampledField>,
 }
 
 /// Which field feeds which column.
@@ -81,6 +85,7 @@ impl TableConfig {
             deletes: Deletes::Never,
             progress: ProgressPlace::Sink,
             unique_keys: UniqueKeys::NotPromised,
+            sampled: Vec::new(),
         }
     }
 }

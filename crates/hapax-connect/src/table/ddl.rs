@@ -5,6 +5,7 @@ use hapax_model::mode::ConflictMode;
 
 use super::column::LiveColumn;
 use super::config::{Deletes, TableConfig};
+use super::described::InKey;
 use super::mapping::{DELETED_COLUMN, VERSION_COLUMN};
 
 /// `CREATE UNIQUE INDEX … ON t (a, b)`.
@@ -21,9 +22,8 @@ pub fn add_column<C: LiveColumn>(table: &str, column: &str, declared: &str) -> S
     format!("ALTER TABLE {} ADD COLUMN {} {declared}", C::quoted_table(table), C::quoted(column))
 }
 
-/// A `CREATE TABLE` that fits the configuration, as far as it tells: key, mapped columns, and what the mode needs.
-///
-/// Columns of the user's own are theirs to add and to type.
+/// A `CREATE TABLE` that fits the configuration: key, mapped columns, what the mode needs, and every field that the first
+/// events have a column for, with its type. Without a look at events, columns of the user's own are theirs to add and type.
 #[must_use]
 pub fn suggested_ddl<C: LiveColumn>(config: &TableConfig) -> String {
     let mode = config.mode.unwrap_or(if config.key_fields.is_empty() && config.key_column.is_none() {
@@ -48,22 +48,37 @@ pub fn suggested_ddl<C: LiveColumn>(config: &TableConfig) -> String {
             lines.push(format!("  {}{rest}", C::quoted(name)));
         }
     };
+    let field_of = |column: &str| {
+        let mapped = config.columns.map.iter().find(|(name, _)| C::same_name(name, column));
+        mapped.map_or_else(|| FieldPath::of_name(column), |(_, path)| path.clone())
+    };
+    let type_of = |column: &str, key: InKey, unseen: &'static str| {
+        let seen = config.sampled.iter().find(|field| field.path == field_of(column));
+        seen.map_or(unseen, |field| C::type_for(field.sort, key))
+    };
     for name in &key {
         let is_hash = config.key_column.as_ref() == Some(name);
-        add(name, &format!("{} NOT NULL", typed(if is_hash { C::HASH_TYPE } else { C::KEY_TYPE })));
+        let declared = if is_hash { C::HASH_TYPE } else { type_of(name, InKey::Yes, C::KEY_TYPE) };
+        add(name, &format!("{} NOT NULL", typed(declared)));
     }
     if let Some(name) = &config.key_column {
         add(name, &typed(C::HASH_TYPE));
     }
     for path in &config.key_fields {
-        add(&column_of(path), &typed(C::ANY_TYPE));
+        let name = column_of(path);
+        add(&name, &typed(type_of(&name, InKey::No, C::ANY_TYPE)));
+    }
+    for field in &config.sampled {
+        if let Some(name) = column_for(config, &field.path) {
+            add(&name, &typed(C::type_for(field.sort, InKey::No)));
+        }
     }
     for (name, _) in &config.columns.map {
-        add(name, &typed(C::ANY_TYPE));
+        add(name, &typed(type_of(name, InKey::No, C::ANY_TYPE)));
     }
     if mode == ConflictMode::Newer {
         match &config.version_column {
-            Some(name) => add(name, &typed(C::VERSION_TYPE)),
+            Some(name) => add(name, &typed(type_of(name, InKey::No, C::VERSION_TYPE))),
             None => add(VERSION_COLUMN, &typed(C::POSITION_TYPE)),
         }
         if config.deletes == Deletes::Some {
@@ -78,6 +93,15 @@ pub fn suggested_ddl<C: LiveColumn>(config: &TableConfig) -> String {
         lines.push(format!("  PRIMARY KEY ({})", key.join(", ")));
     }
     format!("CREATE TABLE {} (\n{}\n);", C::quoted_table(&config.name), lines.join(",\n"))
+}
+
+/// The column that a field feeds: the one that is mapped to it, else the one of its own name if it is at the top.
+fn column_for(config: &TableConfig, path: &FieldPath) -> Option<String> {
+    let mapped = config.columns.map.iter().find(|(_, field)| field == path).map(|(column, _)| column.clone());
+    mapped.or_else(|| match path.names() {
+        [name] if config.columns.map.iter().all(|(column, _)| column != name) => Some(name.clone()),
+        _ => None,
+    })
 }
 
 /// A type behind a column's name; nothing for no type.

@@ -3,6 +3,8 @@
 //! Reads: a live table that a dialect has read. Writes: nothing. Also the types that a new table would have for a sample
 //! of events. Not here: reading (each dialect's `describe`).
 
+use hapax_model::field::FieldPath;
+
 use super::column::LiveColumn;
 use super::live::LiveTable;
 
@@ -56,6 +58,24 @@ impl<C: LiveColumn> From<&LiveTable<C>> for DescribedTable {
             unique: others.map(|index| index.columns.clone()).collect(),
         }
     }
+}
+
+/// Whether a column is part of the key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum InKey {
+    /// It is.
+    Yes,
+    /// It is not.
+    No,
+}
+
+/// A field of the first events, and what its values are.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SampledField {
+    /// Where it is in an event.
+    pub path: FieldPath,
+    /// What its values are.
+    pub sort: Sort,
 }
 
 /// What the values of a field are, as far as a sample tells.

@@ -8,7 +8,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use hapax_engine::batch::Batch;
-use hapax_engine::letters::Replayed;
+use hapax_engine::letters::{ReplayRule, Replayed};
+use hapax_engine::rows::RowState;
 use hapax_engine::second_pass::{InputJudge, SecondPass};
 use hapax_engine::sink::SinkError;
 use hapax_model::fault::point;
@@ -32,12 +33,25 @@ pub struct ReplayJob<H: Home> {
     pub(crate) inspected: Arc<H::Inspected>,
     pub(crate) letters: Vec<i64>,
     pub(crate) batch: Batch,
+    pub(crate) rule: ReplayRule,
 }
 
 /// A transaction that writes rows and marks letters: the steps in which databases differ.
 pub trait ReplayTransaction: RowTransaction {
     /// Locks those of `letters` that are still dead.
     fn lock_dead_letters(&mut self, letters: &[i64]) -> impl Future<Output = Result<Vec<i64>, SinkError>> + Send;
+
+    /// Locks the progress of all lanes of the delivery's sink: every commit begins with it, so that none of them comes
+    /// before the end of this transaction.
+    fn lock_progress(&mut self, id: &DeliveryId) -> impl Future<Output = Result<(), SinkError>> + Send;
+
+    /// What is there under the keys of `events`.
+    fn row_states(
+        &mut self,
+        table: &Self::Table,
+        batch: &Batch,
+        events: &[usize],
+    ) -> impl Future<Output = Result<Vec<RowState>, SinkError>> + Send;
 
     /// The number of the incarnation that each letter's position belongs to.
     fn incarnations(&mut self, letters: &[i64]) -> impl Future<Output = Result<Vec<u32>, SinkError>> + Send;
@@ -89,9 +103,18 @@ where
     H: Home<Inspected = T::Table>,
     T: ReplayTransaction,
 {
-    let locked = Locked::new(&job.letters, &job.batch, transaction.lock_dead_letters(&job.letters).await?);
+    let mut locked = Locked::new(&job.letters, &job.batch, transaction.lock_dead_letters(&job.letters).await?);
     point("dlq.locked");
+    if job.rule == ReplayRule::OnlyAbsent {
+        // Before the table, as every commit does: whoever takes two locks in one order does not wait in a circle.
+        transaction.lock_progress(&job.id).await?;
+    }
     transaction.hold_table(table).await?;
+    if job.rule == ReplayRule::OnlyAbsent {
+        let events = locked.order();
+        let states = transaction.row_states(table, &job.batch, &events).await?;
+        locked.leave_present(&events, &states);
+    }
     let numbers = transaction.incarnations(&job.letters).await?;
     let rows = Rows::new(table.mapping(), &job.batch, Incarnations::PerInput(numbers));
     let order = RowOrder::as_given(locked.order());
@@ -116,6 +139,8 @@ pub struct Locked<'a> {
     dead: BTreeSet<i64>,
     /// Inputs that died again before they reached the table.
     in_fill: BTreeMap<usize, Cause>,
+    /// Those of `letters` that are left alone, because a row of theirs is there.
+    present: BTreeSet<i64>,
 }
 
 /// What is to be written down about the letters.
@@ -135,7 +160,18 @@ impl<'a> Locked<'a> {
         let ours = |input: usize| letters.get(input).is_some_and(|id| dead.contains(id));
         let died = batch.letters().iter().filter(|(input, _)| ours(*input));
         let in_fill = died.map(|(input, letter)| (*input, letter.cause.clone())).collect();
-        Self { letters, batch, dead, in_fill }
+        Self { letters, batch, dead, in_fill, present: BTreeSet::new() }
+    }
+
+    /// Leaves letters alone that have a row: `states` is what is there under the keys of `events`.
+    pub fn leave_present(&mut self, events: &[usize], states: &[RowState]) {
+        for (event, state) in events.iter().zip(states) {
+            let id = self.letters.get(self.batch.event(*event).input()).copied();
+            if let (Some(id), RowState::Present | RowState::Tombstone) = (id, state) {
+                self.dead.remove(&id);
+                self.present.insert(id);
+            }
+        }
     }
 
     /// The events to write, in lane order.
@@ -165,8 +201,9 @@ impl<'a> Locked<'a> {
     pub fn done(&self, replayed: u64, marks: Marks, outcome: &Outcome) -> Replayed {
         Replayed {
             replayed,
-            taken: (self.letters.len() - self.dead.len()) as u64,
+            taken: (self.letters.len() - self.dead.len() - self.present.len()) as u64,
             refused: marks.refused.into_iter().map(|(id, cause)| (id, cause.to_string())).collect(),
+            present: self.present.iter().copied().collect(),
             written: outcome.written,
         }
     }

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hapax_engine::batch::Batch;
+use hapax_engine::letters::ReplayRule;
 use hapax_engine::lifecycle::SinkLifecycle;
 use hapax_engine::sink::{Claim, Committed, EpochRecord, SinkError, Target, TargetIdentity, TransactionalSink};
 use hapax_model::epoch::Epoch;
@@ -122,7 +123,12 @@ impl<H: Home> TableSink<H> {
     }
 
     /// All that a replay of these letters needs; the table is read again first.
-    pub(crate) async fn replay_job(&mut self, letters: &[i64], batch: Batch) -> Result<ReplayJob<H>, SinkError> {
+    pub(crate) async fn replay_job(
+        &mut self,
+        letters: &[i64],
+        batch: Batch,
+        rule: ReplayRule,
+    ) -> Result<ReplayJob<H>, SinkError> {
         self.inspect().await?;
         Ok(ReplayJob {
             config: Arc::clone(self.home.config()),
@@ -131,6 +137,7 @@ impl<H: Home> TableSink<H> {
             inspected: self.inspected().await?,
             letters: letters.to_vec(),
             batch,
+            rule,
         })
     }
 

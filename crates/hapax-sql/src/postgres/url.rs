@@ -40,8 +40,8 @@ pub enum UrlError {
     },
     /// A password that was not percent-encoded, most likely.
     #[error(
-        "the address has an @ after its first / or ?; in user and password write @ as %40, / as %2F, ? as %3F, # as %23, \
-         and everywhere else @ as %40"
+        "the address has an @ after its first / or ?; in user and password write / as %2F, ? as %3F, # as %23, @ as %40, \
+         and everywhere else @ as %40 too"
     )]
     Unencoded,
     /// A port that is none.

@@ -6,6 +6,9 @@ use hapax_connect::mysql::config as mysql;
 use hapax_connect::postgres::config as postgres;
 use hapax_connect::sqlite::config::{self as sqlite, Deletes, TableConfig, UniqueKeys};
 use hapax_connect::sqlite::inspect::check_live;
+use hapax_connect::table::ddl;
+use hapax_connect::table::described::SampledField;
+use hapax_connect::table::mapping::NO_TABLE;
 use hapax_engine::runtime::Settings;
 use hapax_engine::state_progress::{AfterCrash, StateProgress, WatchKeys};
 use hapax_model::audit::TableKind;
@@ -23,19 +26,42 @@ use crate::config::{Columns, SqliteSink as SqliteSinkConfig, Target};
 use crate::exit::{Failure, USAGE};
 
 impl Part<'_> {
-    /// Reads the live table without writing anything.
+    /// Reads the live table without writing anything. Where there is none, the first events are looked at, so that the
+    /// refusal proposes the whole table.
     pub(crate) async fn live(&self) -> Result<Live, Failure> {
+        match self.live_knowing(&[]).await {
+            Err(refused) if refused.code == Some(NO_TABLE) => {
+                let sampled = self.sampled_fields().await;
+                if sampled.is_empty() { Err(refused) } else { self.live_knowing(&sampled).await }
+            }
+            read => read,
+        }
+    }
+
+    async fn live_knowing(&self, sampled: &[SampledField]) -> Result<Live, Failure> {
         match &self.sink.target {
-            Target::Sqlite(sqlite) => Ok(check_live(&self.sqlite_config(sqlite)).await?.into()),
+            Target::Sqlite(sqlite) => {
+                let mut config = self.sqlite_config(sqlite);
+                config.table.sampled = sampled.to_vec();
+                Ok(check_live(&config).await?.into())
+            }
             #[cfg(feature = "postgres")]
             Target::Postgres(postgres) => {
-                Ok(hapax_connect::postgres::inspect::check_live(&self.postgres_config(postgres)).await?.into())
+                let mut config = self.postgres_config(postgres);
+                config.table.sampled = sampled.to_vec();
+                Ok(hapax_connect::postgres::inspect::check_live(&config).await?.into())
             }
             #[cfg(feature = "mysql")]
             Target::Mysql(mysql) => {
-                Ok(hapax_connect::mysql::inspect::check_live(&self.mysql_config(mysql)).await?.into())
+                let mut config = self.mysql_config(mysql);
+                config.table.sampled = sampled.to_vec();
+                Ok(hapax_connect::mysql::inspect::check_live(&config).await?.into())
             }
         }
+    }
+
+    async fn sampled_fields(&self) -> Vec<SampledField> {
+        Box::pin(crate::sample::sampled_fields(self, &self.table_config().columns.map)).await
     }
 
     /// The kind of table that it is, as far as the configuration tells.
@@ -49,14 +75,15 @@ impl Part<'_> {
         }
     }
 
-    /// A table that this part could write to.
-    pub(crate) fn suggested_ddl(&self) -> String {
+    /// A table that this part could write to, with every field of its first events, if there are some.
+    pub(crate) async fn suggested_ddl(&self) -> String {
+        let config = TableConfig { sampled: self.sampled_fields().await, ..self.table_config() };
         match &self.sink.target {
-            Target::Sqlite(sqlite) => hapax_connect::sqlite::ddl::suggested_ddl(&self.sqlite_config(sqlite)),
+            Target::Sqlite(_) => ddl::suggested_ddl::<hapax_connect::sqlite::schema::SqliteColumn>(&config),
             #[cfg(feature = "postgres")]
-            Target::Postgres(postgres) => hapax_connect::postgres::ddl::suggested_ddl(&self.postgres_config(postgres)),
+            Target::Postgres(_) => ddl::suggested_ddl::<hapax_connect::postgres::column::PostgresColumn>(&config),
             #[cfg(feature = "mysql")]
-            Target::Mysql(mysql) => hapax_connect::mysql::ddl::suggested_ddl(&self.mysql_config(mysql)),
+            Target::Mysql(_) => hapax_connect::mysql::ddl::suggested_for(&config, hapax_sql::mysql::Flavour::MariaDb),
         }
     }
 

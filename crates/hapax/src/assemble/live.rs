@@ -1,7 +1,10 @@
 //! The live table of a part, as `check`, `run` and `dlq replay` need it, whatever its database.
 
 use hapax_connect::sqlite::inspect as sqlite;
+use hapax_connect::table::mapping::{FedColumn, Feed};
+use hapax_connect::table::{LiveColumn, Mapping};
 use hapax_model::audit::{KeyIndex, TableKind};
+use hapax_model::field::FieldPath;
 use hapax_model::mode::ConflictMode;
 
 use super::plan::TableFacts;
@@ -15,8 +18,12 @@ pub(crate) struct Live {
     pub(crate) why: String,
     /// The columns that are written.
     pub(crate) columns: Vec<String>,
+    /// Of these, those that a field of the events feeds, with the field.
+    pub(crate) fed: Vec<(String, FieldPath)>,
     /// What is no reason to refuse it, but good to know.
     pub(crate) notes: Vec<String>,
+    /// Why a run would stop although the table is fit, with the code of its page.
+    pub(crate) would_stop: Option<(&'static str, String)>,
 }
 
 impl Live {
@@ -31,9 +38,11 @@ impl From<sqlite::LiveCheck> for Live {
         let mode = live.mapping.mode;
         Self {
             facts: TableFacts { kind: TableKind::Sqlite, mode, index: key_index(mode) },
+            fed: fed_columns(&live.mapping),
             why: live.mapping.why,
             columns: live.mapping.columns.into_iter().map(|column| column.live.name).collect(),
             notes: Vec::new(),
+            would_stop: None,
         }
     }
 }
@@ -45,9 +54,11 @@ impl From<hapax_connect::postgres::inspect::LiveCheck> for Live {
         let mode = live.mapping.mode;
         Self {
             facts: TableFacts { kind: TableKind::PostgresLogged, mode, index: key_index(mode) },
+            fed: fed_columns(&live.mapping),
             why: live.mapping.why,
             columns: live.mapping.columns.into_iter().map(|column| column.live.name).collect(),
             notes: live.notes,
+            would_stop: live.would_stop,
         }
     }
 }
@@ -59,9 +70,11 @@ impl From<hapax_connect::mysql::inspect::LiveCheck> for Live {
         let mode = live.mapping.mode;
         Self {
             facts: TableFacts { kind: mysql_kind(&live.engine), mode, index: key_index(mode) },
+            fed: fed_columns(&live.mapping),
             why: live.mapping.why,
             columns: live.mapping.columns.into_iter().map(|column| column.live.name).collect(),
             notes: live.notes,
+            would_stop: live.would_stop,
         }
     }
 }
@@ -74,6 +87,15 @@ fn mysql_kind(engine: &str) -> TableKind {
         "myisam" | "aria" => TableKind::MyIsam,
         _ => TableKind::Memory,
     }
+}
+
+/// The columns that fields feed, each with its field.
+fn fed_columns<C: LiveColumn>(mapping: &Mapping<C>) -> Vec<(String, FieldPath)> {
+    let fed = |column: &FedColumn<C>| match column.feed {
+        Feed::Field(at) => Some((column.live.name().to_owned(), mapping.fields.get(at)?.clone())),
+        Feed::Key | Feed::Version | Feed::Deleted => None,
+    };
+    mapping.columns.iter().filter_map(fed).collect()
 }
 
 /// Keyed modes are only resolved where a unique index over the key exists; `append` needs none and uses none.

@@ -137,7 +137,7 @@ impl<'a> Part<'a> {
     }
 
     /// The same for a table that takes these columns: a CSV header must have some of them.
-    fn open_source_for(&self, live: Option<&Live>) -> AnySource {
+    pub(crate) fn open_source_for(&self, live: Option<&Live>) -> AnySource {
         match self.source {
             Source::File(file) => {
                 let absolute =
@@ -258,7 +258,14 @@ impl<'a> Part<'a> {
 
     /// What a delivery of this part would be told, as far as it can be known without its table.
     pub(crate) fn settings_unread(&self, how: &How) -> Settings {
-        let live = Live { facts: self.unread(), why: String::new(), columns: Vec::new(), notes: Vec::new() };
+        let live = Live {
+            facts: self.unread(),
+            why: String::new(),
+            columns: Vec::new(),
+            fed: Vec::new(),
+            notes: Vec::new(),
+            would_stop: None,
+        };
         self.settings(&live, &self.open_source(), how)
     }
 

@@ -10,7 +10,7 @@ use hapax_connect::mysql::{MysqlIdempotentSink, MysqlSink};
 use hapax_connect::postgres::{PostgresIdempotentSink, PostgresSink};
 use hapax_connect::sqlite::{SqliteIdempotentSink, SqliteSink};
 use hapax_engine::batch::{Batch, OutputEvent};
-use hapax_engine::letters::{Replay as _, Replayed};
+use hapax_engine::letters::{Replay as _, ReplayRule, Replayed};
 use hapax_engine::sink::{
     Claim, Committed, EpochRecord, IdempotentSink, SinkError, Target, TargetIdentity, TransactionalSink, UpsertLimits,
     WriteOutcome, Written,
@@ -66,8 +66,13 @@ impl AnyTable {
     }
 
     /// Writes the outputs of letters and marks them, in one transaction.
-    pub(super) async fn replay(&mut self, letters: &[i64], batch: Batch) -> Result<Replayed, SinkError> {
-        each!(self, sink => sink.replay(letters, batch).await)
+    pub(super) async fn replay(
+        &mut self,
+        letters: &[i64],
+        batch: Batch,
+        rule: ReplayRule,
+    ) -> Result<Replayed, SinkError> {
+        each!(self, sink => sink.replay(letters, batch, rule).await)
     }
 }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use hapax_engine::batch::Batch;
 use hapax_engine::books::Books as _;
-use hapax_engine::letters::Replayed;
+use hapax_engine::letters::{ReplayRule, Replayed};
 use hapax_engine::second_pass::SecondPass;
 use hapax_engine::sink::{IdempotentSink as _, Target as _, UpsertLimits};
 use hapax_model::epoch::Epoch;
@@ -50,10 +50,17 @@ impl Writer {
         }
     }
 
-    /// Writes the events of `batch`, whose inputs are the letters `ids`, and marks those that went through.
-    pub(crate) async fn write(&mut self, books: &mut AnyBooks, ids: &[i64], batch: Batch) -> Result<Replayed, Failure> {
+    /// Writes the events of `batch`, whose inputs are the letters `ids`, and marks those that went through. Only a table
+    /// with our progress beside it can keep to `rule`.
+    pub(crate) async fn write(
+        &mut self,
+        books: &mut AnyBooks,
+        ids: &[i64],
+        batch: Batch,
+        rule: ReplayRule,
+    ) -> Result<Replayed, Failure> {
         match self {
-            Self::Table(table) => Ok(table.replay(ids, batch).await?),
+            Self::Table(table) => Ok(table.replay(ids, batch, rule).await?),
             Self::Apart(table) => write_apart(table, books, ids, batch).await,
         }
     }
@@ -79,5 +86,5 @@ async fn write_apart(
     let good: Vec<i64> = ids.iter().enumerate().filter(|(n, _)| !refused.contains_key(n)).map(|(_, id)| *id).collect();
     let replayed = books.mark_replayed(&good).await?;
     let refused = refused.into_iter().map(|(input, why)| (ids[input], why)).collect();
-    Ok(Replayed { replayed, taken: 0, refused, written: upserted.written })
+    Ok(Replayed { replayed, taken: 0, refused, present: Vec::new(), written: upserted.written })
 }

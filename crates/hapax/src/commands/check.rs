@@ -1,11 +1,14 @@
-//! `hapax check`: does each guarantee hold, and why.
+//! `hapax check`: does each guarantee hold, and why. With `--live` the verdict rests on the source and the target as they
+//! are: where one cannot be read there is none.
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::{load, print_json};
-use crate::assemble::{Live, Part, parts};
+use crate::assemble::{AnyBooks, AnyState, Live, Part, Place, parts};
 use crate::cli::{CheckArgs, Shared};
-use crate::exit::Failure;
+use crate::config::Config;
+use crate::exit::{Failure, USAGE};
+use crate::sample::{self, Filled};
 use hapax_model::audit::Audit;
 
 /// What one sink's check found.
@@ -13,13 +16,56 @@ struct Finding<'a> {
     part: Part<'a>,
     audit: Audit,
     live: Option<Result<Live, Failure>>,
+    source: SourceSeen,
+}
+
+/// What a look at the source told.
+enum SourceSeen {
+    /// Nobody asked.
+    NotAsked,
+    /// It cannot be read.
+    Unreadable(Failure),
+    /// It is a pattern that no file fits yet.
+    NoFileYet,
+    /// It can be read; with the live table, what its first events fill.
+    Readable(Option<Filled>),
 }
 
 impl Finding<'_> {
+    /// What the verdict would rest on and cannot be read.
+    fn missing(&self) -> Option<&'static str> {
+        match (&self.live, &self.source) {
+            (Some(Err(_)), SourceSeen::Unreadable(_)) => Some("neither the source nor the target can be read"),
+            (Some(Err(_)), _) => Some("the target cannot be read"),
+            (_, SourceSeen::Unreadable(_)) => Some("the source cannot be read"),
+            (_, SourceSeen::NotAsked | SourceSeen::NoFileYet | SourceSeen::Readable(_)) => None,
+        }
+    }
+
+    fn live(&self) -> Option<&Live> {
+        self.live.as_ref().and_then(|live| live.as_ref().ok())
+    }
+
     fn exit_code(&self) -> u8 {
         let live = self.live.as_ref().and_then(|live| live.as_ref().err()).map_or(0, |failure| failure.exit_code);
-        let audit = self.audit.may_start().map_or_else(|refused| refused.exit_code, |()| 0);
-        live.max(audit)
+        let source = match &self.source {
+            SourceSeen::Unreadable(failure) => failure.exit_code,
+            SourceSeen::NotAsked | SourceSeen::NoFileYet | SourceSeen::Readable(_) => 0,
+        };
+        let would_stop = u8::from(self.live().is_some_and(|live| live.would_stop.is_some()));
+        // What rests on nothing refuses nothing.
+        let audit = match self.missing() {
+            Some(_) => 0,
+            None => self.audit.may_start().map_or_else(|refused| refused.exit_code, |()| 0),
+        };
+        live.max(source).max(would_stop).max(audit)
+    }
+
+    fn headline(&self) -> String {
+        match self.missing() {
+            Some(missing) => format!("{} is not judged: {missing}", self.audit.guarantee),
+            None => self.audit.headline(),
+        }
     }
 }
 
@@ -28,22 +74,18 @@ pub(crate) async fn check(args: &CheckArgs, shared: &Shared) -> Result<u8, Failu
     let loaded = load(shared)?;
     let mut findings = Vec::new();
     for part in parts(&loaded.config) {
-        let live = if args.live {
-            Some(part.live().await)
-        } else if part.table_decides_mode() {
-            part.live().await.ok().map(Ok)
-        } else {
-            None
-        };
-        let audit = part.audit(live.as_ref().and_then(|live| live.as_ref().ok()));
-        findings.push(Finding { part, audit, live });
+        findings.push(find(part, args).await);
     }
     let incomplete: Vec<(&str, &str)> =
         loaded.config.workflows.iter().filter_map(|w| w.incomplete().map(|lacking| (w.id.as_str(), lacking))).collect();
+    let state = if args.live { look_at_state(&loaded.config).await.err() } else { None };
     if shared.json {
-        print_json(&as_json(&findings, &incomplete));
+        print_json(&as_json(&findings, &incomplete, state.as_ref()));
     } else {
         findings.iter().for_each(|finding| print_finding(finding, args));
+        if let Some(failure) = &state {
+            println!("state store: {failure}");
+        }
         for (id, lacking) in &incomplete {
             println!("{id}: incomplete, it lacks {lacking}");
         }
@@ -51,19 +93,63 @@ pub(crate) async fn check(args: &CheckArgs, shared: &Shared) -> Result<u8, Failu
             println!("There are no workflows in {}.", shared.config.display());
         }
     }
-    Ok(findings.iter().map(Finding::exit_code).max().unwrap_or(0))
+    let judged = findings.iter().map(Finding::exit_code).max().unwrap_or(0);
+    let state = state.map_or(0, |failure| failure.exit_code);
+    // A workflow that is only begun is no mistake; but whoever asks about what is there asks whether it would run.
+    let incomplete = if args.live && !incomplete.is_empty() { USAGE } else { 0 };
+    Ok(judged.max(state).max(incomplete))
+}
+
+async fn find<'a>(part: Part<'a>, args: &CheckArgs) -> Finding<'a> {
+    let live = if args.live {
+        Some(part.live().await)
+    } else if part.table_decides_mode() {
+        part.live().await.ok().map(Ok)
+    } else {
+        None
+    };
+    let read = live.as_ref().and_then(|live| live.as_ref().ok());
+    let source = if args.live { look_at_source(&part, read).await } else { SourceSeen::NotAsked };
+    let audit = part.audit(read);
+    Finding { part, audit, live, source }
+}
+
+async fn look_at_source(part: &Part<'_>, live: Option<&Live>) -> SourceSeen {
+    match sample::first_inputs_of(part, live).await {
+        Err(failure) => SourceSeen::Unreadable(failure),
+        Ok(None) => SourceSeen::NoFileYet,
+        Ok(Some(inputs)) => SourceSeen::Readable(live.map(|live| sample::filled(part, &live.fed, &inputs))),
+    }
+}
+
+/// Whether the state store can be read, and a server's has our tables; nothing is written.
+async fn look_at_state(config: &Config) -> Result<(), Failure> {
+    match Place::of_state(config) {
+        Some(place) if place.is_remote() => AnyState::open(config).await.map(|_| ()),
+        Some(place) => AnyBooks::open(&place).await.map(|_| ()),
+        None => Ok(()),
+    }
 }
 
 fn print_finding(finding: &Finding<'_>, args: &CheckArgs) {
-    let Finding { part, audit, live } = finding;
-    println!("{} → {}: {}", part.workflow.id, part.sink.name, audit.headline());
+    let Finding { part, audit, live, source } = finding;
+    println!("{} → {}: {}", part.workflow.id, part.sink.name, finding.headline());
     if let Some(source) = part.source_in_words() {
         println!("  source: {source}");
     }
+    match source {
+        SourceSeen::Unreadable(failure) => println!("  source: {failure}"),
+        SourceSeen::NoFileYet => println!("  source: no file fits the pattern yet; a run waits for one"),
+        SourceSeen::NotAsked | SourceSeen::Readable(_) => {}
+    }
     match live {
         Some(Ok(live)) => {
-            println!("  table: {}", description(live));
+            println!("  table: {}", description(live, source));
+            print_filled(source);
             live.notes.iter().for_each(|note| println!("  note: {note}"));
+            if let Some((code, why)) = &live.would_stop {
+                println!("  a run would stop: {code}: {why}");
+            }
         }
         Some(Err(failure)) => println!("  table: {failure}"),
         None if part.table_decides_mode() => {
@@ -72,6 +158,9 @@ fn print_finding(finding: &Finding<'_>, args: &CheckArgs) {
             );
         }
         None => {}
+    }
+    if finding.missing().is_some() {
+        return;
     }
     if let Err(refused) = audit.may_start() {
         println!("  refused ({}): {}", refused.code, refused.reason);
@@ -84,23 +173,58 @@ fn print_finding(finding: &Finding<'_>, args: &CheckArgs) {
     }
 }
 
-fn as_json(findings: &[Finding<'_>], incomplete: &[(&str, &str)]) -> serde_json::Value {
+fn print_filled(source: &SourceSeen) {
+    let SourceSeen::Readable(Some(filled)) = source else { return };
+    match (filled.events, filled.unfilled.as_slice()) {
+        (0, _) => println!("  sample: the source has no event yet, so nothing is said of what fills the columns"),
+        (_, []) => {}
+        (events, unfilled) => println!(
+            "  sample: none of the first {events} event(s) fills {}; map a field to it under columns, or leave it to the \
+             database",
+            unfilled.join(", ")
+        ),
+    }
+}
+
+fn as_json(findings: &[Finding<'_>], incomplete: &[(&str, &str)], state: Option<&Failure>) -> Value {
+    let trouble = |failure: &Failure| json!({"code": failure.code, "message": failure.message});
     let checked: Vec<_> = findings
         .iter()
-        .map(|Finding { part, audit, live }| {
-            let refused = audit.may_start().err().map(|r| json!({"code": r.code, "reason": r.reason, "cure": r.cure}));
+        .map(|finding| {
+            let Finding { part, audit, live, source } = finding;
+            let judged = finding.missing().is_none();
+            let refused = audit.may_start().err().filter(|_| judged);
+            let refused = refused.map(|r| json!({"code": r.code, "reason": r.reason, "cure": r.cure}));
             let live = live.as_ref().map(|live| match live {
-                Ok(live) => json!({"fit": true, "mode": live.mode().name(), "description": description(live), "notes": live.notes}),
+                Ok(live) => json!({
+                    "fit": true, "mode": live.mode().name(), "description": description(live, source), "notes": live.notes,
+                    "wouldStop": live.would_stop.as_ref().map(|(code, why)| json!({"code": code, "message": why})),
+                }),
                 Err(failure) => json!({"fit": false, "code": failure.code, "message": failure.message}),
             });
-            json!({"workflow": part.workflow.id, "sink": part.sink.name, "source": part.source_in_words(), "audit": audit, "refused": refused, "table": live})
+            let (unreadable, sampled) = match source {
+                SourceSeen::Unreadable(failure) => (Some(trouble(failure)), None),
+                SourceSeen::Readable(filled) => (None, filled.as_ref()),
+                SourceSeen::NotAsked | SourceSeen::NoFileYet => (None, None),
+            };
+            json!({
+                "workflow": part.workflow.id, "sink": part.sink.name, "source": part.source_in_words(),
+                "judged": judged, "audit": judged.then_some(audit), "refused": refused, "table": live,
+                "sourceUnreadable": unreadable,
+                "sample": sampled.map(|filled| json!({"events": filled.events, "unfilled": filled.unfilled})),
+            })
         })
         .collect();
     let incomplete: Vec<_> = incomplete.iter().map(|(id, lacking)| json!({"workflow": id, "lacks": lacking})).collect();
-    json!({"checked": checked, "incomplete": incomplete})
+    json!({"checked": checked, "incomplete": incomplete, "stateUnreadable": state.map(trouble)})
 }
 
-/// The mode, why it is this one, and the columns that are written.
-fn description(live: &Live) -> String {
-    format!("{}: {}; writes {}", live.mode().name(), live.why, live.columns.join(", "))
+/// The mode, why it is this one, and the columns that are written, as far as the sample tells.
+fn description(live: &Live, source: &SourceSeen) -> String {
+    let unfilled: &[String] = match source {
+        SourceSeen::Readable(Some(filled)) if filled.events > 0 => &filled.unfilled,
+        SourceSeen::Readable(_) | SourceSeen::NotAsked | SourceSeen::Unreadable(_) | SourceSeen::NoFileYet => &[],
+    };
+    let written: Vec<&str> = live.columns.iter().filter(|name| !unfilled.contains(name)).map(String::as_str).collect();
+    format!("{}: {}; writes {}", live.mode().name(), live.why, written.join(", "))
 }

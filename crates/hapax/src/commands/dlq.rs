@@ -1,18 +1,18 @@
 //! `hapax dlq`: dead letters, with no worker needed.
 
+mod choice;
 mod pace;
 mod replay;
 mod verdict;
 
-use hapax_engine::books::{Books as _, LetterGroup};
 use hapax_engine::letters::{LetterChoice, LetterStore as _, StoredLetter};
 use hapax_model::letter::LetterBytes;
 use hapax_model::units::Rate;
 use serde_json::json;
 
+use self::choice::{FoundCause, FoundLetters, Pages};
 use super::table::Table;
 use super::{confirmed, known_workflow, load, print_json};
-use crate::assemble::{AnyBooks, Place};
 use crate::cli::{DlqChoice, DlqCommand, Doing, Shared};
 use crate::config::Config;
 use crate::exit::{Failure, USAGE};
@@ -23,19 +23,24 @@ pub(crate) async fn dlq(command: DlqCommand, shared: &Shared) -> Result<u8, Fail
     if matches!(command, DlqCommand::Replay { .. }) {
         crate::assemble::find_files(&mut loaded.config).await;
     }
-    if let Some(workflow) = &command.choice().workflow {
+    let choice = command.choice();
+    if let Some(workflow) = choice.workflow.as_ref().filter(|_| !choice.all) {
         known_workflow(&loaded.config, workflow)?;
     }
-    match command {
-        DlqCommand::List(choice) => list(&chosen(&choice), &loaded.config, shared).await,
-        DlqCommand::Show { id, choice } => show(id, &choice, &loaded.config, shared).await,
+    match &command {
+        DlqCommand::List(choice) => list(choice, &loaded.config, shared).await,
+        DlqCommand::Show { id, choice } => show(*id, choice, &loaded.config, shared).await,
         DlqCommand::Replay { choice, doing, overwrite, rate } => {
-            let overwrite = if overwrite { verdict::Overwrite::Allowed } else { verdict::Overwrite::Refused };
+            if choice.all {
+                let message = "letters are replayed by the configuration of their workflow; --all has no meaning here";
+                return Err(Failure::new("HX5001", message).with_exit(USAGE));
+            }
+            let overwrite = if *overwrite { verdict::Overwrite::Allowed } else { verdict::Overwrite::Refused };
             let rate = rate.as_deref().map(read_rate).transpose()?;
-            let wanted = replay::Wanted { doing, overwrite, rate };
-            replay::replay(&chosen(&choice), &wanted, &loaded.config, shared).await
+            let wanted = replay::Wanted { doing: *doing, overwrite, rate };
+            replay::replay(choice, &wanted, &loaded.config, shared).await
         }
-        DlqCommand::Discard { choice, doing } => discard(&chosen(&choice), doing, &loaded.config).await,
+        DlqCommand::Discard { choice, doing } => discard(choice, *doing, &loaded.config).await,
     }
 }
 
@@ -49,78 +54,82 @@ fn read_rate(text: &str) -> Result<Rate, Failure> {
     })
 }
 
-fn chosen(choice: &DlqChoice) -> LetterChoice {
-    LetterChoice {
-        workflow: choice.workflow.clone(),
-        sink: choice.sink.clone(),
-        cause: choice.cause.clone(),
-        ids: choice.ids.clone(),
-        ..LetterChoice::default()
+impl FoundCause {
+    /// Whose they are, for people.
+    fn owner_text(&self) -> String {
+        let name = |owner: &choice::Owner| format!("{}/{}", owner.workflow, owner.sink);
+        self.owner.as_ref().map_or_else(|| "a delivery without progress".to_owned(), name)
     }
 }
 
-/// Every database that may hold letters, each once, opened.
-async fn all_books(config: &Config) -> Result<Vec<(Place, AnyBooks)>, Failure> {
-    let mut all = Vec::new();
-    for place in Place::of_all(config) {
-        if let Some(books) = AnyBooks::open(&place).await? {
-            all.push((place, books));
-        }
-    }
-    Ok(all)
-}
-
-async fn list(choice: &LetterChoice, config: &Config, shared: &Shared) -> Result<u8, Failure> {
-    let mut found: Vec<(Place, LetterGroup)> = Vec::new();
-    for (place, mut books) in all_books(config).await? {
-        found.extend(books.causes(choice, 0).await?.into_iter().map(|group| (place.clone(), group)));
-    }
+async fn list(choice: &DlqChoice, config: &Config, shared: &Shared) -> Result<u8, Failure> {
+    let FoundLetters { books, causes, of_others } = choice::find(choice, config).await?;
     if shared.json {
-        let one = |(place, group): &(Place, LetterGroup)| {
+        let one = |FoundCause { at, owner, group }: &FoundCause| {
             json!({
-                "database": place.to_string(), "cause": group.fingerprint, "code": group.code, "stage": group.stage, "count": group.count,
-                "firstAtMs": group.first_at_ms, "lastAtMs": group.last_at_ms, "example": group.example,
+                "database": books[*at].0.to_string(), "workflow": owner.as_ref().map(|owner| &owner.workflow),
+                "sink": owner.as_ref().map(|owner| &owner.sink), "number": group.first_id, "cause": group.fingerprint,
+                "code": group.code, "stage": group.stage, "count": group.count, "firstAtMs": group.first_at_ms,
+                "lastAtMs": group.last_at_ms, "example": group.example,
             })
         };
-        print_json(&json!({"causes": found.iter().map(one).collect::<Vec<_>>()}));
+        print_json(&json!({"causes": causes.iter().map(one).collect::<Vec<_>>(), "ofOthers": of_others}));
         return Ok(0);
     }
-    if found.is_empty() {
+    if causes.is_empty() {
         println!("No dead letters.");
-        return Ok(0);
+    } else {
+        let mut table = Table::new(&["letters", "cause", "code", "stage", "of", "what", "for example"]);
+        for found in &causes {
+            let group = &found.group;
+            table.row(vec![
+                group.count.to_string(),
+                group.first_id.to_string(),
+                group.code.clone(),
+                group.stage.clone(),
+                found.owner_text(),
+                group.fingerprint.clone(),
+                group.example.clone(),
+            ]);
+        }
+        print!("{table}");
+        println!(
+            "`hapax dlq replay --cause …` delivers them again, `hapax dlq discard --cause …` gives them up; both ask first. \
+             A cause is named by its number, its code or its text."
+        );
     }
-    let mut table = Table::new(&["letters", "code", "stage", "cause", "for example"]);
-    for (_, group) in &found {
-        let cells = [
-            group.count.to_string(),
-            group.code.clone(),
-            group.stage.clone(),
-            group.fingerprint.clone(),
-            group.example.clone(),
-        ];
-        table.row(cells.to_vec());
+    if of_others > 0 {
+        println!(
+            "{of_others} more letter(s) here belong to workflows that are not in this configuration; --all lists them."
+        );
     }
-    print!("{table}");
-    println!(
-        "`hapax dlq replay --cause …` delivers them again, `hapax dlq discard --cause …` gives them up; both ask first."
-    );
     Ok(0)
 }
 
 async fn show(id: i64, choice: &DlqChoice, config: &Config, shared: &Shared) -> Result<u8, Failure> {
-    let choice = LetterChoice { ids: vec![id], ..chosen(choice) };
+    let choice = DlqChoice { ids: vec![id], ..choice.clone() };
+    let FoundLetters { mut books, causes, .. } = choice::find(&choice, config).await?;
     let mut shown = 0;
-    for (_, mut books) in all_books(config).await? {
-        for letter in books.list(&choice, 0, 10).await? {
-            shown += 1;
-            if shared.json { print_json(&letter_json(&letter)) } else { print_letter(&letter) }
+    for found in &causes {
+        let mut pages = Pages::of(found, &choice);
+        while let Some(page) = pages.next(&mut books[found.at].1).await? {
+            for letter in page {
+                shown += 1;
+                if shared.json { print_json(&letter_json(&letter)) } else { print_letter(&letter) }
+            }
         }
     }
-    if shown == 0 {
-        return Err(Failure::new("HX5007", format!("there is no letter number {id}; `hapax dlq list` groups them"))
-            .with_exit(USAGE));
+    if shown > 0 {
+        return Ok(0);
     }
-    Ok(0)
+    let mut message = format!("there is no letter number {id}; `hapax dlq list` groups them");
+    for (_, books) in &mut books {
+        let by_number = LetterChoice { ids: vec![id], ..LetterChoice::default() };
+        if let Some(letter) = books.list(&by_number, 0, 1).await?.first().filter(|_| !choice.all) {
+            message = format!("letter {id} belongs to {}, which is not chosen here; --all shows it", letter.delivery);
+        }
+    }
+    Err(Failure::new("HX5007", message).with_exit(USAGE))
 }
 
 fn letter_json(letter: &StoredLetter) -> serde_json::Value {
@@ -154,14 +163,13 @@ fn print_letter(letter: &StoredLetter) {
     }
 }
 
-async fn discard(choice: &LetterChoice, doing: Doing, config: &Config) -> Result<u8, Failure> {
-    let mut total = 0;
-    for (place, mut books) in all_books(config).await? {
-        for group in books.causes(choice, 0).await? {
-            println!("{place}: {} letter(s), {}: {}", group.count, group.code, group.fingerprint);
-            total += group.count;
-        }
+async fn discard(choice: &DlqChoice, doing: Doing, config: &Config) -> Result<u8, Failure> {
+    let FoundLetters { mut books, causes, .. } = choice::find(choice, config).await?;
+    for found in &causes {
+        let (place, group) = (&books[found.at].0, &found.group);
+        println!("{place}: {} letter(s) of {}, {}: {}", group.count, found.owner_text(), group.code, group.fingerprint);
     }
+    let total: u64 = causes.iter().map(|found| found.group.count).sum();
     if total == 0 {
         println!("No dead letters to discard.");
         return Ok(0);
@@ -170,15 +178,12 @@ async fn discard(choice: &LetterChoice, doing: Doing, config: &Config) -> Result
         return Ok(0);
     }
     let mut discarded = 0;
-    for (_, mut books) in all_books(config).await? {
-        let mut after = 0;
-        loop {
-            let page = books.list(choice, after, pace::PAGE).await?;
-            let Some(last) = page.last() else { break };
-            after = last.id;
+    for found in &causes {
+        let mut pages = Pages::of(found, choice);
+        while let Some(page) = pages.next(&mut books[found.at].1).await? {
             let ids: Vec<i64> = page.iter().filter(|letter| letter.state == "dead").map(|letter| letter.id).collect();
             if !ids.is_empty() {
-                discarded += books.discard(&ids).await?;
+                discarded += books[found.at].1.discard(&ids).await?;
             }
         }
     }

@@ -1,5 +1,6 @@
 //! `hapax setup`: the tables that Hapax keeps beside the data, and the rights that a worker needs.
 
+mod drop;
 #[cfg(feature = "postgres")]
 mod grants;
 #[cfg(feature = "mysql")]
@@ -19,11 +20,11 @@ pub(crate) async fn setup(args: &SetupArgs, shared: &Shared) -> Result<u8, Failu
     let loaded = load(shared)?;
     let places = places(&loaded.config);
     if args.sql {
-        print_sql(&loaded.config, &places);
+        print_sql(&loaded.config, &places).await;
         return Ok(0);
     }
     if args.drop {
-        return drop_tables(args, places).await;
+        return drop::drop_tables(args, &loaded.config, places).await;
     }
     describe(&places);
     if !args.yes && !ask("Make these tables?", "say --yes to do it, or --sql to see the statements")? {
@@ -54,7 +55,7 @@ async fn make(place: &Place, role: Role, config: &Config) -> Result<(), Failure>
     match AnyBooks::open(place).await? {
         Some(mut books) => books.make_tables(role).await,
         // A state store is Hapax's own file; a target is the user's.
-        None if role == Role::State => AnyState::open(config).await.map(drop),
+        None if role == Role::State => AnyState::open(config).await.map(|_| ()),
         None => {
             Err(Failure::new("HX4001", format!("{place} does not exist; create the database, or correct the path")))
         }
@@ -78,7 +79,7 @@ fn describe(places: &[(Place, Role)]) {
     println!("SQLite files would get them by themselves when a workflow first runs; servers get them only here.");
 }
 
-fn print_sql(config: &Config, places: &[(Place, Role)]) {
+async fn print_sql(config: &Config, places: &[(Place, Role)]) {
     for (place, role) in places {
         println!("-- {place}: {}", contents(*role));
         match place {
@@ -93,7 +94,7 @@ fn print_sql(config: &Config, places: &[(Place, Role)]) {
     }
     for part in parts(config) {
         println!("-- a table that workflow {} could write to; change it as you like", part.workflow.id);
-        println!("{}", part.suggested_ddl());
+        println!("{}", part.suggested_ddl().await);
     }
     if places.iter().any(|(place, _)| matches!(place, Place::Sqlite(_))) {
         println!("-- rights: SQLite has none of its own; the worker must be able to write the files and their folders");
@@ -102,23 +103,4 @@ fn print_sql(config: &Config, places: &[(Place, Role)]) {
     grants::print_grants(config, places);
     #[cfg(feature = "mysql")]
     mysql_grants::print_grants(config, places);
-}
-
-async fn drop_tables(args: &SetupArgs, places: Vec<(Place, Role)>) -> Result<u8, Failure> {
-    let mut all = Vec::new();
-    for (place, _) in places {
-        if let Some(books) = AnyBooks::open(&place).await? {
-            all.push((place, books));
-        }
-    }
-    println!("This drops Hapax's own tables; progress and dead letters are gone, your own tables stay:");
-    all.iter().for_each(|(place, _)| println!("  {place}"));
-    if !args.yes && !ask("Drop them?", "say --yes to do it")? {
-        return Ok(0);
-    }
-    for (place, mut books) in all {
-        books.drop_tables().await?;
-        println!("dropped: {place}");
-    }
-    Ok(0)
 }

@@ -2,7 +2,49 @@
 
 use super::{Server, Shop, on_every_server};
 
-on_every_server! { the_table_that_it_proposes_fits }
+on_every_server! {
+    the_table_that_it_proposes_fits,
+    nested_events_fill_the_proposed_table,
+}
+
+/// The `CREATE TABLE` in a text, without what stands before and after it.
+fn statement_in(text: &str) -> String {
+    let lines = text.lines().map(|line| line.trim().trim_start_matches("# ").trim());
+    let lines = lines.skip_while(|line| !line.starts_with("CREATE TABLE"));
+    let lines = lines.collect::<Vec<_>>().join("\n");
+    lines.split_inclusive(';').next().unwrap_or_default().to_owned()
+}
+
+/// Goal: events with objects inside fill every column of the table that `init` proposes, with the file as `init` wrote it;
+/// and whoever else proposes a table proposes the same. Method: run, `check --live` and `setup --sql` before the table is
+/// there; then make it and deliver.
+fn nested_events_fill_the_proposed_table<S: Server>() {
+    let shop = Shop::<S>::empty();
+    let input: String = (1..=5)
+        .map(|id| format!("{{\"id\":{id},\"at\":\"2026-11-16\",\"address\":{{\"city\":\"c{id}\",\"geo\":{{\"lat\":1.5}}}},\"tags\":[1]}}\n"))
+        .collect();
+    shop.world.write("events.jsonl", input);
+    shop.hapax(&["init", "--from", "events.jsonl", "--to", &shop.url(), "--table", "events"]).exits(0);
+    let proposed = statement_in(&shop.world.read("hapax.yaml"));
+    for words in ["id", "at", "address_city", "address_geo_lat", "tags", "PRIMARY KEY"] {
+        assert!(proposed.contains(words), "{words}: {proposed}");
+    }
+    shop.hapax(&["setup", "--yes"]).exits(0);
+    let sql = shop.hapax(&["setup", "--sql"]);
+    let after = sql.exits(0).out.split_once("could write to").expect("a table of the user's").1.to_owned();
+    assert_eq!(statement_in(&after), proposed);
+    for command in [&["check", "--live"][..], &["run", "--once"]] {
+        let refused = shop.hapax(command);
+        refused.exits(1).says(&["HX4110"]);
+        assert_eq!(statement_in(&format!("{}{}", refused.out, refused.err)), proposed, "{command:?}: {refused}");
+    }
+    shop.sql(&proposed);
+    shop.hapax(&["check", "--live"]).exits(0).keeps_silent_about(&["fills"]);
+    shop.hapax(&["run", "--once"]).exits(0);
+    let filled =
+        "SELECT concat(count(at), ' ', count(address_city), ' ', count(address_geo_lat), ' ', count(tags)) FROM events";
+    assert_eq!(shop.ask(filled), "5 5 5 5");
+}
 
 /// Goal: the proposed table fits. Method: run its statement, then the file.
 fn the_table_that_it_proposes_fits<S: Server>() {

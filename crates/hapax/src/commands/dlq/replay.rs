@@ -1,29 +1,35 @@
 //! `hapax dlq replay`: letters become events again, by the present configuration.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use hapax_engine::batch::Batch;
-use hapax_engine::books::Books as _;
-use hapax_engine::letters::{LetterChoice, LetterStore as _, Replayed, StoredLetter};
+use hapax_engine::books::{Books as _, LetterGroup};
+use hapax_engine::letters::{LetterChoice, LetterStore as _, ReplayRule, Replayed, StoredLetter};
 use hapax_engine::pipeline::{Origin, Pipeline};
+use hapax_engine::rows::{RowReader as _, RowState};
 use hapax_engine::source::Source as _;
 use hapax_model::epoch::Epoch;
 use hapax_model::letter::LetterBytes;
+use hapax_model::mode::ProgressPlace;
 use hapax_model::position::Incarnation;
 use hapax_model::units::Rate;
 use serde_json::json;
 
+use super::choice::{FoundCause, find, is_of, same_cause};
 use super::pace::{PAGE, Pace, Watched};
 use super::print_json;
 use super::verdict::{Overwrite, Verdict, judge, judge_whole};
-use crate::assemble::{AnyBooks, Live, Part, Writer, lanes, plan};
-use crate::cli::{Doing, Shared};
+use crate::assemble::{AnyBooks, AnyRows, Live, Part, Writer, lanes, plan};
+use crate::cli::{DlqChoice, Doing, Shared};
 use crate::commands::confirmed;
 use crate::config::Config;
 use crate::exit::Failure;
 
 /// Of letters that were refused again, so many are told; all are counted, and keep the newer reason.
 const MOST_TOLD: usize = 1000;
+/// Of these, so many are shown to a person.
+const SHOWN: usize = 10;
 /// The code of letters whose input is only kept in part.
 const CUT: &str = "HX2003";
 
@@ -31,16 +37,38 @@ const CUT: &str = "HX2003";
 #[derive(Default)]
 struct Sum {
     verdicts: BTreeMap<Verdict, u64>,
+    /// The first letters that would overwrite a row.
+    out_of_order: Vec<i64>,
     replayed: u64,
     taken: u64,
+    /// Letters that were judged to have a row, and those that were found to have one when they were to be written.
+    judged_with_row: u64,
+    left_with_row: u64,
     refused: u64,
     told: Vec<(i64, String)>,
 }
 
 impl Sum {
+    fn judged(&mut self, verdict: Verdict, letters: u64) {
+        *self.verdicts.entry(verdict).or_default() += letters;
+    }
+
+    /// Letters whose row was written between the look and the replay.
+    fn overtaken(&self) -> u64 {
+        self.left_with_row.saturating_sub(self.judged_with_row)
+    }
+
+    fn names_out_of_order(&mut self, id: i64) {
+        if self.out_of_order.len() < MOST_TOLD && !self.out_of_order.contains(&id) {
+            self.out_of_order.push(id);
+        }
+    }
+
     fn add(&mut self, done: Replayed) {
         self.replayed += done.replayed;
         self.taken += done.taken;
+        self.left_with_row += done.present.len() as u64;
+        done.present.into_iter().for_each(|id| self.names_out_of_order(id));
         self.refused += done.refused.len() as u64;
         let room = MOST_TOLD - self.told.len();
         self.told.extend(done.refused.into_iter().take(room));
@@ -56,19 +84,25 @@ pub(super) struct Wanted {
 
 /// Says what it would do; asks; does it, a transaction per page of letters.
 pub(super) async fn replay(
-    choice: &LetterChoice,
+    choice: &DlqChoice,
     wanted: &Wanted,
     config: &Config,
     shared: &Shared,
 ) -> Result<u8, Failure> {
     let overwrite = wanted.overwrite;
     let mut sum = Sum::default();
+    // A cause's number is that of all lanes together.
+    let causes = if choice.cause.is_some() { Some(find(choice, config).await?.causes) } else { None };
+    let chosen = Chosen { choice, causes: causes.as_deref(), overwrite };
     for part in lanes(config).filter(|part| is_meant(part, choice)) {
-        look(&part, choice, config, &mut sum).await?;
+        if let Some(mut replaying) = Replaying::open(part, &chosen, config).await? {
+            replaying.look(&mut sum).await?;
+        }
     }
     let ready: u64 = sum.verdicts.iter().filter(|(verdict, _)| verdict.goes_ahead(overwrite)).map(|(_, n)| n).sum();
     if !shared.json {
         sum.verdicts.iter().for_each(|(verdict, n)| println!("{n} letter(s): {}", verdict.text(overwrite)));
+        print_out_of_order(&sum);
     }
     let nothing = ready == 0;
     if nothing && !shared.json {
@@ -78,7 +112,9 @@ pub(super) async fn replay(
     if doing_it {
         let mut pace = Pace::begin(ready, wanted.rate, if shared.json { Watched::No } else { Watched::Yes });
         for part in lanes(config).filter(|part| is_meant(part, choice)) {
-            replay_part(&part, choice, overwrite, config, &mut sum, &mut pace).await?;
+            if let Some(mut replaying) = Replaying::open(part, &chosen, config).await? {
+                replaying.replay(&mut sum, &mut pace).await?;
+            }
         }
         pace.end();
     }
@@ -87,70 +123,139 @@ pub(super) async fn replay(
     } else if doing_it {
         print_done(&sum);
     }
-    let refused = sum.verdicts.keys().any(|verdict| !verdict.goes_ahead(overwrite)) || sum.refused > 0;
-    Ok(u8::from(refused))
+    let left = sum.verdicts.keys().any(|verdict| !verdict.goes_ahead(overwrite)) || sum.overtaken() > 0;
+    Ok(u8::from(left || sum.refused > 0))
 }
 
-fn is_meant(part: &Part<'_>, choice: &LetterChoice) -> bool {
+fn is_meant(part: &Part<'_>, choice: &DlqChoice) -> bool {
     choice.workflow.as_ref().is_none_or(|workflow| *workflow == part.workflow.id)
         && choice.sink.as_ref().is_none_or(|sink| *sink == part.sink.name)
 }
 
-/// The letters of this part alone. Where there is one lane, those of its earlier names too.
-fn narrowed(part: &Part<'_>, choice: &LetterChoice) -> LetterChoice {
-    let id = part.id();
-    let lane = (part.lane_count() > 1).then_some(id.lane);
-    LetterChoice { workflow: Some(id.workflow), sink: Some(id.sink), lane, ..choice.clone() }
-}
-
-async fn look(part: &Part<'_>, choice: &LetterChoice, config: &Config, sum: &mut Sum) -> Result<(), Failure> {
-    let Some(mut books) = AnyBooks::of_part(part, config).await? else { return Ok(()) };
-    let (mode, progress) = (part.live().await?.mode(), part.table().progress);
-    let (choice, mut after) = (narrowed(part, choice), 0);
-    if !choice.names_letters() {
-        // There may be millions: they are counted where they are.
-        for group in books.causes(&choice, 0).await? {
-            let verdict = if group.code == CUT { Verdict::Impossible } else { judge_whole(mode, progress) };
-            *sum.verdicts.entry(verdict).or_default() += group.count;
-        }
-        return Ok(());
-    }
-    loop {
-        let page = books.list(&choice, after, PAGE).await?;
-        let Some(last) = page.last() else { return Ok(()) };
-        after = last.id;
-        for letter in page.iter().filter(|letter| letter.state == "dead") {
-            *sum.verdicts.entry(judge(letter, mode, progress)).or_default() += 1;
-        }
-    }
-}
-
-async fn replay_part(
-    part: &Part<'_>,
-    choice: &LetterChoice,
+/// Which letters are wanted.
+struct Chosen<'a> {
+    choice: &'a DlqChoice,
+    /// Only these causes; none for all.
+    causes: Option<&'a [FoundCause]>,
     overwrite: Overwrite,
-    config: &Config,
-    sum: &mut Sum,
-    pace: &mut Pace,
-) -> Result<(), Failure> {
-    let Some(mut books) = AnyBooks::of_part(part, config).await? else { return Ok(()) };
-    let live = part.live().await?;
-    let (choice, mut after) = (narrowed(part, choice), 0);
-    let mut writer = Writer::open(part).await?;
-    loop {
-        let page = books.list(&choice, after, pace.page()).await?;
-        let Some(last) = page.last() else { return Ok(()) };
-        after = last.id;
-        let goes = |letter: &&StoredLetter| {
-            letter.state == "dead" && judge(letter, live.mode(), part.table().progress).goes_ahead(overwrite)
-        };
-        let ready: Vec<StoredLetter> = page.iter().filter(goes).cloned().collect();
-        if !ready.is_empty() {
-            let ids: Vec<i64> = ready.iter().map(|letter| letter.id).collect();
-            let batch = batch_of(part, &live, writer.fields(), &ready);
-            sum.add(writer.write(&mut books, &ids, batch).await?);
-            pace.passed(ids.len()).await;
+}
+
+/// The letters of one part, and what they would be written to.
+struct Replaying<'a> {
+    part: Part<'a>,
+    books: AnyBooks,
+    live: Live,
+    /// The letters of this part alone. Where there is one lane, those of its earlier names too.
+    choice: LetterChoice,
+    causes: Vec<LetterGroup>,
+    overwrite: Overwrite,
+}
+
+impl<'a> Replaying<'a> {
+    /// None if nothing is chosen there.
+    async fn open(part: Part<'a>, chosen: &Chosen<'_>, config: &Config) -> Result<Option<Self>, Failure> {
+        let Some(mut books) = AnyBooks::of_part(&part, config).await? else { return Ok(None) };
+        let id = part.id();
+        let lane = (part.lane_count() > 1).then_some(id.lane);
+        let (workflow, sink, ids) = (Some(id.workflow), Some(id.sink), chosen.choice.ids.clone());
+        let narrowed = LetterChoice { workflow, sink, lane, ids, ..LetterChoice::default() };
+        let mut causes = books.causes(&narrowed, 0).await?;
+        if let Some(wanted) = chosen.causes {
+            causes.retain(|group| wanted.iter().any(|found| found.is_of(&part) && same_cause(&found.group, group)));
         }
+        if causes.is_empty() {
+            return Ok(None);
+        }
+        let live = part.live().await?;
+        Ok(Some(Self { part, books, live, choice: narrowed, causes, overwrite: chosen.overwrite }))
+    }
+
+    /// Whether only the table can tell which letters are safe: without a row there is none that is newer. Where events
+    /// delete rows it cannot; nor where a worker may write one between the look and the replay.
+    fn asks_the_table(&self) -> bool {
+        let table = self.part.table();
+        let tells = table.progress == ProgressPlace::Sink && table.delete_when.is_none();
+        self.overwrite == Overwrite::Refused && self.judge_whole() == Verdict::OutOfOrder && tells
+    }
+
+    fn judge_whole(&self) -> Verdict {
+        judge_whole(self.live.mode(), self.part.table().progress)
+    }
+
+    /// Judges every letter, and writes nothing.
+    async fn look(&mut self, sum: &mut Sum) -> Result<(), Failure> {
+        let mut rows = if self.asks_the_table() { Some(AnyRows::of_part(&self.part).await?) } else { None };
+        if rows.is_none() && !self.choice.names_letters() {
+            // There may be millions: they are counted where they are.
+            for group in &self.causes {
+                sum.judged(if group.code == CUT { Verdict::Impossible } else { self.judge_whole() }, group.count);
+            }
+            return Ok(());
+        }
+        let mut after = 0;
+        while let Some(page) = self.page(&mut after, PAGE).await? {
+            let (whole, cut): (Vec<StoredLetter>, Vec<_>) =
+                page.into_iter().partition(|letter| matches!(letter.bytes, LetterBytes::Whole(_)));
+            let present = match &mut rows {
+                Some(rows) => self.with_a_row(rows, &whole).await?,
+                None => Vec::new(),
+            };
+            let verdict = if rows.is_some() { Verdict::Safe } else { self.judge_whole() };
+            sum.judged(Verdict::Impossible, cut.len() as u64);
+            sum.judged(verdict, (whole.len() - present.len()) as u64);
+            sum.judged(Verdict::OutOfOrder, present.len() as u64);
+            sum.judged_with_row += present.len() as u64;
+            present.into_iter().for_each(|id| sum.names_out_of_order(id));
+        }
+        sum.verdicts.retain(|_, letters| *letters > 0);
+        Ok(())
+    }
+
+    /// The next dead letters, of whatever chosen cause, in the order in which they died; none at the end.
+    async fn page(&mut self, after: &mut i64, most: usize) -> Result<Option<Vec<StoredLetter>>, Failure> {
+        let only = match self.causes.as_slice() {
+            [group] => Some(group.fingerprint.clone()),
+            _ => None,
+        };
+        let mut page = self.books.list(&LetterChoice { cause: only, ..self.choice.clone() }, *after, most).await?;
+        let Some(last) = page.last() else { return Ok(None) };
+        *after = last.id;
+        page.retain(|letter| letter.state == "dead" && self.causes.iter().any(|group| is_of(letter, group)));
+        Ok(Some(page))
+    }
+
+    /// Those letters one of whose keys has a row: it may be newer than they are.
+    async fn with_a_row(&self, rows: &mut AnyRows, letters: &[StoredLetter]) -> Result<Vec<i64>, Failure> {
+        let batch = Arc::new(batch_of(&self.part, &self.live, &rows.shape().fields.clone(), letters));
+        let events: Vec<usize> = (0..batch.len()).collect();
+        let states = rows.states(Arc::clone(&batch), events.clone()).await?;
+        let there = |state: &RowState| matches!(state, RowState::Present | RowState::Tombstone);
+        let found = events.iter().zip(&states).filter(|(_, state)| there(state));
+        let inputs: BTreeSet<usize> = found.map(|(event, _)| batch.event(*event).input()).collect();
+        Ok(inputs.into_iter().map(|input| letters[input].id).collect())
+    }
+
+    /// Writes them, a transaction per page.
+    async fn replay(&mut self, sum: &mut Sum, pace: &mut Pace) -> Result<(), Failure> {
+        let mut writer = Writer::open(&self.part).await?;
+        let asks = self.asks_the_table();
+        let rule = if asks { ReplayRule::OnlyAbsent } else { ReplayRule::Any };
+        let mut after = 0;
+        while let Some(page) = self.page(&mut after, pace.page()).await? {
+            let (mode, progress) = (self.live.mode(), self.part.table().progress);
+            let goes = |letter: &&StoredLetter| {
+                let verdict = judge(letter, mode, progress);
+                verdict.goes_ahead(self.overwrite) || (asks && verdict == Verdict::OutOfOrder)
+            };
+            let ready: Vec<StoredLetter> = page.iter().filter(goes).cloned().collect();
+            if !ready.is_empty() {
+                let ids: Vec<i64> = ready.iter().map(|letter| letter.id).collect();
+                let batch = batch_of(&self.part, &self.live, writer.fields(), &ready);
+                sum.add(writer.write(&mut self.books, &ids, batch, rule).await?);
+                pace.passed(ids.len()).await;
+            }
+        }
+        Ok(())
     }
 }
 
@@ -174,9 +279,20 @@ fn batch_of(part: &Part<'_>, live: &Live, fields: &[hapax_model::field::FieldPat
     batch
 }
 
+fn print_out_of_order(sum: &Sum) {
+    if !sum.out_of_order.is_empty() {
+        let shown: Vec<String> = sum.out_of_order.iter().take(SHOWN).map(i64::to_string).collect();
+        let more = if sum.out_of_order.len() > SHOWN { ", …" } else { "" };
+        println!("  out of order: letter {}{more}", shown.join(", "));
+    }
+}
+
 fn print_done(sum: &Sum) {
     println!("{} replayed, {} taken by another meanwhile, {} refused again.", sum.replayed, sum.taken, sum.refused);
-    for (id, why) in sum.told.iter().take(10) {
+    if sum.overtaken() > 0 {
+        println!("{} found a row that was written meanwhile, and stay dead.", sum.overtaken());
+    }
+    for (id, why) in sum.told.iter().take(SHOWN) {
         println!("  letter {id}: {why}");
     }
 }
@@ -186,5 +302,5 @@ fn as_json(sum: &Sum) -> serde_json::Value {
         sum.verdicts.iter().map(|(verdict, n)| (verdict.name().to_owned(), json!(n))).collect();
     let refused: Vec<_> = sum.told.iter().map(|(id, why)| json!({"id": id, "why": why})).collect();
     json!({"verdicts": verdicts, "replayed": sum.replayed, "taken": sum.taken, "refusedCount": sum.refused,
-        "refused": refused})
+        "refused": refused, "outOfOrder": sum.out_of_order})
 }

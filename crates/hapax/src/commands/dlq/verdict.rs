@@ -16,13 +16,13 @@ pub(super) enum Overwrite {
 /// What replaying a letter may do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Verdict {
-    /// It lands once, whatever happens.
+    /// It lands once, whatever happens; in `update`, where no row of its key is there, also in order.
     Safe,
     /// Written and marked in two places, but by key: a repeat changes nothing.
     SafeByKey,
     /// Written and marked in two places: a crash between them repeats it.
     MayRepeat,
-    /// It is older than what may be there by now, and would overwrite it.
+    /// A row of its key is there, or was removed: it may be newer, and would be overwritten.
     OutOfOrder,
     /// Only the beginning of the input was kept.
     Impossible,
@@ -39,7 +39,7 @@ impl Verdict {
             Self::SafeByKey => "safe: written by key, so that a repeat changes nothing",
             Self::MayRepeat => "may repeat: the letter is marked in another database than the row is written to",
             Self::OutOfOrder => {
-                "out of order: an older value may overwrite a newer one; say --overwrite to do it all the same"
+                "out of order: an older value may overwrite a newer one; they stay, unless you say --overwrite"
             }
             Self::Impossible => "impossible: the input was too large, only its beginning is kept",
         }

@@ -3,14 +3,17 @@
 use std::fmt::Write as _;
 use std::path::Path;
 
-use hapax_connect::table::described::{Described, Sort};
+use hapax_connect::table::config::{Columns, TableConfig};
+use hapax_connect::table::described::{Described, SampledField};
 use hapax_model::field::FieldPath;
+use hapax_model::mode::ConflictMode;
 
 use super::fit::Fit;
-use super::sample::{From, Sample, shown};
+use super::sample::{FileForm, From};
 #[cfg(any(feature = "mysql", feature = "postgres"))]
 use super::target::hidden;
-use super::target::{InKey, To, VARIABLE};
+use super::target::{To, VARIABLE};
+use crate::sample::shown;
 
 /// Everything that was given, asked and seen.
 pub(super) struct Draft {
@@ -18,7 +21,7 @@ pub(super) struct Draft {
     pub(super) from: From,
     pub(super) to: To,
     pub(super) table: String,
-    pub(super) sample: Sample,
+    pub(super) form: FileForm,
     pub(super) fit: Fit,
     pub(super) keys: Vec<String>,
     pub(super) guarantee: Option<String>,
@@ -50,13 +53,10 @@ impl Draft {
             }
             From::File(path) => {
                 line(text, 6, "file:");
-                let holds = if self.sample.is_csv {
-                    "CSV; its first record names the fields"
-                } else {
-                    "a JSON object per line"
-                };
+                let holds =
+                    if self.form.is_csv { "CSV; its first record names the fields" } else { "a JSON object per line" };
                 line(text, 8, &format!("path: {}   # {holds}", scalar(path)));
-                if let Some(delimiter) = self.sample.delimiter {
+                if let Some(delimiter) = self.form.delimiter {
                     let shown = if delimiter == b'\t' { "tab".to_owned() } else { char::from(delimiter).to_string() };
                     line(text, 8, &format!("csv: {{ delimiter: {} }}", scalar(&shown)));
                 }
@@ -94,6 +94,13 @@ impl Draft {
         let Described::Table(_) = &self.fit.found else {
             comment(text, "The table is not there yet. From the first events, it could be:");
             self.create_table().lines().for_each(|words| comment(text, &format!("  {words}")));
+            let mapped = self.new_columns();
+            if !mapped.is_empty() {
+                line(text, 8, "columns:                  # these from fields inside objects");
+                for (column, path) in mapped {
+                    line(text, 10, &format!("{}: {}", scalar(&column), scalar(&path.to_string())));
+                }
+            }
             return;
         };
         let named: Vec<String> = self
@@ -151,30 +158,39 @@ impl Draft {
         line(text, 6, "# onReject: stop            # what does not fit becomes a dead letter unless you say so");
     }
 
-    /// A table for the events that were seen.
-    fn create_table(&self) -> String {
-        let is_key =
-            |path: &FieldPath| self.keys.iter().any(|key| key.parse().is_ok_and(|key: FieldPath| key == *path));
-        let column = |path: &FieldPath| path.names().join("_");
-        let mut lines: Vec<String> = Vec::new();
-        for field in self.fit.fields() {
-            let key = if is_key(&field.path) { InKey::Yes } else { InKey::No };
-            lines.push(format!("  {}", self.to.new_column(&column(&field.path), field.sort, key)));
-        }
-        let keys: Vec<String> = self
+    /// The columns of a new table that are called otherwise than the fields which feed them: those inside objects.
+    fn new_columns(&self) -> Vec<(String, FieldPath)> {
+        let mut taken: Vec<String> = self
             .fit
             .fields()
             .iter()
-            .filter(|field| is_key(&field.path))
-            .map(|field| self.to.quoted(&column(&field.path)))
+            .filter(|field| field.path.names().len() == 1)
+            .map(|field| field.path.names()[0].clone())
             .collect();
-        if !keys.is_empty() {
-            lines.push(format!("  PRIMARY KEY ({})", keys.join(", ")));
+        let mut mapped = Vec::new();
+        for field in self.fit.fields().iter().filter(|field| field.path.names().len() > 1) {
+            let plain = field.path.names().join("_");
+            let free = |name: &String| taken.iter().all(|known| !known.eq_ignore_ascii_case(name));
+            let numbered = (2..).map(|n| format!("{plain}_{n}"));
+            let name = std::iter::once(plain.clone()).chain(numbered).find(free).unwrap_or(plain);
+            taken.push(name.clone());
+            mapped.push((name, field.path.clone()));
         }
-        if lines.is_empty() {
-            lines.push(format!("  {}", self.to.new_column("id", Sort::Text, InKey::No)));
-        }
-        format!("CREATE TABLE {} (\n{}\n);", self.to.quoted_table(&self.table), lines.join(",\n"))
+        mapped
+    }
+
+    /// A table for the events that were seen: the one that every other command proposes for this file too.
+    fn create_table(&self) -> String {
+        let key_fields: Vec<FieldPath> = self.keys.iter().filter_map(|key| key.parse().ok()).collect();
+        let mode = if key_fields.is_empty() { ConflictMode::Append } else { ConflictMode::Update };
+        let sampled = self.fit.fields().iter();
+        self.to.suggested_ddl(&TableConfig {
+            mode: Some(mode),
+            key_fields,
+            columns: Columns { map: self.new_columns(), ..Columns::default() },
+            sampled: sampled.map(|field| SampledField { path: field.path.clone(), sort: field.sort }).collect(),
+            ..TableConfig::new(&self.table)
+        })
     }
 
     /// What to type next.

@@ -3,7 +3,7 @@
 use hapax_connect::table::described::{Described, DescribedColumn, DescribedTable};
 use hapax_model::field::FieldPath;
 
-use super::sample::{Field, Sample, shown};
+use crate::sample::{Field, Sample, shown};
 
 /// Fields beside columns.
 #[derive(Debug, Clone)]

@@ -41,7 +41,7 @@ pub(crate) async fn init(args: &InitArgs, shared: &Shared) -> Result<u8, Failure
     let folder = output.parent().unwrap_or(Path::new("")).to_path_buf();
     let mut answers = Answers::new(args)?;
     let from = answers.source()?;
-    let sample = sample::read(&from, &folder).await?;
+    let (sample, form) = sample::read(&from, &folder).await?;
     sample.describe().iter().for_each(|line| println!("{line}"));
     let to = answers.target(&folder)?;
     let table = answers.table(&from)?;
@@ -49,7 +49,7 @@ pub(crate) async fn init(args: &InitArgs, shared: &Shared) -> Result<u8, Failure
     let fit = Fit::of(&sample, &found);
     fit.describe(&table).iter().for_each(|line| println!("{line}"));
     let keys = answers.keys(&fit)?;
-    let draft = Draft { id: args.id.clone(), from, to, table, sample, fit, keys, guarantee: args.guarantee.clone() };
+    let draft = Draft { id: args.id.clone(), from, to, table, form, fit, keys, guarantee: args.guarantee.clone() };
     let text = draft.yaml();
     let verdict = check(&text, &output, &draft)?;
     write(&output, &text)?;

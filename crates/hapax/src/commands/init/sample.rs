@@ -1,24 +1,14 @@
 //! The source that `init` was told of, and what its first events look like.
 
-use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
 use hapax_connect::file::{CsvOptions, FileFormat, FileSource, FileSourceConfig, HeaderFrom, RotationRule, many};
 use hapax_connect::generate::{GenerateConfig, GenerateSource};
-use hapax_connect::table::described::Sort;
-use hapax_engine::batch::Inputs;
-use hapax_engine::decode::csv::{Dialect, Format, read_record};
-use hapax_engine::source::{Follow, Polled, Room, Source, StartAt};
-use hapax_model::field::FieldPath;
-use serde_json::Value;
+use hapax_engine::decode::csv::Dialect;
 
 use super::UNCLEAR;
 use crate::exit::{Failure, USAGE};
-
-/// How many events are looked at.
-const MOST: usize = 200;
-/// How deep objects are looked into.
-const DEPTH: usize = 3;
+use crate::sample::{MOST, Sample, first_inputs};
 
 /// Where events come from.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -50,35 +40,21 @@ impl From {
     }
 }
 
-/// What was seen of the source.
-#[derive(Debug, Clone)]
-pub(super) struct Sample {
-    pub(super) fields: Vec<Field>,
-    pub(super) count: usize,
-    /// Inputs that are no events.
-    bad: usize,
-    /// How a file's records are written, if that is not what its name says.
-    pub(super) delimiter: Option<u8>,
+/// How a file's records are written.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct FileForm {
     pub(super) is_csv: bool,
-}
-
-/// One field.
-#[derive(Debug, Clone)]
-pub(super) struct Field {
-    pub(super) path: FieldPath,
-    pub(super) sort: Sort,
-    /// Whether each event had its own value.
-    pub(super) unique: bool,
-    seen: HashSet<String>,
-    present: usize,
+    /// If it is not what the name says.
+    pub(super) delimiter: Option<u8>,
 }
 
 /// Looks at the first events.
-pub(super) async fn read(from: &From, folder: &Path) -> Result<Sample, Failure> {
+pub(super) async fn read(from: &From, folder: &Path) -> Result<(Sample, FileForm), Failure> {
     match from {
         From::Generate => {
             let config = GenerateConfig { count: Some(MOST as u64), ..GenerateConfig::default() };
-            sample(GenerateSource::new(config), false, None).await
+            let inputs = first_inputs(GenerateSource::new(config)).await?;
+            Ok((Sample::of_inputs(&inputs), FileForm::default()))
         }
         From::File(written) => {
             let path = first_file(written, folder)?;
@@ -92,7 +68,8 @@ pub(super) async fn read(from: &From, folder: &Path) -> Result<Sample, Failure> 
                 FileFormat::JsonLines
             };
             let config = FileSourceConfig { format, ..FileSourceConfig::new(path) };
-            sample(FileSource::new(config), is_csv, delimiter).await
+            let inputs = first_inputs(FileSource::new(config)).await?;
+            Ok((Sample::of_inputs(&inputs), FileForm { is_csv, delimiter }))
         }
     }
 }
@@ -131,160 +108,4 @@ fn guess_delimiter(path: &Path, written: &str) -> Option<u8> {
         return None;
     }
     [b';', b'\t', b'|', b','].into_iter().filter(|byte| count(*byte) > 0).max_by_key(|byte| count(*byte))
-}
-
-async fn sample(mut source: impl Source, is_csv: bool, delimiter: Option<u8>) -> Result<Sample, Failure> {
-    let start = source.start(StartAt::Earliest).await?;
-    source.assign(&start, Follow::No).await?;
-    let mut sample = Sample { fields: Vec::new(), count: 0, bad: 0, delimiter, is_csv };
-    let mut inputs = Inputs::default();
-    while inputs.len() < MOST {
-        let room = Room { events: MOST - inputs.len(), bytes: 4 * 1024 * 1024 };
-        if source.poll(&mut inputs, room).await? == Polled::End {
-            break;
-        }
-    }
-    for index in 0..inputs.len() {
-        sample.add(inputs.format(), inputs.bytes(index));
-    }
-    for field in &mut sample.fields {
-        field.unique = field.seen.len() == sample.count && field.present == sample.count;
-    }
-    Ok(sample)
-}
-
-impl Sample {
-    fn add(&mut self, format: &Format, bytes: &[u8]) {
-        let mut found = Vec::new();
-        let sound = match format {
-            Format::Json => match serde_json::from_slice(bytes) {
-                Ok(Value::Object(event)) => {
-                    flatten(&mut Vec::new(), &event, &mut found);
-                    true
-                }
-                Ok(_) | Err(_) => false,
-            },
-            Format::Csv(csv) => {
-                let take = |name: &str, text: Option<std::borrow::Cow<'_, str>>| {
-                    let sort = text.as_deref().map_or(Sort::Unknown, sort_of_untyped);
-                    found.push((vec![name.to_owned()], sort, text.unwrap_or_default().into_owned()));
-                };
-                read_record(csv, bytes, take).is_ok()
-            }
-        };
-        if !sound {
-            self.bad += 1;
-            return;
-        }
-        self.count += 1;
-        for (names, sort, text) in found {
-            let path = names.iter().fold(String::new(), |path, name| format!("{path}{}", FieldPath::of_name(name)));
-            let Ok(path) = path.parse::<FieldPath>() else { continue };
-            let at = self.fields.iter().position(|field| field.path == path).unwrap_or_else(|| {
-                let seen = HashSet::new();
-                self.fields.push(Field { path, sort: Sort::Unknown, unique: false, seen, present: 0 });
-                self.fields.len() - 1
-            });
-            let field = &mut self.fields[at];
-            field.sort = field.sort.or(sort);
-            field.present += usize::from(sort != Sort::Unknown);
-            field.seen.insert(text);
-        }
-    }
-
-    /// What was seen, for people.
-    pub(super) fn describe(&self) -> Vec<String> {
-        let fields: Vec<String> =
-            self.fields.iter().map(|field| format!("{} ({})", shown(&field.path), word(field.sort))).collect();
-        let mut lines = vec![format!("Looked at {} event(s): {}", self.count, fields.join(", "))];
-        if self.bad > 0 {
-            lines.push(format!(
-                "  {} input(s) are no events and would be dead letters; `hapax tap` shows them later",
-                self.bad
-            ));
-        }
-        lines
-    }
-}
-
-/// A field's name, or its path where it lies inside another.
-pub(super) fn shown(path: &FieldPath) -> String {
-    match path.names() {
-        [name] if name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_') && !name.is_empty() => name.clone(),
-        _ => path.to_string(),
-    }
-}
-
-pub(super) const fn word(sort: Sort) -> &'static str {
-    match sort {
-        Sort::Unknown => "empty",
-        Sort::Boolean => "true or false",
-        Sort::Integer => "whole numbers",
-        Sort::Decimal => "numbers",
-        Sort::Date => "dates",
-        Sort::Timestamp => "times",
-        Sort::Uuid => "uuids",
-        Sort::Json => "JSON",
-        Sort::Text => "text",
-    }
-}
-
-fn flatten(
-    before: &mut Vec<String>,
-    event: &serde_json::Map<String, Value>,
-    found: &mut Vec<(Vec<String>, Sort, String)>,
-) {
-    for (name, value) in event {
-        before.push(name.clone());
-        match value {
-            Value::Object(inner) if !inner.is_empty() && before.len() < DEPTH => flatten(before, inner, found),
-            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) | Value::Object(_) => {
-                found.push((before.clone(), sort_of(value), value.to_string()));
-            }
-        }
-        before.pop();
-    }
-}
-
-fn sort_of(value: &Value) -> Sort {
-    match value {
-        Value::Null => Sort::Unknown,
-        Value::Bool(_) => Sort::Boolean,
-        Value::Number(number) if number.is_i64() || number.is_u64() => Sort::Integer,
-        Value::Number(_) => Sort::Decimal,
-        Value::String(text) => sort_of_text(text),
-        Value::Array(_) | Value::Object(_) => Sort::Json,
-    }
-}
-
-/// A text that has a form of its own.
-fn sort_of_text(text: &str) -> Sort {
-    let digits =
-        |range: std::ops::Range<usize>| text.get(range).is_some_and(|part| part.bytes().all(|b| b.is_ascii_digit()));
-    let dashes = text.as_bytes().get(4) == Some(&b'-') && text.as_bytes().get(7) == Some(&b'-');
-    let is_date = text.len() >= 10 && dashes && digits(0..4) && digits(5..7) && digits(8..10);
-    let is_uuid = text.len() == 36
-        && text.bytes().enumerate().all(|(at, b)| match at {
-            8 | 13 | 18 | 23 => b == b'-',
-            _ => b.is_ascii_hexdigit(),
-        });
-    match text.as_bytes().get(10) {
-        None if is_date => Sort::Date,
-        Some(b'T' | b't' | b' ') if is_date && digits(11..13) => Sort::Timestamp,
-        _ if is_uuid => Sort::Uuid,
-        _ => Sort::Text,
-    }
-}
-
-/// A text of CSV, which may stand for anything.
-fn sort_of_untyped(text: &str) -> Sort {
-    let is_number = text.parse::<f64>().is_ok_and(f64::is_finite) && !text.contains(['i', 'n', 'I', 'N']);
-    let padded = text.len() > 1 && text.starts_with('0') && !text.contains('.');
-    match text {
-        "true" | "false" | "t" | "f" | "TRUE" | "FALSE" => Sort::Boolean,
-        _ if text.parse::<i64>().is_ok() && !padded => Sort::Integer,
-        _ if is_number && !padded => Sort::Decimal,
-        _ if text.starts_with(['{', '[']) && serde_json::from_str::<Value>(text).is_ok() => Sort::Json,
-        _ => sort_of_text(text),
-    }
 }

@@ -7,8 +7,9 @@ use hapax_connect::mysql;
 #[cfg(feature = "postgres")]
 use hapax_connect::postgres;
 use hapax_connect::sqlite;
-use hapax_connect::table::LiveColumn as _;
-use hapax_connect::table::described::{Described, Sort};
+use hapax_connect::table::config::TableConfig;
+use hapax_connect::table::ddl;
+use hapax_connect::table::described::Described;
 
 use super::UNCLEAR;
 use crate::exit::{Failure, USAGE};
@@ -24,13 +25,6 @@ pub(super) enum To {
     Postgres(String),
     #[cfg(feature = "mysql")]
     Mysql(String),
-}
-
-/// Whether a column is part of the key.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum InKey {
-    Yes,
-    No,
 }
 
 impl To {
@@ -110,46 +104,14 @@ impl To {
         self.url().filter(|url| hidden(url) != **url).map(|url| (VARIABLE, url.to_owned()))
     }
 
-    /// A column of a new table.
-    pub(super) fn new_column(&self, name: &str, sort: Sort, key: InKey) -> String {
-        let rest = if key == InKey::Yes { " NOT NULL" } else { "" };
+    /// A table of its database for this configuration.
+    pub(super) fn suggested_ddl(&self, table: &TableConfig) -> String {
         match self {
-            Self::Sqlite(_) => {
-                format!("{} {}{rest}", sqlite::schema::SqliteColumn::quoted(name), sqlite::describe::column_type(sort))
-            }
+            Self::Sqlite(_) => ddl::suggested_ddl::<sqlite::schema::SqliteColumn>(table),
             #[cfg(feature = "postgres")]
-            Self::Postgres(_) => {
-                let declared = postgres::describe::column_type(sort);
-                format!("{} {declared}{rest}", postgres::column::PostgresColumn::quoted(name))
-            }
+            Self::Postgres(_) => ddl::suggested_ddl::<postgres::column::PostgresColumn>(table),
             #[cfg(feature = "mysql")]
-            Self::Mysql(_) => {
-                use mysql::describe::InKey as Key;
-                let declared = mysql::describe::column_type(sort, if key == InKey::Yes { Key::Yes } else { Key::No });
-                format!("{} {declared}{rest}", mysql::column::MysqlColumn::quoted(name))
-            }
-        }
-    }
-
-    /// A name in a statement.
-    pub(super) fn quoted(&self, name: &str) -> String {
-        match self {
-            Self::Sqlite(_) => sqlite::schema::SqliteColumn::quoted(name),
-            #[cfg(feature = "postgres")]
-            Self::Postgres(_) => postgres::column::PostgresColumn::quoted(name),
-            #[cfg(feature = "mysql")]
-            Self::Mysql(_) => mysql::column::MysqlColumn::quoted(name),
-        }
-    }
-
-    /// A table's name in a statement.
-    pub(super) fn quoted_table(&self, name: &str) -> String {
-        match self {
-            Self::Sqlite(_) => sqlite::schema::SqliteColumn::quoted_table(name),
-            #[cfg(feature = "postgres")]
-            Self::Postgres(_) => postgres::column::PostgresColumn::quoted_table(name),
-            #[cfg(feature = "mysql")]
-            Self::Mysql(_) => mysql::column::MysqlColumn::quoted_table(name),
+            Self::Mysql(_) => mysql::ddl::suggested_for(table, hapax_sql::mysql::Flavour::MariaDb),
         }
     }
 }

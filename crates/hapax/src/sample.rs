@@ -1,0 +1,340 @@
+//! What the first events of a source look like, for whoever proposes a table, a mapping, or judges one.
+//!
+//! Reads: at most [`MOST`] inputs of a source, on a cursor of its own. Writes: nothing. Not here: the table.
+
+use std::collections::{BTreeMap, BTreeSet, HashSet};
+
+use hapax_connect::file::{Crowd, many};
+use hapax_connect::table::described::{SampledField, Sort};
+use hapax_engine::batch::{Batch, FieldBytes, Inputs};
+use hapax_engine::decode::UnknownFields;
+use hapax_engine::decode::csv::{Format, read_record};
+use hapax_engine::pipeline::{Origin, Pipeline};
+use hapax_engine::source::{Follow, Polled, Room, Source, StartAt};
+use hapax_model::epoch::Epoch;
+use hapax_model::field::FieldPath;
+use hapax_model::key::{DedupStrategy, KeyNeed, Keyer, Uniqueness};
+use hapax_model::position::Incarnation;
+use serde_json::Value;
+
+use crate::assemble::{Live, Part};
+use crate::config;
+use crate::config::checked::{FileLane, GenerateSource};
+use crate::exit::Failure;
+
+/// How many inputs are looked at.
+pub(crate) const MOST: usize = 200;
+/// How many of their bytes.
+const MOST_BYTES: usize = 4 * 1024 * 1024;
+/// How deep objects are looked into.
+const DEPTH: usize = 3;
+
+/// Names from the outside in, what the value is, and its text.
+type FoundField = (Vec<String>, Sort, String);
+
+/// What was seen of the source.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Sample {
+    pub(crate) fields: Vec<Field>,
+    pub(crate) count: usize,
+    /// Inputs that are no events.
+    bad: usize,
+}
+
+/// One field.
+#[derive(Debug, Clone)]
+pub(crate) struct Field {
+    pub(crate) path: FieldPath,
+    pub(crate) sort: Sort,
+    /// Whether each event had its own value.
+    pub(crate) unique: bool,
+    seen: HashSet<String>,
+    present: usize,
+}
+
+/// The first inputs of a source.
+pub(crate) async fn first_inputs(mut source: impl Source) -> Result<Inputs, Failure> {
+    let start = source.start(StartAt::Earliest).await?;
+    source.assign(&start, Follow::No).await?;
+    let mut inputs = Inputs::default();
+    while inputs.len() < MOST {
+        let room = Room { events: MOST - inputs.len(), bytes: MOST_BYTES };
+        if source.poll(&mut inputs, room).await? == Polled::End {
+            break;
+        }
+    }
+    Ok(inputs)
+}
+
+/// The first inputs of a part's source; none if it is a pattern that no file fits yet.
+/// With the live table, a CSV header must have what it takes.
+pub(crate) async fn first_inputs_of(part: &Part<'_>, live: Option<&Live>) -> Result<Option<Inputs>, Failure> {
+    match part.source {
+        config::Source::Generate(generate) => {
+            // Without its rate, and not without end.
+            let count = Some(generate.count.map_or(MOST as u64, |count| count.min(MOST as u64)));
+            let bounded = config::Source::Generate(GenerateSource { rate: None, count, ..generate.clone() });
+            first_inputs(Part { source: &bounded, ..*part }.open_source_for(live)).await.map(Some)
+        }
+        config::Source::File(file) => match &file.many {
+            None => first_inputs(part.open_source_for(live)).await.map(Some),
+            Some(many) => {
+                let Some(first) = many::list(&file.written, &many.folder).into_iter().next() else { return Ok(None) };
+                let name = first.path.to_string_lossy().into_owned();
+                let lane = FileLane { name, path: first.path, crowd: Crowd::default() };
+                first_inputs(Part { file: Some(&lane), ..*part }.open_source_for(live)).await.map(Some)
+            }
+        },
+    }
+}
+
+/// The events of a part that come of these inputs, with these fields, and the names of all others.
+fn events_of(part: &Part<'_>, fields: &[FieldPath], inputs: &Inputs) -> (Batch, Vec<String>) {
+    let keyer = Keyer::new(DedupStrategy::SourceOffset, Uniqueness::WithVersion, KeyNeed::Nothing);
+    let origin = Origin { source: String::new(), lane: String::new() };
+    let mut pipeline = part.with_transform(Pipeline::new(fields, keyer, None, UnknownFields::Counted, origin));
+    let mut batch = pipeline.batch();
+    batch.inputs.set_format(inputs.format());
+    let whole = (0..inputs.len()).filter(|input| inputs.oversized_length(*input).is_none());
+    whole.for_each(|input| batch.inputs.push(inputs.position(input), inputs.bytes(input)));
+    pipeline.process(&mut batch, 0, Epoch(0), &Incarnation::new(1, ""));
+    let others = pipeline.unknown().iter().map(|(name, _)| name.clone()).collect();
+    (batch, others)
+}
+
+/// What a look at the first events told of a table's columns.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Filled {
+    /// How many events were looked at.
+    pub(crate) events: usize,
+    /// Columns that none of them fills.
+    pub(crate) unfilled: Vec<String>,
+}
+
+/// Which of `columns`, each with the field that feeds it, no event fills.
+pub(crate) fn filled(part: &Part<'_>, columns: &[(String, FieldPath)], inputs: &Inputs) -> Filled {
+    let fields: Vec<FieldPath> = columns.iter().map(|(_, path)| path.clone()).collect();
+    let (batch, _) = events_of(part, &fields, inputs);
+    let fills = |path: &FieldPath| {
+        let slot = batch.layout().slot_of(path);
+        let has = |slot| {
+            batch.events().any(|event| !matches!(event.field_bytes(slot), FieldBytes::Absent | FieldBytes::Null))
+        };
+        slot.is_some_and(has)
+    };
+    let unfilled = columns.iter().filter(|(_, path)| !fills(path)).map(|(column, _)| column.clone()).collect();
+    Filled { events: batch.len(), unfilled }
+}
+
+/// The fields of a part's first events, as they come out of its program, for the table that is proposed to it. An object
+/// none of whose fields is mapped goes into a column of its own name. Empty if nothing can be seen.
+pub(crate) async fn sampled_fields(part: &Part<'_>, mapped: &[(String, FieldPath)]) -> Vec<SampledField> {
+    let Ok(Some(inputs)) = first_inputs_of(part, None).await else { return Vec::new() };
+    let sample = match &part.workflow.transform {
+        None => Sample::of_inputs(&inputs),
+        Some(_) => Sample::of_events(part, &inputs),
+    };
+    let is_mapped = |path: &FieldPath| mapped.iter().any(|(_, known)| known == path);
+    let reaches_into = |name: &str| mapped.iter().any(|(_, known)| known.names().len() > 1 && known.names()[0] == name);
+    let mut whole = BTreeSet::new();
+    let mut fields = Vec::new();
+    for Field { path, sort, .. } in &sample.fields {
+        match path.names() {
+            [_] => fields.push(SampledField { path: path.clone(), sort: *sort }),
+            _ if is_mapped(path) => fields.push(SampledField { path: path.clone(), sort: *sort }),
+            [first, ..] if !reaches_into(first) && whole.insert(first.clone()) => {
+                fields.push(SampledField { path: FieldPath::of_name(first), sort: Sort::Json });
+            }
+            _ => {}
+        }
+    }
+    fields
+}
+
+impl Sample {
+    /// What inputs look like as they stand.
+    pub(crate) fn of_inputs(inputs: &Inputs) -> Self {
+        let mut sample = Self::default();
+        (0..inputs.len()).for_each(|index| sample.add(inputs.format(), inputs.bytes(index)));
+        sample.judge_uniqueness();
+        sample
+    }
+
+    /// What the events look like that come out of a part's program.
+    fn of_events(part: &Part<'_>, inputs: &Inputs) -> Self {
+        let (_, names) = events_of(part, &[], inputs);
+        let fields: Vec<FieldPath> = names.iter().map(|name| FieldPath::of_name(name)).collect();
+        let (batch, _) = events_of(part, &fields, inputs);
+        let mut sample = Self::default();
+        for event in batch.events() {
+            let mut found = Vec::new();
+            let values: BTreeMap<usize, Value> =
+                (0..names.len()).filter_map(|slot| Some((slot, value_of(event.field_bytes(slot))?))).collect();
+            for (slot, value) in values {
+                let untyped = value.as_str().filter(|_| event.is_untyped());
+                match untyped {
+                    Some(text) => found.push((vec![names[slot].clone()], sort_of_untyped(text), text.to_owned())),
+                    None => flatten(
+                        &mut Vec::new(),
+                        &serde_json::Map::from_iter([(names[slot].clone(), value)]),
+                        &mut found,
+                    ),
+                }
+            }
+            sample.add_fields(found);
+        }
+        sample.judge_uniqueness();
+        sample
+    }
+
+    fn judge_uniqueness(&mut self) {
+        for field in &mut self.fields {
+            field.unique = field.seen.len() == self.count && field.present == self.count;
+        }
+    }
+
+    fn add(&mut self, format: &Format, bytes: &[u8]) {
+        let mut found = Vec::new();
+        let sound = match format {
+            Format::Json => match serde_json::from_slice(bytes) {
+                Ok(Value::Object(event)) => {
+                    flatten(&mut Vec::new(), &event, &mut found);
+                    true
+                }
+                Ok(_) | Err(_) => false,
+            },
+            Format::Csv(csv) => {
+                let take = |name: &str, text: Option<std::borrow::Cow<'_, str>>| {
+                    let sort = text.as_deref().map_or(Sort::Unknown, sort_of_untyped);
+                    found.push((vec![name.to_owned()], sort, text.unwrap_or_default().into_owned()));
+                };
+                read_record(csv, bytes, take).is_ok()
+            }
+        };
+        if sound {
+            self.add_fields(found);
+        } else {
+            self.bad += 1;
+        }
+    }
+
+    fn add_fields(&mut self, found: Vec<FoundField>) {
+        self.count += 1;
+        for (names, sort, text) in found {
+            let path = names.iter().fold(String::new(), |path, name| format!("{path}{}", FieldPath::of_name(name)));
+            let Ok(path) = path.parse::<FieldPath>() else { continue };
+            let at = self.fields.iter().position(|field| field.path == path).unwrap_or_else(|| {
+                let seen = HashSet::new();
+                self.fields.push(Field { path, sort: Sort::Unknown, unique: false, seen, present: 0 });
+                self.fields.len() - 1
+            });
+            let field = &mut self.fields[at];
+            field.sort = field.sort.or(sort);
+            field.present += usize::from(sort != Sort::Unknown);
+            field.seen.insert(text);
+        }
+    }
+
+    /// What was seen, for people.
+    pub(crate) fn describe(&self) -> Vec<String> {
+        let fields: Vec<String> =
+            self.fields.iter().map(|field| format!("{} ({})", shown(&field.path), word(field.sort))).collect();
+        let mut lines = vec![format!("Looked at {} event(s): {}", self.count, fields.join(", "))];
+        if self.bad > 0 {
+            lines.push(format!(
+                "  {} input(s) are no events and would be dead letters; `hapax tap` shows them later",
+                self.bad
+            ));
+        }
+        lines
+    }
+}
+
+/// A field's name, or its path where it lies inside another.
+pub(crate) fn shown(path: &FieldPath) -> String {
+    match path.names() {
+        [name] if name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_') && !name.is_empty() => name.clone(),
+        _ => path.to_string(),
+    }
+}
+
+pub(crate) const fn word(sort: Sort) -> &'static str {
+    match sort {
+        Sort::Unknown => "empty",
+        Sort::Boolean => "true or false",
+        Sort::Integer => "whole numbers",
+        Sort::Decimal => "numbers",
+        Sort::Date => "dates",
+        Sort::Timestamp => "times",
+        Sort::Uuid => "uuids",
+        Sort::Json => "JSON",
+        Sort::Text => "text",
+    }
+}
+
+fn flatten(before: &mut Vec<String>, event: &serde_json::Map<String, Value>, found: &mut Vec<FoundField>) {
+    for (name, value) in event {
+        before.push(name.clone());
+        match value {
+            Value::Object(inner) if !inner.is_empty() && before.len() < DEPTH => flatten(before, inner, found),
+            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) | Value::Object(_) => {
+                found.push((before.clone(), sort_of(value), value.to_string()));
+            }
+        }
+        before.pop();
+    }
+}
+
+fn sort_of(value: &Value) -> Sort {
+    match value {
+        Value::Null => Sort::Unknown,
+        Value::Bool(_) => Sort::Boolean,
+        Value::Number(number) if number.is_i64() || number.is_u64() => Sort::Integer,
+        Value::Number(_) => Sort::Decimal,
+        Value::String(text) => sort_of_text(text),
+        Value::Array(_) | Value::Object(_) => Sort::Json,
+    }
+}
+
+/// A text that has a form of its own.
+fn sort_of_text(text: &str) -> Sort {
+    let digits =
+        |range: std::ops::Range<usize>| text.get(range).is_some_and(|part| part.bytes().all(|b| b.is_ascii_digit()));
+    let dashes = text.as_bytes().get(4) == Some(&b'-') && text.as_bytes().get(7) == Some(&b'-');
+    let is_date = text.len() >= 10 && dashes && digits(0..4) && digits(5..7) && digits(8..10);
+    let is_uuid = text.len() == 36
+        && text.bytes().enumerate().all(|(at, b)| match at {
+            8 | 13 | 18 | 23 => b == b'-',
+            _ => b.is_ascii_hexdigit(),
+        });
+    match text.as_bytes().get(10) {
+        None if is_date => Sort::Date,
+        Some(b'T' | b't' | b' ') if is_date && digits(11..13) => Sort::Timestamp,
+        _ if is_uuid => Sort::Uuid,
+        _ => Sort::Text,
+    }
+}
+
+/// A text of CSV, which may stand for anything.
+fn sort_of_untyped(text: &str) -> Sort {
+    let is_number = text.parse::<f64>().is_ok_and(f64::is_finite) && !text.contains(['i', 'n', 'I', 'N']);
+    let padded = text.len() > 1 && text.starts_with('0') && !text.contains('.');
+    match text {
+        "true" | "false" | "t" | "f" | "TRUE" | "FALSE" => Sort::Boolean,
+        _ if text.parse::<i64>().is_ok() && !padded => Sort::Integer,
+        _ if is_number && !padded => Sort::Decimal,
+        _ if text.starts_with(['{', '[']) && serde_json::from_str::<Value>(text).is_ok() => Sort::Json,
+        _ => sort_of_text(text),
+    }
+}
+
+/// A field's value; none if the event has no such field.
+fn value_of(field: FieldBytes<'_>) -> Option<Value> {
+    match field {
+        FieldBytes::Absent => None,
+        FieldBytes::Null => Some(Value::Null),
+        FieldBytes::Bool(value) => Some(Value::Bool(value)),
+        FieldBytes::Text(text) => Some(Value::String(String::from_utf8_lossy(text).into_owned())),
+        FieldBytes::Number(json) | FieldBytes::Json(json) => serde_json::from_slice(json).ok(),
+    }
+}
