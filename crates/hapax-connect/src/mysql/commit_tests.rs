@@ -216,13 +216,18 @@ async fn an_ended_session_leaves_nothing_and_the_epoch_lands_once() {
     let mut rig = Rig::new(SLEEPY, keyed(ConflictMode::Update)).await;
     let mut other = rig.database.place.bare().await;
     let sleeping = format!(
-        "SELECT id FROM information_schema.PROCESSLIST WHERE db = '{}' AND id <> CONNECTION_ID() AND command <> 'Sleep'",
+        "SELECT id FROM information_schema.PROCESSLIST WHERE db = '{}' AND id <> CONNECTION_ID() AND state = 'User sleep'",
         rig.database.place.name()
     );
     let ending = async {
-        tokio::time::sleep(Duration::from_millis(500)).await;
-        let found = super::super::rig::texts(&mut other, &sleeping).await;
-        run(&mut other, &format!("KILL {}; DELETE FROM slow", found[0])).await;
+        let found = loop {
+            let found = super::super::rig::texts(&mut other, &sleeping).await;
+            match found.into_iter().next() {
+                Some(id) => break id,
+                None => tokio::time::sleep(Duration::from_millis(20)).await,
+            }
+        };
+        run(&mut other, &format!("KILL {found}; DELETE FROM slow")).await;
     };
     let batch = rig.batch(&[r#"{"id":1,"b":1}"#]);
     let (done, ()) = tokio::join!(rig.try_deliver(batch), ending);

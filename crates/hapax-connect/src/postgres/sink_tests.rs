@@ -432,17 +432,16 @@ async fn a_locked_table_is_waited_for_and_named() {
 async fn an_ended_session_leaves_nothing_and_the_epoch_lands_once() {
     let ddl = "CREATE TABLE t (id int PRIMARY KEY, b int); CREATE TABLE slow (x int); INSERT INTO slow VALUES (1);
         CREATE FUNCTION f() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
-          IF EXISTS (SELECT FROM slow) THEN PERFORM pg_sleep(5); END IF; RETURN new; END $$;
+          IF EXISTS (SELECT FROM slow) THEN PERFORM pg_sleep(50); END IF; RETURN new; END $$;
         CREATE TRIGGER s BEFORE INSERT ON t FOR EACH ROW EXECUTE FUNCTION f()";
     let mut rig = Rig::new(ddl, keyed(ConflictMode::Update)).await;
     let other = rig.database.place.bare().await;
+    let sleeping = "FROM pg_stat_activity WHERE wait_event = 'PgSleep' AND datname = current_database()";
     let ending = async {
-        tokio::time::sleep(Duration::from_millis(300)).await;
-        run(
-            &other,
-            "DELETE FROM slow; SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE wait_event = 'PgSleep'",
-        )
-        .await;
+        while texts(&other, &format!("SELECT pid::text {sleeping}")).await.is_empty() {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        run(&other, &format!("DELETE FROM slow; SELECT pg_terminate_backend(pid) {sleeping}")).await;
     };
     let batch = rig.batch(&[r#"{"id":1,"b":1}"#]);
     let (done, ()) = tokio::join!(rig.try_deliver(batch), ending);

@@ -280,18 +280,6 @@ async fn a_locked_file_is_locked_by_someone() {
     assert_eq!(rig.texts("SELECT b FROM t").await, ["1"]);
 }
 
-/// Goal: a connection that dies in mid-epoch leaves nothing behind. Method: a transaction dropped with its rows.
-#[tokio::test]
-async fn what_a_dead_connection_wrote_is_rolled_back() {
-    let mut rig = Rig::new(PLAIN, |config| config.table.mode = Some(ConflictMode::Append)).await;
-    let dying = rig.look();
-    dying.execute_batch("BEGIN IMMEDIATE; UPDATE hapax_progress SET epoch = 9; INSERT INTO t (b) VALUES (1)").unwrap();
-    drop(dying);
-    rig.claim().await;
-    rig.deliver(&[r#"{"id":2,"b":2}"#]).await;
-    assert_eq!(rig.texts("SELECT b FROM t").await, ["2"]);
-}
-
 /// Goal: an event that asks for a delete is a dead letter where rows are only added. Method: both such modes; the
 /// configuration refuses `deleteWhen` there, so only a source that knows deletes by itself can bring one.
 #[tokio::test]

@@ -203,7 +203,7 @@ async fn end_without<T: StateStore>(settings: &Settings, state: Option<T>, contr
     let stop = Stop::new(1, "HX5065", message);
     let last_word = async {
         let Some(mut state) = state else { return };
-        note(settings, Some(&mut state), "stopped", Some(&stop)).await;
+        note(settings, Some(&mut state), WorkerState::Stopped, Some(&stop)).await;
         // So that a standby need not wait for the lease to end.
         drop(state.release(&settings.id).await);
     };

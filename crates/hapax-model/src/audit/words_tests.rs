@@ -108,7 +108,10 @@ fn a_refusal_names_what_would_hold() {
 fn clients_are_told_what_to_expect() {
     let text = |sink, delivery: &Delivery| audit(&facts(sink, delivery)).client_text;
     assert!(text(POST, &keyed_delivery(Guarantee::AtMostOnce)).contains("may be lost"));
-    assert!(text(POST, &keyed_delivery(Guarantee::AtLeastOnce)).contains("Make your processing idempotent"));
+    let told = text(POST, &keyed_delivery(Guarantee::AtLeastOnce));
+    for phrase in ["No event is lost", "may arrive more than once", "Make your processing idempotent"] {
+        assert!(told.contains(phrase), "{phrase}: {told}");
+    }
     let mut keys = keyed_delivery(Guarantee::IdempotentKeys);
     keys.documentation.example_code = Some("https://docs.example.test/dedup".into());
     let told = text(POST, &keys);
@@ -123,6 +126,12 @@ fn clients_are_told_what_to_expect() {
     let once = keyed_delivery(Guarantee::ExactlyOnce);
     assert!(text(POST, &once).contains("provided that the receiver remembers our keys for more than 2h"));
     assert!(text(TOPIC, &once).contains("provided that everyone who reads the topic uses isolation read_committed"));
+    let told = text(sqlite(ConflictMode::Update, ProgressPlace::Sink), &once);
+    for phrase in ["no event is lost, and none takes effect twice", "about every 200ms", "You need no deduplication"] {
+        assert!(told.contains(phrase), "{phrase}: {told}");
+    }
+    let told = text(POST, &once);
+    assert!(told.contains("expect some milliseconds more") && !told.contains("need no deduplication"), "{told}");
     let held = text(sqlite(ConflictMode::Append, ProgressPlace::State), &once);
     assert_eq!(held, "Nothing can be promised yet: exactly-once cannot hold for this workflow.");
 }

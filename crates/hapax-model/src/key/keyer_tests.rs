@@ -169,6 +169,38 @@ fn a_key_with_epoch_exists_once_per_epoch() {
     }
 }
 
+/// Goal: a key without epoch is the same in every epoch. Method: every such strategy, the epoch and the number in it changed.
+#[test]
+fn a_key_without_epoch_is_the_same_in_every_epoch() {
+    let incarnation = incarnation();
+    let mut seen = 0;
+    for strategy in every_strategy().into_iter().filter(|strategy| !strategy.contains_epoch()) {
+        let keyer = any_keyer(strategy.clone());
+        let values = vec![FieldValue::Text("x"); keyer.fields().len()];
+        let base = keyer.derive(&facts(&incarnation), &values).unwrap();
+        let later = KeyFacts { epoch: Epoch(6), sequence: 9, ..facts(&incarnation) };
+        assert_eq!(keyer.derive(&later, &values), Ok(base), "{strategy:?}");
+        seen += 1;
+    }
+    assert!(seen > 5, "{seen}");
+}
+
+/// Goal: an event without a key is named by its epoch and its number in it, and by nothing else. Method: no fields; the
+/// number, the epoch, the lane and the position changed one by one.
+#[test]
+fn an_event_without_a_key_is_named_by_epoch_and_number() {
+    let incarnation = incarnation();
+    let keyer = with_version(DedupStrategy::EpochSequence);
+    assert!(keyer.fields().is_empty());
+    let base = facts(&incarnation);
+    let key = |facts: &KeyFacts<'_>| keyer.derive(facts, &[]).unwrap().event;
+    assert_eq!(key(&base), key(&base), "the same again");
+    assert_ne!(key(&base), key(&KeyFacts { sequence: base.sequence + 1, ..base }));
+    assert_ne!(key(&base), key(&KeyFacts { epoch: Epoch(base.epoch.0 + 1), ..base }));
+    assert_ne!(key(&base), key(&KeyFacts { lane: "more.jsonl", ..base }));
+    assert_eq!(key(&base), key(&KeyFacts { position: Position::at(9), ..base }), "where it was read does not matter");
+}
+
 /// Goal: each change of a row has its own event key and one entity key. Method: two versions, and `unique: true`.
 #[test]
 fn each_change_of_a_row_has_its_own_key() {
