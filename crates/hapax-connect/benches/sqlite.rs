@@ -21,7 +21,7 @@ use hapax_connect::sqlite::state::SqliteState;
 use hapax_connect::sqlite::{SqliteIdempotentSink, SqliteSink};
 use hapax_engine::runtime::{Delivery, DeliveryEnd, Settings, deliver};
 use hapax_engine::sink::TransactionalSink;
-use hapax_engine::state_progress::{Order, StateProgress, WatchKeys};
+use hapax_engine::state_progress::{AfterCrash, StateProgress, WatchKeys};
 use hapax_model::field::FieldPath;
 use hapax_model::key::{DedupStrategy, KeyNeed, Keyer, Uniqueness};
 use hapax_model::mode::ConflictMode;
@@ -220,8 +220,9 @@ fn by_hapax(folder: &Path, mode: ConflictMode, progress: Progress) -> Run {
             Progress::InSink => run(settings.clone(), SqliteSink::new(config, settings.id.clone()), state).await,
             Progress::InState => {
                 let sink = SqliteIdempotentSink::new(config, settings.keyer.strategy().clone());
-                let (order, interval) = (Order::RowsFirst, Duration::from_secs(1));
-                let sink = StateProgress::new(settings.id.clone(), sink, state.clone(), order, WatchKeys::No, interval);
+                let (after_crash, interval) = (AfterCrash::WriteAgain, Duration::from_secs(1));
+                let sink =
+                    StateProgress::new(settings.id.clone(), sink, state.clone(), after_crash, WatchKeys::No, interval);
                 run(settings, sink, state).await;
             }
         }
