@@ -10,7 +10,7 @@ use hapax_connect::sqlite::state::SqliteState;
 use hapax_connect::table::config::TableConfig;
 use hapax_engine::runtime::{Delivery, DeliveryEnd, Meter, Settings, deliver};
 use hapax_engine::sink::{IdempotentSink, TransactionalSink};
-use hapax_engine::state_progress::{Order, StateProgress, WatchKeys};
+use hapax_engine::state_progress::{AfterCrash, StateProgress, WatchKeys};
 use hapax_model::field::FieldPath;
 use hapax_model::key::{DedupStrategy, KeyNeed, Keyer, Uniqueness};
 use hapax_model::mode::ConflictMode;
@@ -119,7 +119,7 @@ impl<S: Sinks> Deliveries<S> {
             }
             By::AtLeastOnce => {
                 let sink = S::idempotent(config, pool, settings.keyer.strategy().clone());
-                let (order, interval) = (Order::RowsFirst, Duration::from_secs(1));
+                let (after_crash, interval) = (AfterCrash::WriteAgain, Duration::from_secs(1));
                 let (id, store) = (settings.id.clone(), self.state.clone());
                 let sink = StateProgress::new(id, sink, store, order, WatchKeys::No, interval);
                 self.deliver(settings, sink, lane).await

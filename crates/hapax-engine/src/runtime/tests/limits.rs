@@ -94,7 +94,7 @@ async fn a_drain_ends_in_time_whatever_the_target_does() {
         assert_eq!((exit_code(&end), code(&end)), (1, expected), "{end:?}");
         assert!(asked.elapsed() <= DRAIN_LIMIT + Duration::from_secs(5), "{:?}", asked.elapsed());
         assert_eq!(state.lock().lease, None, "the lease was given back");
-        assert_eq!(state.lock().notes.last().map(|note| note.state.clone()).as_deref(), Some("stopped"));
+        assert_eq!(state.lock().notes.last().map(|note| note.state), Some(WorkerState::Stopped));
         assert!(world.lock().rows.is_empty());
         assert_eq!(memory.used(), 0, "the committer has ended, too");
     }
