@@ -20,8 +20,10 @@ pub enum FileFault {
     RemoveRead,
     /// The folder is away for a while.
     FolderAway,
-    /// More archives are dropped into the folder.
-    DropArchives,
+    /// More complete files are dropped into the folder.
+    DropFiles,
+    /// Another file is renamed over it, and the configuration says that this is how it is written.
+    ReplaceDeclared,
     /// Copied and then truncated in place, as logrotate's `copytruncate` does.
     CopyTruncate,
     /// Written anew in place, shorter than what was read.
@@ -92,6 +94,8 @@ pub enum SourceLayout {
     ManyFiles,
     /// A pattern over compressed files that are renamed into the folder when they are complete.
     Archives,
+    /// The same with plain files, whose names look like rotated ones; the configuration says that they are not.
+    DroppedFiles,
 }
 
 /// Who works.
@@ -124,7 +128,7 @@ pub struct SourceCase {
 
 impl FileFault {
     /// All of them.
-    pub const ALL: [Self; 26] = [
+    pub const ALL: [Self; 27] = [
         Self::RotateNumbered,
         Self::RotateDated,
         Self::RotateCompressed,
@@ -132,7 +136,8 @@ impl FileFault {
         Self::RotateEmpty,
         Self::RemoveRead,
         Self::FolderAway,
-        Self::DropArchives,
+        Self::DropFiles,
+        Self::ReplaceDeclared,
         Self::CopyTruncate,
         Self::RewriteShorter,
         Self::RewriteEqual,
@@ -164,7 +169,8 @@ impl FileFault {
             Self::RotateEmpty => "rotate-empty",
             Self::RemoveRead => "remove-read",
             Self::FolderAway => "folder-away",
-            Self::DropArchives => "drop-archives",
+            Self::DropFiles => "drop-files",
+            Self::ReplaceDeclared => "replace-declared",
             Self::CopyTruncate => "copytruncate",
             Self::RewriteShorter => "rewrite-shorter",
             Self::RewriteEqual => "rewrite-equal",
@@ -197,7 +203,9 @@ impl FileFault {
             }
             // A configuration is read at a start.
             Self::FolderMoved | Self::PathEdited | Self::LayoutChanged => &[Down],
-            Self::RemoveRead | Self::DropArchives | Self::RotateEmpty => &[Idle, Paused, Down, TargetAway],
+            Self::RemoveRead | Self::DropFiles | Self::ReplaceDeclared | Self::RotateEmpty => {
+                &[Idle, Paused, Down, TargetAway]
+            }
             Self::RotateNumbered
             | Self::RotateDated
             | Self::RotateCompressed
@@ -220,11 +228,14 @@ impl FileFault {
     /// Whether it means anything over these files.
     #[must_use]
     pub const fn fits(self, layout: SourceLayout) -> bool {
-        use SourceLayout::{Archives, LinkedPath, ManyFiles, PatternOfNames, PatternWithSuffixes, SinglePath};
+        use SourceLayout::{
+            Archives, DroppedFiles, LinkedPath, ManyFiles, PatternOfNames, PatternWithSuffixes, SinglePath,
+        };
         match self {
-            Self::DropArchives => matches!(layout, Archives),
+            Self::DropFiles => matches!(layout, Archives | DroppedFiles),
+            Self::ReplaceDeclared => matches!(layout, SinglePath),
             Self::RemoveRead | Self::FolderAway | Self::RewriteRead | Self::ReplaceByRename => true,
-            Self::HardLink => matches!(layout, PatternWithSuffixes | PatternOfNames | ManyFiles),
+            Self::HardLink => matches!(layout, PatternWithSuffixes | PatternOfNames | ManyFiles | DroppedFiles),
             Self::FolderMoved => !matches!(layout, LinkedPath),
             Self::PathEdited => matches!(layout, SinglePath),
             Self::LayoutChanged => matches!(layout, SinglePath | PatternOfNames),
@@ -244,7 +255,7 @@ impl FileFault {
             | Self::MixedSuffixes
             | Self::FallingDates
             | Self::LateGrowth
-            | Self::OlderAppears => !matches!(layout, Archives),
+            | Self::OlderAppears => !matches!(layout, Archives | DroppedFiles),
         }
     }
 }
@@ -266,13 +277,14 @@ impl FaultMoment {
 
 impl SourceLayout {
     /// All of them.
-    pub const ALL: [Self; 6] = [
+    pub const ALL: [Self; 7] = [
         Self::SinglePath,
         Self::LinkedPath,
         Self::PatternWithSuffixes,
         Self::PatternOfNames,
         Self::ManyFiles,
         Self::Archives,
+        Self::DroppedFiles,
     ];
 
     /// Its name in cases.
@@ -285,6 +297,7 @@ impl SourceLayout {
             Self::PatternOfNames => "name-pattern",
             Self::ManyFiles => "many",
             Self::Archives => "archives",
+            Self::DroppedFiles => "dropped",
         }
     }
 
@@ -296,7 +309,7 @@ impl SourceLayout {
             Self::PatternWithSuffixes | Self::PatternOfNames => 3,
             // Eight are open at once.
             Self::ManyFiles => 13,
-            Self::Archives => 2,
+            Self::Archives | Self::DroppedFiles => 2,
         }
     }
 
@@ -307,7 +320,14 @@ impl SourceLayout {
             Self::SinglePath | Self::LinkedPath | Self::PatternOfNames | Self::ManyFiles => "log",
             Self::PatternWithSuffixes => "jsonl",
             Self::Archives => "jsonl.gz",
+            Self::DroppedFiles => "part",
         }
+    }
+
+    /// Whether its files are complete from the first moment on, and no more is written to them.
+    #[must_use]
+    pub const fn is_dropped(self) -> bool {
+        matches!(self, Self::Archives | Self::DroppedFiles)
     }
 
     /// The pattern in the configuration, without its folder; none for a path.
@@ -318,6 +338,7 @@ impl SourceLayout {
             Self::PatternWithSuffixes => Some("*.jsonl*"),
             Self::PatternOfNames | Self::ManyFiles => Some("*.log"),
             Self::Archives => Some("*.jsonl.gz"),
+            Self::DroppedFiles => Some("*.part.*"),
         }
     }
 }
@@ -386,8 +407,29 @@ impl SourceCase {
         }
     }
 
+    /// What the configuration says about rotation, where that is not what is usual.
+    #[must_use]
+    pub const fn rotation(&self) -> Option<&'static str> {
+        match (self.fault, self.layout) {
+            (FileFault::ReplaceDeclared, _) => Some("replaced"),
+            (_, SourceLayout::DroppedFiles) => Some("none"),
+            (_, _) => None,
+        }
+    }
+
     /// Whether its parts go together.
     fn is_legal(&self) -> bool {
+        // Whether a plain file will grow is known by nobody: only a live worker that holds it knows that it has all.
+        if self.fault == FileFault::RemoveRead
+            && self.layout == SourceLayout::DroppedFiles
+            && self.moment != FaultMoment::Idle
+        {
+            return false;
+        }
+        // Nothing is appended to files that come whole.
+        if self.layout.is_dropped() && self.moment == FaultMoment::Traffic {
+            return false;
+        }
         let alone = matches!(self.workers, WorkerArrangement::One | WorkerArrangement::Restarted);
         // Where nothing fences, `update` holds with one live worker only: its condition.
         alone || self.setting.place == Place::Sink || self.setting.shape != Shape::Update
@@ -443,7 +485,7 @@ mod tests {
         let layouts: BTreeSet<_> = dealt.iter().map(|case| case.layout).collect();
         let workers: BTreeSet<_> = dealt.iter().map(|case| case.workers).collect();
         let settings: BTreeSet<_> = dealt.iter().map(|case| case.setting.to_string()).collect();
-        assert_eq!((layouts.len(), workers.len(), settings.len()), (6, 4, 16));
+        assert_eq!((layouts.len(), workers.len(), settings.len()), (7, 4, 16));
         assert!(dealt.iter().all(|case| case.fault.fits(case.layout)));
     }
 }

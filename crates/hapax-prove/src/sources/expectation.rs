@@ -26,7 +26,8 @@ pub const fn expectation(case: &SourceCase) -> (Expectation, &'static str) {
         FileFault::RotateEmpty => (Everything, "an empty live file is no successor yet, an empty member is passed"),
         FileFault::RemoveRead => (Everything, "a member that was read to its end may go"),
         FileFault::FolderAway => (Everything, "verdicts need a listing without errors, else wait"),
-        FileFault::DropArchives => (Everything, "archives that are complete are read"),
+        FileFault::DropFiles => (Everything, "files that are complete are read, each a chain of one"),
+        FileFault::ReplaceDeclared => (Everything, "a path that is written anew and renamed over is followed"),
         FileFault::CopyTruncate
         | FileFault::RewriteShorter
         | FileFault::RewriteEqual

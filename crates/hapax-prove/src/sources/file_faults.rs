@@ -124,10 +124,11 @@ impl FileAdversary {
             }
             FileFault::RemoveRead => self.remove_read(world, stem)?,
             FileFault::FolderAway => done.undo = Some(move_folder_away(world)?),
-            FileFault::DropArchives => {
-                self.drop_archive(world)?;
-                self.drop_archive(world)?;
+            FileFault::DropFiles => {
+                self.drop_file(world)?;
+                self.drop_file(world)?;
             }
+            FileFault::ReplaceDeclared => replace_as_declared(world, stem)?,
             FileFault::CopyTruncate => done.deliverable = Some(spoil_live(world, stem, Spoiling::CopyTruncate)?),
             FileFault::RewriteShorter => done.deliverable = Some(spoil_live(world, stem, Spoiling::Shorter)?),
             FileFault::RewriteEqual => done.deliverable = Some(spoil_live(world, stem, Spoiling::Equal)?),
@@ -144,7 +145,11 @@ impl FileAdversary {
                 self.append(world, stem)?;
             }
             FileFault::FallingDates => {
-                self.rotate_as(world, stem, self.date_style, Some(25))?;
+                let suffix = self.rotate_as(world, stem, self.date_style, Some(25))?;
+                // Hours apart, as real ones are: no clock is so coarse that it could not tell.
+                let earlier = std::time::SystemTime::now() - Duration::from_secs(7200);
+                let files = world.stem_files(stem);
+                std::fs::File::options().append(true).open(files.member(&suffix))?.set_modified(earlier)?;
                 self.append(world, stem)?;
                 self.rotate_as(world, stem, self.date_style, Some(20))?;
                 self.append(world, stem)?;
@@ -153,7 +158,8 @@ impl FileAdversary {
             FileFault::OlderAppears => make_older(world, stem)?,
             FileFault::HardLink => {
                 let files = world.stem_files(stem);
-                let second = format!("zulu.{}", world.case.layout.extension());
+                let number = if world.case.layout.is_dropped() { ".1" } else { "" };
+                let second = format!("zulu.{}{number}", world.case.layout.extension());
                 std::fs::hard_link(files.live(), files.folder.join(&second))?;
                 done.names.push(second);
             }
@@ -185,11 +191,11 @@ impl FileAdversary {
 
     fn remove_read(&mut self, world: &mut SourceWorld, stem: usize) -> anyhow::Result<()> {
         let files = world.stem_files(stem);
-        let archives = world.case.layout == SourceLayout::Archives;
-        let path = if archives { files.live() } else { files.member(".1") };
+        let dropped = world.case.layout.is_dropped();
+        let path = if dropped { files.live() } else { files.member(".1") };
         std::fs::remove_file(&path).with_context(|| format!("{} is not there", path.display()))?;
         world.tell(format!("removed {}", path.display()));
-        if archives { self.drop_archive(world) } else { Ok(()) }
+        if dropped { self.drop_file(world) } else { Ok(()) }
     }
 
     /// Rotates twice or three times and removes a member: the one that progress names, or one after it.
@@ -208,22 +214,26 @@ impl FileAdversary {
         Ok((!current || world.case.moment == FaultMoment::Down).then_some(before))
     }
 
-    /// Adds a stem that is an archive, complete from the first moment on.
+    /// Adds a stem that is complete from the first moment on.
     ///
     /// # Errors
     /// If it cannot be written.
-    pub fn drop_archive(&mut self, world: &mut SourceWorld) -> anyhow::Result<()> {
+    pub fn drop_file(&mut self, world: &mut SourceWorld) -> anyhow::Result<()> {
         let mut stems = world.writer.stems();
         let number = stems.stems.len();
-        let path = world.folder.join(format!("batch-{number:03}.{}", world.case.layout.extension()));
+        let archive = world.case.layout == SourceLayout::Archives;
+        let name = if archive { format!("batch-{number:03}.jsonl.gz") } else { format!("batch.part.{}", number + 1) };
+        let path = world.folder.join(name);
         let stem = stems.add_stem(&path);
         let text = stems.compose(stem, self.random.usize(60..160));
         drop(stems);
-        let plain = world.dir.join("archive");
+        let plain = world.dir.join("whole");
         std::fs::write(&plain, text)?;
-        let part = world.dir.join("archive.part");
-        std::fs::write(&part, compressed(&plain)?)?;
-        std::fs::rename(&part, &path)?;
+        if archive {
+            let bytes = compressed(&plain)?;
+            std::fs::write(&plain, bytes)?;
+        }
+        std::fs::rename(&plain, &path)?;
         world.tell(format!("dropped {}", path.display()));
         Ok(())
     }
@@ -236,6 +246,18 @@ fn move_folder_away(world: &mut SourceWorld) -> anyhow::Result<(PathBuf, PathBuf
     std::fs::rename(&folder, &away)?;
     world.tell(format!("moved {} away", folder.display()));
     Ok((away, folder))
+}
+
+/// A whole new file takes the place of one that was read to its end.
+fn replace_as_declared(world: &mut SourceWorld, stem: usize) -> anyhow::Result<()> {
+    let files = world.stem_files(stem);
+    let text = world.writer.stems().compose(stem, 60);
+    let other = world.dir.join("replacement");
+    std::fs::write(&other, text)?;
+    world.writer.stems().stems[stem].close();
+    std::fs::rename(&other, files.live())?;
+    world.tell(format!("renamed the next file over {}", files.name));
+    Ok(())
 }
 
 /// How a live file becomes worthless.
@@ -336,7 +358,7 @@ fn copy_as_first(files: &StemFiles) -> anyhow::Result<String> {
 fn rewrite_read(world: &mut SourceWorld, stem: usize) -> anyhow::Result<()> {
     let files = world.stem_files(stem);
     let archive = world.case.layout == SourceLayout::Archives;
-    let path = if archive { files.live() } else { files.member(".1") };
+    let path = if world.case.layout.is_dropped() { files.live() } else { files.member(".1") };
     let length = usize::try_from(std::fs::metadata(&path)?.len())?;
     let text = world.writer.stems().decoys(stem, length + 1);
     let bytes = if archive {

@@ -106,7 +106,7 @@ impl SourceWorld {
         if stack.has_server() {
             world.command("setup", &["setup", "--yes"])?;
         }
-        if case.layout != SourceLayout::Archives {
+        if !case.layout.is_dropped() {
             for name in NAMES.iter().take(case.layout.files()) {
                 let path = world.folder.join(format!("{name}.{}", case.layout.extension()));
                 world.writer.stems().add_stem(&path);
@@ -161,12 +161,13 @@ impl SourceWorld {
         let text = format!(
             "state: \"{state}\"\nworkflows:\n\
              \x20 - id: {WORKFLOW}\n\
-             \x20   source: {{ file: {{ path: \"{path}\", start: earliest }} }}\n\
+             \x20   source: {{ file: {{ path: \"{path}\", start: earliest{rotation} }} }}\n\
              \x20   sink: {{ {sink} }}\n\
              \x20   delivery: {{ guarantee: {guarantee}, deduplication: {{ keyFields: [{keys}]{unique} }}, \
              epoch: {{ interval: 10ms, maxEvents: 50, commitTimeout: 30s }}, lease: 1500ms, claimTimeout: 1s, \
              maxRejects: 50%, retries: {{ backoffMs: [20, 50, 100] }}, conditions: [one-worker] }}\n",
             path = self.source_path,
+            rotation = self.case.rotation().map_or_else(String::new, |rule| format!(", rotation: {rule}")),
             guarantee = setting.guarantee.name(),
             keys = shape.key_fields(),
             unique = shape.deduplication_extra(),

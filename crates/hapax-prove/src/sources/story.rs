@@ -80,7 +80,7 @@ impl Story {
         if self.workers.wait_delivered(world)? != Waited::Delivered {
             return self.blame_early(world, "the first records");
         }
-        if world.case.layout != SourceLayout::Archives {
+        if !world.case.layout.is_dropped() && world.case.rotation().is_none() {
             self.first_turn(world)?;
             if self.workers.wait_delivered(world)? != Waited::Delivered {
                 return self.blame_early(world, "the records around an ordinary rotation");
@@ -103,8 +103,8 @@ impl Story {
 
     /// The first records of every stem; of some patterns also a member that was rotated before anybody read.
     fn write_first(&mut self, world: &mut SourceWorld) -> anyhow::Result<()> {
-        if world.case.layout == SourceLayout::Archives {
-            return (0..world.case.layout.files()).try_for_each(|_| self.adversary.drop_archive(world));
+        if world.case.layout.is_dropped() {
+            return (0..world.case.layout.files()).try_for_each(|_| self.adversary.drop_file(world));
         }
         let count = self.adversary.random.usize(30..90);
         world.writer.append_all(count)?;
@@ -149,6 +149,11 @@ impl Story {
         }
     }
 
+    /// Whether files come whole, so that nothing is ever appended to one.
+    const fn writes_whole_files(&self, world: &SourceWorld) -> bool {
+        world.case.rotation().is_some() || world.case.layout.is_dropped()
+    }
+
     fn ending(&mut self) -> Ending {
         if self.adversary.random.bool() { Ending::Kill } else { Ending::Ask }
     }
@@ -186,9 +191,7 @@ impl Story {
         }
         let held =
             HeldMoment { mark_before: self.mark_when_quiet(world)?, written_before: world.writer.written() as u64 };
-        if !matches!(world.case.moment, FaultMoment::Idle | FaultMoment::Traffic)
-            && world.case.layout != SourceLayout::Archives
-        {
+        if !matches!(world.case.moment, FaultMoment::Idle | FaultMoment::Traffic) && !self.writes_whole_files(world) {
             let count = self.adversary.random.usize(10..50);
             world.writer.append_all(count)?;
             let name = world.writer.stems().stems[stem].name.clone();
@@ -219,8 +222,8 @@ impl Story {
         if matches!(moment, FaultMoment::Paused | FaultMoment::Down | FaultMoment::TargetAway) {
             let (mark, written) = (world.delivery_mark()?, world.writer.written() as u64);
             ensure!(mark == held.mark_before, "{} never fired: records were delivered meanwhile", moment.name());
-            let archives = world.case.layout == SourceLayout::Archives;
-            ensure!(archives || written > held.written_before, "nothing was written meanwhile");
+            let whole = self.writes_whole_files(world);
+            ensure!(whole || written > held.written_before, "nothing was written meanwhile");
         }
         match moment {
             FaultMoment::Idle | FaultMoment::TakeOver => {}
@@ -269,7 +272,7 @@ impl Story {
     }
 
     fn expect_everything(&mut self, world: &mut SourceWorld) -> anyhow::Result<()> {
-        if world.case.layout != SourceLayout::Archives {
+        if !self.writes_whole_files(world) {
             world.writer.append_all(15)?;
             world.tell("wrote 15 last records to every stem");
         }
@@ -314,7 +317,7 @@ impl Story {
 
     fn expect_stop(&mut self, world: &mut SourceWorld, stem: usize, done: &DoneFault) -> anyhow::Result<()> {
         // Half of the cases stay silent after the fault: then the regular comparison alone must find it.
-        if self.adversary.random.bool() && world.case.layout != SourceLayout::Archives {
+        if self.adversary.random.bool() && !self.writes_whole_files(world) {
             world.writer.append_all(10)?;
             world.tell("wrote 10 more records to every stem");
         }

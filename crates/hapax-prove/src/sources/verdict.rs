@@ -108,10 +108,13 @@ fn dead_lines(stem: &WrittenStem, count: usize) -> impl Iterator<Item = &str> {
 
 /// How many inputs of a stem its lanes count as read. A stem is known in a lane's name; one stem alone has all lanes.
 fn counted_for(stem: &WrittenStem, stems: usize, ledgers: &[LaneLedger]) -> u64 {
-    let base = stem.name.split('.').next().unwrap_or_default();
+    let name = stem.name.as_str();
     let belongs = |lane: &str| {
         let last = lane.rsplit('/').next().unwrap_or_default();
-        stems == 1 || last.split(['.', '#']).next() == Some(base)
+        let rest = last.strip_prefix(name);
+        stems == 1
+            || rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(['#', '.', '-']))
+            || name.strip_suffix(".gz") == Some(last)
     };
     ledgers.iter().filter(|ledger| belongs(&ledger.lane)).map(LaneLedger::read).sum()
 }
