@@ -321,7 +321,7 @@ impl Story {
             world.writer.append_all(10)?;
             world.tell("wrote 10 more records to every stem");
         }
-        if !self.workers.wait_ended(world, STOPS_WITHIN)? {
+        if !self.wait_stopped(world)? {
             let names: Vec<String> = self.workers.living.iter().map(|child| child.name.clone()).collect();
             let (read, written) = (world.counted_read()?, world.writer.written());
             let text = format!("{} must stop and live on; {read} of {written} records were read", names.join(", "));
@@ -331,12 +331,31 @@ impl Story {
         self.judge_stop(world, stem, done)
     }
 
+    /// Waits until every worker has ended. Of a pattern a lane may have stopped by itself, with a line that says so, while the
+    /// others are served: then the worker is asked to end.
+    fn wait_stopped(&mut self, world: &mut SourceWorld) -> anyhow::Result<bool> {
+        let started = Instant::now();
+        while started.elapsed() < STOPS_WITHIN {
+            self.workers.look(world)?;
+            if self.workers.living.is_empty() {
+                return Ok(true);
+            }
+            if self.workers.lane_stopped(world) {
+                world.tell("a lane stopped, its worker serves the others");
+                self.workers.end_stopped(world)?;
+                return Ok(true);
+            }
+            std::thread::sleep(Duration::from_millis(15));
+        }
+        Ok(false)
+    }
+
     fn expect_either(&mut self, world: &mut SourceWorld, stem: usize, done: &DoneFault) -> anyhow::Result<()> {
         world.writer.append_all(10)?;
         match self.workers.wait_delivered(world)? {
             Waited::Delivered => self.judge_end(world),
             Waited::Stopped => {
-                self.workers.wait_ended(world, STOPS_WITHIN)?;
+                self.wait_stopped(world)?;
                 self.judge_stop(world, stem, done)
             }
             Waited::Stalled => self.blame_early(world, "the records after the fault"),
@@ -364,7 +383,10 @@ impl Story {
         let deliverable = done.deliverable.map(|records| (stem, records));
         verdict::judge(world, Extent::Beginning { deliverable })?;
         if world.findings.is_empty() {
-            let mut again = world.start("again", &["run"])?;
+            // Of a pattern the other lanes would be followed for ever.
+            let pattern = world.case.layout.pattern().is_some();
+            let arguments: &[&str] = if pattern { &["run", "--once"] } else { &["run"] };
+            let mut again = world.start("again", arguments)?;
             let exit = again.wait(STOPS_WITHIN);
             if !matches!(exit, Ok(Exit::Code(5))) {
                 let text = format!("a worker stopped, but a new life does not: {exit:?}");
