@@ -169,12 +169,7 @@ impl Story {
             }
             FaultMoment::Paused => {
                 world.command("pause", &["pause", WORKFLOW])?;
-                // Heard with the next heartbeat. A worker without a lane at work has nothing to say about it.
-                let started = Instant::now();
-                let rests = |workers: &Workforce| workers.living.iter().any(|child| child.said().contains("paused"));
-                while !rests(&self.workers) && started.elapsed() < 2 * LEASE {
-                    std::thread::sleep(Duration::from_millis(10));
-                }
+                self.wait_until_paused(world)?;
             }
             FaultMoment::Down => {
                 let ending = self.ending();
@@ -198,6 +193,23 @@ impl Story {
             world.tell(format!("wrote {count} records to every stem, {name} among them"));
         }
         Ok(held)
+    }
+
+    /// A pause is heard with the next heartbeat, and a lane without work says nothing about it: it holds once records are
+    /// written and none is delivered.
+    fn wait_until_paused(&self, world: &SourceWorld) -> anyhow::Result<()> {
+        if self.writes_whole_files(world) {
+            std::thread::sleep(2 * LEASE);
+            return Ok(());
+        }
+        let probe = || {
+            world.writer.append_all(1)?;
+            std::thread::sleep(LEASE / 3);
+            let mark = world.delivery_mark()?;
+            std::thread::sleep(LEASE / 3);
+            Ok(world.delivery_mark()? == mark && world.counted_read()? < world.writer.written() as u64)
+        };
+        wait_until(probe, "a pause")
     }
 
     /// The mark once it does not change any more: what was about to be committed has been.
