@@ -21,7 +21,11 @@ fn batch() -> Batch {
         match input {
             3 => batch.push_letter(3, cause("no event"), None),
             4 => batch.push_filtered(),
-            _ => (0..2).for_each(|emit| drop(batch.push_event(input, emit, Operation::Upsert))),
+            _ => {
+                for emit in 0..2 {
+                    let _event = batch.push_event(input, emit, Operation::Upsert);
+                }
+            }
         }
     }
     batch

@@ -4,6 +4,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
+use hapax_connect::file::many::Born;
 use hapax_connect::file::{Crowd, many};
 use hapax_connect::table::described::{SampledField, Sort};
 use hapax_engine::batch::{Batch, FieldBytes, Inputs};
@@ -79,9 +80,10 @@ pub(crate) async fn first_inputs_of(part: &Part<'_>, live: Option<&Live>) -> Res
         config::Source::File(file) => match &file.many {
             None => first_inputs(part.open_source_for(live)).await.map(Some),
             Some(many) => {
-                let Some(first) = many::list(&file.written, &many.folder).into_iter().next() else { return Ok(None) };
-                let name = first.path.to_string_lossy().into_owned();
-                let lane = FileLane { name, path: first.path, crowd: Crowd::default() };
+                let found = many::find_stems(&file.written, &many.folder, file.rotation).stems;
+                let Some(first) = found.into_iter().next() else { return Ok(None) };
+                let (name, first_seen) = (first.lane.clone(), first.first(Born::Before));
+                let lane = FileLane { name, path: first.path, first_seen, crowd: Crowd::default() };
                 first_inputs(Part { file: Some(&lane), ..*part }.open_source_for(live)).await.map(Some)
             }
         },

@@ -121,7 +121,7 @@ impl<S: Sinks> Deliveries<S> {
                 let sink = S::idempotent(config, pool, settings.keyer.strategy().clone());
                 let (after_crash, interval) = (AfterCrash::WriteAgain, Duration::from_secs(1));
                 let (id, store) = (settings.id.clone(), self.state.clone());
-                let sink = StateProgress::new(id, sink, store, order, WatchKeys::No, interval);
+                let sink = StateProgress::new(id, sink, store, after_crash, WatchKeys::No, interval);
                 self.deliver(settings, sink, lane).await
             }
         }

@@ -7,7 +7,8 @@ use std::time::{Duration, Instant};
 use hapax_engine::batch::Batch;
 use hapax_engine::decode::UnknownFields;
 use hapax_engine::pipeline::{Origin, Pipeline};
-use hapax_engine::sink::{Claim, EpochRecord, IdempotentSink as _, Target as _, TransactionalSink as _};
+use hapax_engine::second_pass::SecondPass;
+use hapax_engine::sink::{Claim, EpochRecord, IdempotentSink as _, Target as _, TransactionalSink as _, UpsertLimits};
 use hapax_model::contract::Contract;
 use hapax_model::epoch::Epoch;
 use hapax_model::field::FieldPath;
@@ -64,7 +65,9 @@ pub(crate) async fn idempotent<A: Arena>(arena: &A, database: &str) {
         let one = batch(arena.orders(), sink.fields(), n, 1);
         single.push(timed(async { sink.upsert(&one.event(0)).await.expect("writes") }).await);
         let thousand = batch(arena.orders(), sink.fields(), 1_000_000 + n * 1000, 1000);
-        many.push(timed(async { sink.upsert_batch(thousand).await.expect("writes") }).await);
+        let rejects = RejectRule::new(OnReject::DeadLetter, 1000);
+        let limits = UpsertLimits { epoch: Epoch(n + 1), rejects, pass: SecondPass::default() };
+        many.push(timed(async { sink.upsert_batch(thousand, &limits).await.expect("writes") }).await);
     }
     told(&format!("bench_{database}_upsert_single, at-least-once: sink.upsert"), "< 2 ms", single);
     told(&format!("bench_{database}_upsert_batch of 1,000, at-least-once: upsert_batch"), "< 20 ms", many);
@@ -106,6 +109,7 @@ impl<S: Sinks> Claimed<S> {
             opened_at_ms: 1,
             closed_at_ms: 2,
             rejects: RejectRule::new(OnReject::DeadLetter, 1000),
+            pass: SecondPass::default(),
         };
         let started = Instant::now();
         self.sink.begin_transaction(record.epoch).expect("begins");

@@ -79,7 +79,7 @@ fn the_next_younger_file_follows() {
     let next = |members: &[Member], at: usize| decide_successor(members, at, |_| false);
     let named = |successor: Successor| match successor {
         Successor::Next { member, passed } => (member.name, passed.len()),
-        other => panic!("{other:?}"),
+        other @ (Successor::None | Successor::Missing(_) | Successor::Contradiction(_)) => panic!("{other:?}"),
     };
     assert_eq!(named(next(&three, 0)), ("a.2".into(), 0));
     assert_eq!(named(next(&three, 2)), ("a".into(), 0));

@@ -5,6 +5,7 @@
 //! So nobody waits for an answer between two inputs. Invariant: an input's rows are written all or none.
 
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::ops::Range;
 
 use hapax_engine::second_pass::{InputJudge, Judged};
@@ -79,9 +80,9 @@ impl Slow<'_> {
         let mut prepared = Prepared::new();
         for event in self.inputs[range.clone()].iter().flat_map(|input| input.iter()) {
             let shape = self.shapes.of(self.place, *event)?;
-            if !prepared.contains_key(&shape) {
+            if let Entry::Vacant(unprepared) = prepared.entry(shape) {
                 let statement = &self.shapes.get(shape).statement;
-                prepared.insert(shape, (self.place.prepare(&statement.sql).await?, statement.answer));
+                unprepared.insert((self.place.prepare(&statement.sql).await?, statement.answer));
             }
         }
         Ok(prepared)
