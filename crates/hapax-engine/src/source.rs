@@ -87,7 +87,8 @@ pub trait Source: Send + 'static {
     /// Whether the source can go on from `bookmark`; changes nothing. Asked at the start and every 30 s of running.
     fn hold(&mut self, bookmark: &Bookmark) -> impl Future<Output = Result<Held, SourceError>> + Send;
 
-    /// Starts reading at `bookmark`.
+    /// Starts reading at `bookmark`; if its incarnation was read to its end and is gone, and the next one is known, at the
+    /// beginning of that: its number is one higher, and the step is committed before anything is read.
     fn assign(&mut self, bookmark: &Bookmark, follow: Follow) -> impl Future<Output = Result<(), SourceError>> + Send;
 
     /// Adds inputs to `into`, within `room`. Waits at most about 100 ms when there is nothing. Cancel-safe: what was

@@ -15,7 +15,7 @@ use hapax_model::position::Bookmark;
 
 use super::chain::{Member, RotationRule, Stem};
 use super::facts::{Facts, ReadMember, first_in};
-use super::incarnation::{Fit, Opened, may_be_inode};
+use super::incarnation::{Fit, Opened, may_be_inode, was_read_to_its_end};
 use super::lines::Seam;
 use super::reading::Reading;
 use super::source::{FileSource, continued};
@@ -27,6 +27,8 @@ const COPY_PATIENCE: Duration = Duration::from_secs(60);
 #[derive(Debug)]
 pub(super) enum Place {
     Found(Opened, Seam),
+    /// The file was read to its end and is gone; this one is at its path, and follows.
+    Replaced(Opened),
     Gone(String),
     Other(String),
 }
@@ -143,6 +145,11 @@ impl FileSource {
             opened => opened.map_err(|error| self.unavailable(error))?,
         };
         self.same_device(facts).map_err(|error| self.unavailable(error))?;
+        let ended = was_read_to_its_end(&bookmark.incarnation.text);
+        let has_content = opened.length().map_err(|error| self.unavailable(error))? > 0;
+        if self.config.rotation == RotationRule::Replaced && ended && has_content {
+            return Ok(Place::Replaced(opened));
+        }
         let describe = || -> io::Result<String> {
             let now = opened.describe(0)?.text;
             let copy = facts.tail.is_some()

@@ -221,3 +221,38 @@ async fn a_start_waits_with_the_file() {
     assert_eq!(source.start(StartAt::Earliest).await.expect("there"), first);
     assert_eq!(bed.once(&first).await.0, ["1", "2"]);
 }
+
+/// Goal: where files are declared to be written anew, the next one follows also after a restart, if the old one was read to its end.
+/// Method: read to the end and replace while nobody reads; replace one that was not read to its end.
+#[tokio::test]
+async fn a_replaced_file_is_followed_after_a_restart() {
+    for whole in [true, false] {
+        let bed = Bed::new("1\n2\n");
+        let config = FileSourceConfig { rotation: RotationRule::Replaced, ..FileSourceConfig::new(bed.path.clone()) };
+        let mut source = FileSource::new(config.clone());
+        let start = source.start(StartAt::Earliest).await.expect("there");
+        source.assign(&start, Follow::No).await.expect("assign");
+        let mut inputs = Inputs::default();
+        let room = Room { events: if whole { 10 } else { 1 }, bytes: 100 };
+        while inputs.len() < if whole { 2 } else { 1 } {
+            source.poll(&mut inputs, room).await.expect("poll");
+        }
+        if whole {
+            expect_polled(&mut source, Polled::End).await;
+        }
+        let bookmark = committed(&mut source, &start).await;
+        fs::write(bed.directory.path().join("next"), "3\n").expect("written");
+        std::thread::sleep(Duration::from_millis(20));
+        fs::rename(bed.directory.path().join("next"), &bed.path).expect("replaced");
+        let mut source = FileSource::new(config);
+        if !whole {
+            assert!(matches!(source.hold(&bookmark).await, Ok(Held::OtherIncarnation { .. })));
+            continue;
+        }
+        assert_eq!(source.hold(&bookmark).await.expect("hold"), Held::Yes);
+        source.assign(&bookmark, Follow::Yes).await.expect("assign");
+        let at = source.bookmark();
+        assert_eq!((at.incarnation.number, at.position), (bookmark.incarnation.number + 1, Position::at(0)));
+        expect_lines(&mut source, &["3"]).await;
+    }
+}

@@ -56,6 +56,8 @@ pub struct FileSource {
     /// Where a delivery without progress begins, once that was resolved: it waits with the file, not with its name.
     resolved: Option<(StartAt, Bookmark)>,
     assigned_at: Instant,
+    assigned_offset: u64,
+    assigned_number: u32,
 }
 
 #[derive(Debug)]
@@ -81,6 +83,8 @@ impl FileSource {
             growing: None,
             resolved: None,
             assigned_at: Instant::now(),
+            assigned_offset: 0,
+            assigned_number: 0,
         }
     }
 
@@ -173,11 +177,23 @@ impl FileSource {
     fn open_at(&mut self, bookmark: &Bookmark, follow: Follow) -> Result<Reading, SourceError> {
         let (opened, seam) = match self.place(bookmark)? {
             Place::Found(opened, seam) => (opened, seam),
+            Place::Replaced(opened) => return self.reading_of_next(opened, bookmark, follow),
             Place::Gone(missing) => return Err(self.gap(&missing)),
             Place::Other(now) => return Err(self.gap(&vanished(bookmark, &now))),
         };
         let reading = self.reading_at(opened, seam, bookmark, follow);
         reading.map_err(|error| self.unavailable(error))
+    }
+
+    /// The file that has replaced the one of `bookmark`, from its beginning.
+    fn reading_of_next(&self, opened: Opened, bookmark: &Bookmark, follow: Follow) -> Result<Reading, SourceError> {
+        let read = || -> io::Result<Reading> {
+            let description = opened.describe(0)?;
+            let incarnation = bookmark.incarnation.next(&description.text);
+            let next = Bookmark::new(incarnation, Position::at(0));
+            self.reading_at(opened.try_clone()?, Seam::LineStart, &next, follow)
+        };
+        read().map_err(|error| self.unavailable(error))
     }
 
     fn reading_at(&self, opened: Opened, seam: Seam, bookmark: &Bookmark, follow: Follow) -> io::Result<Reading> {
@@ -258,13 +274,18 @@ impl FileSource {
         }
     }
 
-    /// Nothing new. A lane of many says that it has come to its end, and makes room if another waits.
+    /// Nothing new. A lane of many says that it has come to its end, and makes room if another waits; so does one whose file
+    /// will be replaced, since nobody can ask the old one later.
     pub(super) fn quiet(&mut self) -> Step {
         let reading = self.reading.as_mut().expect("`assign` comes before `poll`");
         reading.quiet_polls += 1;
         reading.warn_of_quote(&self.lane);
-        let Some(crowd) = &self.config.crowd else { return Step::Quiet };
-        let (makes_room, at_end) = (crowd.is_waiting(), reading.lines.tail() == Tail::Nothing);
+        let says_its_end = self.config.crowd.is_some() || self.config.rotation == RotationRule::Replaced;
+        if !says_its_end {
+            return Step::Quiet;
+        }
+        let makes_room = self.config.crowd.as_ref().is_some_and(Crowd::is_waiting);
+        let at_end = reading.lines.tail() == Tail::Nothing;
         if at_end && reading.quiet_polls > if makes_room { YIELD_POLLS } else { PATIENCE_POLLS } {
             reading.mark_end();
         }
@@ -275,8 +296,8 @@ impl FileSource {
 
     /// The end of a lane of many is said in its bookmark.
     fn ended(&mut self, step: Step) -> Step {
-        let many = self.is_one_of_many();
-        if let (Step::Done(Polled::End), true, Some(reading)) = (step, many, &mut self.reading)
+        let says_its_end = self.is_one_of_many() || self.config.rotation == RotationRule::Replaced;
+        if let (Step::Done(Polled::End), true, Some(reading)) = (step, says_its_end, &mut self.reading)
             && reading.lines.tail() == Tail::Nothing
         {
             reading.mark_end();
@@ -338,9 +359,18 @@ impl FileSource {
     /// Whether others have waited long enough for this lane to make room.
     fn must_yield(&self) -> bool {
         let waiting = self.config.crowd.as_ref().is_some_and(Crowd::is_waiting);
-        waiting
-            && self.assigned_at.elapsed() > YIELD_AFTER
-            && self.reading.as_ref().is_some_and(|reading| reading.follow == Follow::Yes)
+        waiting && self.assigned_at.elapsed() > YIELD_AFTER && self.doubt.is_none() && self.has_had_its_turn()
+    }
+
+    /// Whether it has moved, or found nothing, since it was assigned: whoever makes room before that is not opened again, since
+    /// nothing about its files has changed.
+    fn has_had_its_turn(&self) -> bool {
+        let had = |reading: &Reading| {
+            let moved =
+                reading.lines.offset() != self.assigned_offset || reading.incarnation.number != self.assigned_number;
+            reading.follow == Follow::Yes && (moved || reading.quiet_polls > 0)
+        };
+        self.reading.as_ref().is_some_and(had)
     }
 }
 
@@ -366,6 +396,10 @@ impl Source for FileSource {
     async fn hold(&mut self, bookmark: &Bookmark) -> Result<Held, SourceError> {
         let facts = self.facts_of(bookmark)?;
         match self.place(bookmark)? {
+            Place::Replaced(opened) => {
+                self.naming(&opened).map_err(|error| self.unavailable(error))?;
+                Ok(Held::Yes)
+            }
             Place::Found(opened, _) => {
                 self.naming(&opened).map_err(|error| self.unavailable(error))?;
                 let changed = self.changed_after_reading(&facts).map_err(|error| self.unavailable(error))?;
@@ -386,10 +420,15 @@ impl Source for FileSource {
         let reading = self.open_at(bookmark, follow)?;
         let mut facts = self.facts_of(bookmark)?;
         facts.device = Some(reading.opened.device());
-        facts.copy = (!reading.opened.was(bookmark)).then(|| reading.opened.identity().to_owned());
+        if reading.incarnation.number == bookmark.incarnation.number {
+            facts.copy = (!reading.opened.was(bookmark)).then(|| reading.opened.identity().to_owned());
+        } else {
+            (facts.tail, facts.copy) = (None, None);
+        }
         (self.facts, self.facts_unknown) = (facts, bookmark.facts.is_none());
         (self.left, self.next, self.doubt) = (None, None, None);
         self.assigned_at = Instant::now();
+        (self.assigned_offset, self.assigned_number) = (reading.lines.offset(), reading.incarnation.number);
         self.reading = Some(reading);
         Ok(())
     }

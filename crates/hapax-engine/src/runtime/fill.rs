@@ -129,6 +129,13 @@ impl<S: Source> Filler<S> {
         let slots = Arc::new(Semaphore::new(1));
         let mut pipeline = self.pipeline(&news);
         let mut fields = Arc::clone(&news.borrow().fields);
+        // The incarnation of the bookmark is over and gone, and the source stands at the next one: that step comes first.
+        if self.source.bookmark().incarnation.number != self.from.incarnation.number {
+            let empty = self.buffer(&pipeline, None);
+            if let Err(refused) = self.commit_step(empty, &slots, &to).await {
+                return refused;
+            }
+        }
         loop {
             let mut buffer = self.buffer(&pipeline, used.try_recv().ok());
             self.most_events = news.borrow().size.events();
@@ -452,6 +459,15 @@ impl<S: Source> Filler<S> {
         if self.source.bookmark() == self.from {
             return Ok(());
         }
+        self.commit_step(empty, slots, to).await
+    }
+
+    async fn commit_step(
+        &mut self,
+        empty: Buffer,
+        slots: &Arc<Semaphore>,
+        to: &mpsc::Sender<Filled>,
+    ) -> Result<(), Ending> {
         self.hand_over(empty, slots, to).await?;
         tokio::select! {
             committed = slots.acquire() => committed.map(drop).map_err(|_| Ending::CommitterGone),
