@@ -75,7 +75,8 @@ async fn what_is_safe_is_not_refused() {
     let mut hashed = config(&place, UPDATE);
     hashed.table.key_column = Some("k".into());
     let found = check_live(&hashed).await.unwrap();
-    assert!(found.notes[0].contains("hapax setup"), "{:?}", found.notes);
+    let stop = found.would_stop.expect("a run would stop: our tables are missing");
+    assert!(stop.1.contains("hapax setup"), "{stop:?}");
     run(&mut session, "DROP TABLE t; CREATE TABLE t (id int PRIMARY KEY) ENGINE = MyISAM").await;
     let mut elsewhere = config(&place, UPDATE);
     elsewhere.table.progress = ProgressPlace::State;
