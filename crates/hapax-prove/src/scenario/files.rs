@@ -22,7 +22,7 @@ pub fn rotation(world: &mut World) -> anyhow::Result<()> {
         // The worker has the file open, and need not have read it to its end.
         let begun = reader.wait_for(SOON, |sample| sample.progress.read > before);
         world.must(begun.into(), format!("file {turn} was not read"));
-        std::fs::rename(world.input(), world.dir.join(format!("input.jsonl.{turn}")))?;
+        std::fs::rename(world.input(), world.dir.join(format!("input.jsonl-2026110{turn}")))?;
         if turn == 2 {
             world.signal(&mut worker, Signal::KILL)?;
             world.wait(&mut worker)?;
