@@ -15,6 +15,7 @@ use hapax_model::ledger::Totals;
 use hapax_model::letter::Letter;
 use hapax_model::position::{Bookmark, DeliveryId};
 use hapax_model::progress::Progress;
+use hapax_model::rejects::{OnReject, RejectRule};
 use hapax_model::transaction::TransactionState;
 use sha2::{Digest, Sha256};
 
@@ -130,7 +131,15 @@ impl<K: IdempotentSink, P: ProgressStore> StateProgress<K, P> {
         if steps {
             self.finish().await?;
         }
+        let whole = Arc::clone(&batch);
         let batch = self.without_doubtful(record, batch);
+        // What died with an earlier life says nothing against the table.
+        let doubted = !Arc::ptr_eq(&whole, &batch);
+        let unjudged = doubted.then(|| {
+            let rejects = RejectRule::new(OnReject::DeadLetter, 1000);
+            EpochRecord { rejects, ..record.clone() }
+        });
+        let record = unjudged.as_ref().unwrap_or(record);
         let early = fault::planted(Bug::OffsetsBeforeEffect);
         if early {
             self.save(record, &EpochBooks::close(record, &batch, &WriteOutcome::default())?).await?;
