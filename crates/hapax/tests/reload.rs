@@ -118,3 +118,31 @@ fn the_service_manager_is_told() {
     let length = socket.recv(&mut told).expect("a message");
     assert_eq!(&told[..length], b"READY=1");
 }
+
+/// Goal: a pattern that stopped is opened again by a reload, and stays open. Method: a pattern whose table is missing, then a
+/// file that was rewritten, each beside a workflow that is well; the cause goes, SIGHUP.
+#[test]
+fn a_pattern_that_stopped_is_opened_again() {
+    let pattern = "  - id: many
+    source: { file: { path: many-*.jsonl } }
+    sink: { sqlite: { path: shop.db, table: many } }
+    delivery: { epoch: { interval: 20ms }, lease: 2s, deduplication: { keyFields: [id] } }
+";
+    let world = world(&[workflow("a", "20ms"), pattern.to_owned()]);
+    world.write("many-1.jsonl", orders(1..=2));
+    let worker = world.start("worker.log", &["run"]);
+    until("the other one delivers", || rows(&world, "a") == 2);
+    worker.until_it_says("HX4110");
+    world.sql("CREATE TABLE many (id INTEGER PRIMARY KEY, customer TEXT, amount INTEGER)");
+    worker.hang_up();
+    until("the pattern is read", || rows(&world, "many") == 2);
+    world.write("many-1.jsonl", orders(7..=8));
+    worker.until_it_says("HX3002");
+    world.write("many-1.jsonl", orders(1..=2) + &orders(3..=3));
+    worker.hang_up();
+    until("the pattern is read again", || rows(&world, "many") == 3);
+    world.append("many-1.jsonl", orders(4..=4));
+    until("and stays open", || rows(&world, "many") == 4);
+    worker.terminate();
+    worker.ends().exits(0);
+}

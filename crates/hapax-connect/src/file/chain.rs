@@ -82,10 +82,7 @@ impl Stem {
         let linked = std::fs::symlink_metadata(path).is_ok_and(|found| found.is_symlink());
         let whole = if linked { std::fs::canonicalize(path)? } else { path.to_path_buf() };
         let name = whole.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-        let folder = match whole.parent() {
-            Some(parent) if !parent.as_os_str().is_empty() => parent.to_path_buf(),
-            Some(_) | None => PathBuf::from("."),
-        };
+        let folder = readable_folder(whole.parent().unwrap_or(Path::new(""))).to_path_buf();
         Ok(Self { folder, name })
     }
 
@@ -107,6 +104,11 @@ impl Stem {
     }
 }
 
+/// The folder of a name without one is the folder that the process is in.
+fn readable_folder(folder: &Path) -> &Path {
+    if folder.as_os_str().is_empty() { Path::new(".") } else { folder }
+}
+
 /// The files of several stems of one folder, which is read once.
 pub(super) fn group_by_stem(
     folder: &Path,
@@ -114,7 +116,7 @@ pub(super) fn group_by_stem(
     rule: RotationRule,
 ) -> io::Result<BTreeMap<String, Vec<Member>>> {
     let mut groups: BTreeMap<String, Vec<Member>> = BTreeMap::new();
-    for entry in std::fs::read_dir(folder)? {
+    for entry in std::fs::read_dir(readable_folder(folder))? {
         let entry = entry?;
         let name = entry.file_name().to_string_lossy().into_owned();
         let own = stems.contains(&name).then_some((&*name, Suffix::Live, false));

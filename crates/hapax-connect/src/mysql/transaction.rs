@@ -17,7 +17,7 @@ use hapax_model::ledger::Totals;
 use hapax_model::letter::Letter;
 use hapax_model::position::DeliveryId;
 use hapax_model::progress::Progress;
-use hapax_sql::mysql::{Session, Value, checked_commit};
+use hapax_sql::mysql::{Session, SqlFault, Value, checked_commit};
 
 use super::chunk::Place;
 use super::config::MysqlSinkConfig;
@@ -30,6 +30,9 @@ use super::{letters, progress, row_error};
 use crate::table::mapping::WriteOrder;
 use crate::table::transaction::{Besides, EpochTransaction, LetterEpoch, RowTransaction, RowsToWrite};
 use crate::table::tries::{Fault, Outcome, Pass, Trouble};
+
+/// How long a lane waits for its turn, in seconds; never longer than half of what it may wait for a row.
+const LONGEST_TURN_WAIT: u64 = 5;
 
 /// A session on which one transaction after the other is tried.
 pub(super) struct MysqlTransaction<'a> {
@@ -47,11 +50,12 @@ pub(super) struct MysqlTransaction<'a> {
 
 impl MysqlTransaction<'_> {
     /// Rows in lane order lock those of other lanes in any order: lanes take turns, or they meet in a deadlock. The
-    /// server has no lock that ends with a transaction and is no row's: this one ends with the session, and a worker that
-    /// was stopped would keep it. So nobody waits for it: a deadlock is only tried again.
+    /// server has no lock that ends with a transaction and is no row's: this one is the session's. Who does not get it in
+    /// time goes on without: a deadlock is only tried again.
     async fn wait_for_turn(&mut self, table: &Inspected) -> Result<(), Trouble> {
         let name = Value::from(turn_name(&table.identity.0));
-        let answer = self.session.rows("SELECT GET_LOCK(?, 0)", vec![name.clone()]).await;
+        let patience = self.session.limits().lock.as_secs().div_ceil(2).min(LONGEST_TURN_WAIT);
+        let answer = self.session.rows("SELECT GET_LOCK(?, ?)", vec![name.clone(), Value::from(patience)]).await;
         let answer = answer.map_err(|fault| Trouble::Stop(sink_error(self.target, self.during, &fault)))?;
         if let Some(Value::Int(1)) = answer.first().and_then(|row| row.as_ref(0)) {
             self.turn = Some(name);
@@ -59,11 +63,11 @@ impl MysqlTransaction<'_> {
         Ok(())
     }
 
-    async fn end_turn(&mut self) {
-        if let Some(name) = self.turn.take()
-            && let Err(fault) = self.session.rows("SELECT RELEASE_LOCK(?)", vec![name]).await
-        {
-            tracing::debug!(error = %fault, "no answer to RELEASE_LOCK");
+    /// Once all rows are written this transaction waits for nobody, so the next lane may begin.
+    async fn end_turn(&mut self) -> Result<(), SqlFault> {
+        match self.turn.take() {
+            Some(name) => self.session.rows("SELECT RELEASE_LOCK(?)", vec![name]).await.map(|_| ()),
+            None => Ok(()),
         }
     }
 }
@@ -119,6 +123,8 @@ impl RowTransaction for MysqlTransaction<'_> {
     }
 
     async fn commit(&mut self, sent: &'static str) -> Result<(), SinkError> {
+        // Before COMMIT: a worker that is stopped after it must not keep the others waiting.
+        self.end_turn().await.map_err(|fault| sink_error(self.target, self.during, &fault))?;
         let end = {
             // Sent first, so that the point lies between COMMIT and its answer.
             let mut committing = pin!(checked_commit(self.session));
@@ -130,16 +136,17 @@ impl RowTransaction for MysqlTransaction<'_> {
                 Poll::Pending => committing.await,
             }
         };
-        after_commit(self.target, self.during, end)?;
-        self.end_turn().await;
-        Ok(())
+        after_commit(self.target, self.during, end)
     }
 
     async fn roll_back(&mut self) {
         if let Err(fault) = self.session.rollback().await {
             tracing::debug!(error = %fault, "no answer to ROLLBACK");
         }
-        self.end_turn().await;
+        if let Err(fault) = self.end_turn().await {
+            tracing::debug!(error = %fault, "no answer to RELEASE_LOCK");
+            self.session.spoil();
+        }
     }
 
     async fn read_table_again(&mut self, was: &Inspected) -> Result<Inspected, SinkError> {

@@ -55,7 +55,9 @@ pub(super) struct Fleet {
     /// The files of patterns.
     files: Vec<Files>,
     /// Patterns that wait for their lease, or for their target.
-    openings: JoinSet<(DeliveryId, Result<Option<Files>, Failure>)>,
+    openings: JoinSet<(DeliveryId, u64, Result<Option<Files>, Failure>)>,
+    /// Counts reloads: what was asked for an older configuration is not taken.
+    opening_round: u64,
     /// Becomes true when nothing more is to be opened.
     open_no_more: watch::Sender<bool>,
     /// What `--json` says of files that were read.
@@ -102,6 +104,7 @@ impl Fleet {
             next: Vec::new(),
             files: Vec::new(),
             openings: JoinSet::new(),
+            opening_round: 0,
             open_no_more: watch::Sender::new(false),
             done: Vec::new(),
             draining: false,
@@ -142,6 +145,7 @@ impl Fleet {
                 state: self.state.clone(),
                 how: self.how.clone(),
                 stop: self.open_no_more.subscribe(),
+                round: self.opening_round,
             };
             self.roster.add(member);
             self.openings.spawn(open.run());
@@ -154,19 +158,32 @@ impl Fleet {
         // What was asked for an older configuration is asked again.
         self.open_no_more.send_replace(true);
         self.open_no_more = watch::Sender::new(false);
+        self.opening_round += 1;
         let watched: HashSet<String> = self.files.iter().map(|files| files.workflow().to_owned()).collect();
-        self.watch_files(|workflow| changes.touches(workflow) || !watched.contains(workflow));
+        let again = |workflow: &str| changes.touches(workflow) || !watched.contains(workflow);
+        // What stopped a pattern before does not stop it again.
+        let config = Arc::clone(&self.config.borrow());
+        let patterns: HashSet<&str> =
+            parts(&config).filter(Part::has_many_files).map(|part| part.workflow.id.as_str()).collect();
+        self.ended.retain(|(id, _)| !(patterns.contains(id.workflow.as_str()) && again(&id.workflow)));
+        self.watch_files(again);
     }
 
     /// A pattern can be read, or never will be.
-    fn opened(&mut self, opened: Result<(DeliveryId, Result<Option<Files>, Failure>), JoinError>) {
-        let (id, files) = match opened {
+    async fn opened(&mut self, opened: Result<(DeliveryId, u64, Result<Option<Files>, Failure>), JoinError>) {
+        let (id, round, files) = match opened {
             Ok(opened) => opened,
             Err(error) => {
                 tracing::error!("HX5009: a bug in Hapax ended the search for files: {error}");
                 return;
             }
         };
+        if round != self.opening_round {
+            if let Ok(Some(files)) = files {
+                files.release().await;
+            }
+            return;
+        }
         let meter = self.roster.meter(&id);
         self.roster.remove(&id);
         match files {
@@ -261,7 +278,7 @@ impl Fleet {
         while !self.tasks.is_empty() || !self.openings.is_empty() || self.expects_files() {
             tokio::select! {
                 Some(joined) = self.tasks.join_next_with_id() => self.joined(joined),
-                Some(opened) = self.openings.join_next() => self.opened(opened),
+                Some(opened) = self.openings.join_next() => self.opened(opened).await,
                 Some(order) = orders.recv() => match order {
                     Order::Drain => {
                         self.drain();

@@ -24,12 +24,14 @@ pub(super) struct OpenPattern {
     pub(super) state: Option<AnyState>,
     pub(super) how: How,
     pub(super) stop: watch::Receiver<bool>,
+    /// After how many reloads it was asked for.
+    pub(super) round: u64,
 }
 
 impl OpenPattern {
-    pub(super) async fn run(mut self) -> (DeliveryId, Result<Option<Files>, Failure>) {
+    pub(super) async fn run(mut self) -> (DeliveryId, u64, Result<Option<Files>, Failure>) {
         let opened = self.open().await;
-        (self.id, opened)
+        (self.id, self.round, opened)
     }
 
     /// `None`: the process was asked to end first.
