@@ -67,6 +67,18 @@ pub trait Books: LetterStore {
     /// [`ADOPT_CLASH`] if the new name already has progress on one of them, [`NO_DELIVERY`] if the old one has none.
     fn adopt(&mut self, old: &str, new: &str, sink: &str) -> impl Future<Output = Result<u64, SinkError>> + Send;
 
+    /// Gives the progress and letters of lanes to one lane, which goes on at `to`, and fences the old ones for good. Their
+    /// epochs follow one another in the order of `old`; the last one keeps its memory. The new lane may be one of them. `contract`
+    /// replaces the stored one.
+    /// Fails with [`ADOPT_CLASH`] if the new lane has progress and is none of `old`, [`NO_DELIVERY`] if one of them has none.
+    fn adopt_lanes(
+        &mut self,
+        old: &[DeliveryId],
+        new: &DeliveryId,
+        to: &Bookmark,
+        contract: Option<&Contract>,
+    ) -> impl Future<Output = Result<Progress, SinkError>> + Send;
+
     /// Removes all that is known of one delivery here. The user's rows stay. A worker that still has it finds itself
     /// fenced.
     fn forget(&mut self, id: &DeliveryId) -> impl Future<Output = Result<Forgotten, SinkError>> + Send;
@@ -91,6 +103,14 @@ pub trait StateBooks: Send {
     /// Gives the memory of a renamed workflow to its new name: witness and intent. For a state store that is another
     /// database than the one that holds progress, after [`Books::adopt`] there.
     fn adopt_memory(&mut self, old: &str, new: &str, sink: &str) -> impl Future<Output = Result<(), SinkError>> + Send;
+
+    /// Gives the memory of a lane to another: its intent; the witnesses of both are forgotten. For a state store that is another
+    /// database than the one that holds progress, after [`Books::adopt_lanes`] there.
+    fn adopt_lane_memory(
+        &mut self,
+        old: &DeliveryId,
+        new: &DeliveryId,
+    ) -> impl Future<Output = Result<(), SinkError>> + Send;
 
     /// Asks the workers of a workflow to read no more until it is resumed, or its time is over; they see it with their
     /// next heartbeat ([`StateStore::paused`](crate::state::StateStore::paused)). Pausing again replaces all of it.

@@ -307,7 +307,7 @@ pub(crate) struct ResetArgs {
     /// Only this lane of it.
     #[arg(long, value_name = "LANE")]
     pub(crate) lane: Option<String>,
-    /// Go on at this position: a number, `earliest` or `latest`.
+    /// Go on at this position: a number, `earliest`, `latest`, or `next` for the beginning of the next file of a chain.
     #[arg(long, value_name = "POSITION")]
     pub(crate) to: Option<String>,
     /// Accept what changed: the contract, the source's incarnation, a target that went back.
@@ -316,6 +316,9 @@ pub(crate) struct ResetArgs {
     /// Take over the progress of the workflow that had this id before.
     #[arg(long, value_name = "OLD", conflicts_with_all = ["to", "accept"])]
     pub(crate) adopt: Option<String>,
+    /// Take over the progress of this lane, whose file was moved or is reached by another path now; --lane names the new one.
+    #[arg(long, value_name = "OLD", requires = "lane", conflicts_with_all = ["to", "accept", "adopt"])]
+    pub(crate) adopt_lane: Option<String>,
     #[command(flatten)]
     pub(crate) doing: Doing,
 }

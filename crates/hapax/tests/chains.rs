@@ -184,13 +184,142 @@ fn a_read_file_that_is_rewritten_at_equal_size_is_noticed() {
     }
 }
 
-/// Goal: lanes of an earlier version are refused by name. Method: a row as it left it.
+/// Goal: a lane that is reached by another path goes on where it was. Method: move the folder, pattern and single path in each
+/// other's place, copy all files as to another disk; refused, taken over, then more lines; the old name is fenced.
 #[test]
-fn lanes_of_an_earlier_version_are_refused() {
+fn a_moved_lane_goes_on_where_it_was() {
+    for (from, to) in [("in/app.log", "moved/app.log"), ("in/*.log*", "in/app.log"), ("in/app.log", "in/*.log*")] {
+        for copied in [false, true] {
+            let world = shop(from, APPEND.0, APPEND.1);
+            world.write("in/app.log.1", lines(1..=2));
+            world.write("in/app.log", lines(3..=4));
+            world.hapax(&["run", "--once"]).exits(0);
+            let first = ids(&world);
+            move_files(&world, if to.starts_with("moved") { "moved" } else { "in" }, copied);
+            configure(&world, to, APPEND.0);
+            world.hapax(&["run", "--once"]).exits(5).says(&["HX3014", "--adopt-lane"]);
+            let name = |path: &str| match path.contains('*') {
+                true => "in/app.log".to_owned(),
+                false => world.path(path).to_string_lossy().into_owned(),
+            };
+            let (old, new) = (name(from), name(to));
+            let adopt = ["reset", "orders", "--lane", &new, "--adopt-lane", &old, "--yes"];
+            world.hapax(&adopt).exits(0).says(&["takes over", "nothing left out"]);
+            world.append(if to.starts_with("moved") { "moved/app.log" } else { "in/app.log" }, lines(5..=6));
+            world.hapax(&["run", "--once"]).exits(0);
+            assert_eq!(ids(&world), format!("{first} 5 6"), "{from} became {to}, copied: {copied}");
+            world.hapax(&["reconcile", "orders"]).exits(0);
+            world.hapax(&adopt).exits(2).says(&["no progress"]);
+            assert_eq!(world.ask::<i64>("SELECT count(*) FROM hapax_progress"), 1);
+            assert_eq!(world.ask::<String>("SELECT lane FROM hapax_adopted"), old);
+        }
+    }
+}
+
+/// Moves the files of `in` there, by renaming the folder, or by copies with other inodes.
+fn move_files(world: &World, there: &str, copied: bool) {
+    if !copied {
+        if there != "in" {
+            rename(&world.path("in"), &world.path(there));
+        }
+        return;
+    }
+    fs::create_dir(world.path("copies")).expect("a folder");
+    for name in ["app.log.1", "app.log"] {
+        fs::copy(world.path(&format!("in/{name}")), world.path(&format!("copies/{name}"))).expect("copied");
+    }
+    rename(&world.path("in"), &world.path("gone"));
+    rename(&world.path("copies"), &world.path(there));
+}
+
+/// Goal: progress is taken over only onto files that hold what was read. Method: another content, a lane that has progress, a lane
+/// that nobody knows.
+#[test]
+fn only_what_was_read_is_taken_over() {
+    let world = shop("in/app.log", APPEND.0, APPEND.1);
+    world.write("in/app.log", lines(1..=2));
+    world.hapax(&["run", "--once"]).exits(0);
+    world.write("in/other.log", lines(7..=9));
+    configure(&world, "in/other.log", APPEND.0);
+    let [old, new] = ["in/app.log", "in/other.log"].map(|name| world.path(name).to_string_lossy().into_owned());
+    let adopt = |old: &str| world.hapax(&["reset", "orders", "--lane", &new, "--adopt-lane", old, "--yes"]);
+    adopt(&old).exits(1).says(&["none of its files holds what the other lane has read"]);
+    adopt("nobody.log").exits(2).says(&["no progress", "nobody.log"]);
+    world.hapax(&["run", "--once"]).exits(0);
+    fs::copy(world.path("in/app.log"), world.path("in/other.log")).expect("copied");
+    adopt(&old).exits(1).says(&["HX4191", "progress of its own"]);
+    assert_eq!(ids(&world), "1 2 7 8 9");
+}
+
+/// Goal: a person can give up the rest of a file, and go on with the next. Method: a file that was rewritten in place while it was
+/// read, its successor behind it; a lane that has no next file says so.
+#[test]
+fn a_person_goes_on_with_the_next_file() {
+    for path in ["in/app.log", "in/*.log*"] {
+        let world = shop(path, APPEND.0, APPEND.1);
+        world.write("in/app.log", lines(1..=2));
+        world.hapax(&["run", "--once"]).exits(0);
+        let next = ["reset", "orders", "--to", "next", "--yes"];
+        world.hapax(&next).exits(1).says(&["no file follows"]);
+        world.write("in/app.log", line(1, 1) + &lines(8..=9));
+        world.hapax(&["run", "--once"]).exits(5);
+        rotate(&world);
+        world.write("in/app.log", lines(3..=4));
+        world.hapax(&["run", "--once"]).exits(5);
+        world.hapax(&next).exits(0);
+        world.hapax(&["run", "--once"]).exits(0);
+        assert_eq!(ids(&world), "1 2 3 4", "{path}");
+        world.append("in/app.log", lines(5..=5));
+        world.hapax(&["run", "--once"]).exits(0);
+        assert_eq!(ids(&world), "1 2 3 4 5", "{path}");
+    }
+}
+
+/// Goal: lanes of an earlier version, every rotated file one of its own, become one lane, in order and without a row lost or
+/// doubled. Method: rows as it left them: two files read, one begun, one not; then all is read, and `newer` lets the newest win.
+#[test]
+fn lanes_of_an_earlier_version_become_one() {
+    let table = "id INTEGER PRIMARY KEY, amount INTEGER, hapax_version BLOB";
+    let world = shop("in/*.log*", "onConflict: newer", table);
+    let whole = fs::read_to_string(world.path("hapax.yaml")).expect("the configuration");
+    world.write("hapax.yaml", whole.replace("path: 'in/*.log*'", "path: 'in/*.log*', rotation: none"));
+    world.write("in/app.log.2", line(1, 10) + &line(2, 10));
+    world.write("in/app.log.1", line(1, 20));
+    world.write("in/app.log", line(1, 30));
+    world.hapax(&["run", "--once"]).exits(0);
+    let newest = || world.ask::<i64>("SELECT amount FROM orders WHERE id = 1");
+    // As an earlier version wrote it: no facts, no rule of rotation.
+    world.sql(
+        "UPDATE hapax_progress SET contract = replace(contract, '\"rotation\":\"none\",', ''),
+         incarnation = substr(incarnation, 1, instr(incarnation, char(10)) - 1);
+         UPDATE hapax_progress SET lane = 'in/app.log#2' WHERE lane = 'in/app.log.1';
+         UPDATE hapax_epochs SET lane = 'in/app.log#2' WHERE lane = 'in/app.log.1'",
+    );
+    world.write("hapax.yaml", whole);
+    rotate(&world);
+    world.append("in/app.log.1", line(2, 31));
+    world.write("in/app.log", line(1, 40));
+    world.hapax(&["run", "--once"]).exits(0).says(&["one lane now"]);
+    assert_eq!((newest(), world.ask("SELECT amount FROM orders WHERE id = 2")), (40, 31));
+    assert_eq!(world.ask::<String>("SELECT group_concat(lane) FROM hapax_progress"), "in/app.log");
+    assert_eq!(world.ask::<i64>("SELECT read FROM hapax_progress"), 6, "nothing is read twice");
+    world.hapax(&["run", "--once"]).exits(0);
+    world.hapax(&["reconcile", "orders"]).exits(0);
+}
+
+/// Goal: lanes of an earlier version that cannot be brought into an order are refused by name. Method: a younger file read before an
+/// older one; one file read by two lanes.
+#[test]
+fn lanes_without_an_order_are_refused() {
     let world = shop("in/*.log*", APPEND.0, APPEND.1);
     world.write("in/app.log", lines(1..=2));
     world.hapax(&["run", "--once"]).exits(0);
-    world.sql("INSERT INTO hapax_progress SELECT workflow, sink, lane || '#2', generation, epoch, position, incarnation, contract,
-         snapshot, session, read, delivered, filtered, dead, rows, updated_at_ms FROM hapax_progress");
-    world.hapax(&["run", "--once"]).exits(5).says(&["HX3015", "in/app.log#2", "earlier version"]);
+    let twin = "INSERT INTO hapax_progress SELECT workflow, sink, lane || '#2', generation, epoch, position, incarnation, contract,
+         snapshot, session, read, delivered, filtered, dead, rows, updated_at_ms FROM hapax_progress";
+    world.sql(twin);
+    world.hapax(&["run", "--once"]).exits(5).says(&["HX3015", "in/app.log#2", "have both read app.log"]);
+    world.sql("DELETE FROM hapax_progress WHERE lane = 'in/app.log'");
+    world.write("in/app.log.1", lines(3..=3));
+    world.hapax(&["run", "--once"]).exits(5).says(&["HX3015", "app.log.1 was not read, but younger files"]);
+    assert_eq!(ids(&world), "1 2");
 }

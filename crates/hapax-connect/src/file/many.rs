@@ -130,6 +130,10 @@ impl FoundStem {
         self.members.iter().find(begins).map(|member| member.identity.clone())
     }
 
+    pub(super) fn members(&self) -> &[Member] {
+        &self.members
+    }
+
     /// The files, oldest first, as people call them.
     #[must_use]
     pub fn names(&self) -> Vec<&str> {

@@ -2,6 +2,7 @@
 
 mod chain;
 mod config;
+pub mod earlier;
 mod facts;
 mod feed;
 #[cfg(test)]
@@ -10,6 +11,7 @@ mod header;
 mod incarnation;
 mod lines;
 pub mod many;
+mod moved;
 mod reading;
 mod recognise;
 mod source;

@@ -15,6 +15,7 @@ use hapax_model::position::Bookmark;
 
 use super::chain::{Member, RotationRule, Stem};
 use super::facts::{Facts, ReadMember, first_in};
+use super::feed::Packing;
 use super::incarnation::{Fit, Opened, may_be_inode, was_read_to_its_end};
 use super::lines::Seam;
 use super::reading::Reading;
@@ -65,7 +66,8 @@ impl FileSource {
         let away = |source: &Self, error| source.unavailable(error);
         if let Some(opened) = self.find_by_identity(bookmark, &facts).map_err(|error| away(self, error))? {
             let copied = facts.copy.as_deref() == Some(opened.identity());
-            let compared = if copied { compare_copy(opened, bookmark) } else { compare(opened, bookmark, &facts) };
+            let compared =
+                if copied { compare_copy(opened, bookmark, &facts) } else { compare(opened, bookmark, &facts) };
             return compared.map_err(|error| self.unavailable(error));
         }
         match self.find_copy(bookmark, &facts).map_err(|error| away(self, error))? {
@@ -297,15 +299,29 @@ pub(super) fn late_lines(name: &str, was: u64, is: u64) -> String {
 
 /// A file that has the inode of the bookmark: is its content what it was?
 fn compare(opened: Opened, bookmark: &Bookmark, facts: &Facts) -> io::Result<Place> {
-    let at = bookmark.position.offset;
-    let fit = opened.fit(at)?;
-    if let Fit::Short { length } = fit {
-        let what = format!("bytes {length} to {at}: the file was truncated in place, it ends at {length}");
-        return Ok(Place::Gone(what));
+    if let Some(gone) = truncated_before(&opened, bookmark)? {
+        return Ok(gone);
     }
     if !opened.belongs(bookmark)? {
         return Ok(Place::Other(format!("{}: it was rewritten in place", opened.describe(0)?.text)));
     }
+    compare_place(opened, bookmark, facts)
+}
+
+fn truncated_before(opened: &Opened, bookmark: &Bookmark) -> io::Result<Option<Place>> {
+    let at = bookmark.position.offset;
+    let Fit::Short { length } = opened.fit(at)? else { return Ok(None) };
+    let what = format!("bytes {length} to {at}: the file was truncated in place, it ends at {length}");
+    Ok(Some(Place::Gone(what)))
+}
+
+/// A file that begins as it did: do the bytes still lie before the place that was read up to?
+fn compare_place(opened: Opened, bookmark: &Bookmark, facts: &Facts) -> io::Result<Place> {
+    let at = bookmark.position.offset;
+    if let Some(gone) = truncated_before(&opened, bookmark)? {
+        return Ok(gone);
+    }
+    let fit = opened.fit(at)?;
     if !opened.has_tail(facts.tail.as_ref())? && !planted(Bug::PositionWithoutIncarnation) {
         let (now, upto) = (opened.describe(0)?.text, facts.tail.as_ref().map_or(at, |tail| tail.offset));
         let what = format!("{now}: it was rewritten in place, other bytes lie before byte {upto}");
@@ -318,8 +334,14 @@ fn compare(opened: Opened, bookmark: &Bookmark, facts: &Facts) -> io::Result<Pla
     })
 }
 
-/// The compressed copy that was read before: does it still begin as the file did?
-fn compare_copy(opened: Opened, bookmark: &Bookmark) -> io::Result<Place> {
+/// The copy that was read before, compressed or moved here from another disk: is it still what it was?
+fn compare_copy(opened: Opened, bookmark: &Bookmark, facts: &Facts) -> io::Result<Place> {
+    if opened.packing()? == Packing::None {
+        if opened.begins_as(&bookmark.incarnation.text)? {
+            return compare_place(opened, bookmark, facts);
+        }
+        return Ok(Place::Other(format!("{}: it was rewritten in place", opened.describe(0)?.text)));
+    }
     if opened.unpacks_to(&bookmark.incarnation.text)? {
         return Ok(Place::Found(opened, Seam::LineStart));
     }

@@ -3,7 +3,7 @@
 //! Reads and writes our tables. Invariant: whatever moves a delivery also fences the worker that has it. Not here:
 //! questions, dry runs and the lease check, which are the command line's.
 
-use hapax_engine::books::{ADOPT_CLASH, Forgotten, LoggedEpoch, StoredDelivery};
+use hapax_engine::books::{Forgotten, LoggedEpoch, StoredDelivery};
 use hapax_engine::sink::SinkError;
 use hapax_model::contract::Contract;
 use hapax_model::fault::point;
@@ -16,8 +16,8 @@ use super::ask::{self, values};
 use super::error::{During, target_name};
 use super::progress;
 use super::tables::has_table;
-use crate::table::admin::{no_delivery, nothing_to_adopt};
-use crate::table::kept::{now_ms, stored};
+use crate::table::admin::{Joined, Raised, adopt_clash, no_delivery, nothing_to_adopt};
+use crate::table::kept::{now_ms, stored, stored_totals};
 use crate::table::own_row::OwnRow as _;
 
 /// All deliveries of the database.
@@ -149,11 +149,114 @@ async fn refuse_clash(session: &mut Session, old: &str, new: &str, sink: &str) -
                WHERE n.workflow = ? AND o.workflow = ? AND n.sink = ? ORDER BY n.lane LIMIT 1";
     let Some(row) = ask::optional(session, During::Look, sql, values![new, old, sink]).await? else { return Ok(()) };
     let id = ask::delivery(session, &row)?;
-    Err(SinkError::Unfit {
-        code: ADOPT_CLASH,
-        target: target_name(session),
-        message: format!("{id} already has progress of its own; forget one of the two before adopting"),
-    })
+    Err(adopt_clash(target_name(session), &id))
+}
+
+/// Gives the progress and letters of lanes to one lane, which goes on at `to`, and fences the old ones for good. Their
+/// epochs follow one another in the order of `old`; the last one keeps its memory. The new lane may be one of them.
+///
+/// # Errors
+/// `HX4191` if the new lane has progress and is none of `old`, `HX4192` if one of these has none.
+pub async fn adopt_lanes(
+    session: &mut Session,
+    old: &[DeliveryId],
+    new: &DeliveryId,
+    to: &Bookmark,
+    contract: Option<&Contract>,
+) -> Result<Progress, SinkError> {
+    if !has_table(session, "hapax_progress").await? {
+        return Err(no_delivery(target_name(session), new));
+    }
+    progress::refuse_long_names(session, new)?;
+    ask::begin(session, During::Look).await?;
+    let moved = move_lanes(session, old, new, to, contract).await;
+    ask::end(session, During::Look, moved).await
+}
+
+async fn move_lanes(
+    session: &mut Session,
+    old: &[DeliveryId],
+    new: &DeliveryId,
+    to: &Bookmark,
+    contract: Option<&Contract>,
+) -> Result<Progress, SinkError> {
+    let (now, mut lanes) = (stored(now_ms()), Vec::new());
+    for id in old {
+        // Waits for a worker in the middle of an epoch, and keeps others from beginning one.
+        let lock = "SELECT 1 FROM hapax_progress WHERE workflow = ? AND sink = ? AND lane = ? FOR UPDATE";
+        ask::optional(session, During::Look, lock, values![&id.workflow, &id.sink, &id.lane]).await?;
+        let found = progress::look(session, id).await?;
+        lanes.push(found.ok_or_else(|| no_delivery(target_name(session), id))?);
+    }
+    if !old.contains(new) && progress::look(session, new).await?.is_some() {
+        return Err(adopt_clash(target_name(session), new));
+    }
+    let Some(last) = old.last() else { return Err(no_delivery(target_name(session), new)) };
+    let sum = Joined::of(&lanes);
+    for (id, raised) in old.iter().zip(&sum.raised) {
+        raise_numbers(session, id, new, *raised).await?;
+        let remember = "INSERT IGNORE INTO hapax_adopted (workflow, sink, lane, by_workflow, adopted_at_ms) \
+                        VALUES (?, ?, ?, ?, ?)";
+        let given = values![&id.workflow, &id.sink, &id.lane, &id.workflow, now];
+        ask::execute(session, During::Look, remember, given).await?;
+        if id != last {
+            delete(session, "hapax_progress", id).await?;
+        }
+    }
+    delete(session, "hapax_adopted", new).await?;
+    point("reset.middle");
+    let sql = "UPDATE hapax_progress SET lane = ?, generation = ?, epoch = ?, position = ?, incarnation = ?, \
+               contract = coalesce(?, contract), session = ?, connection_id = ?, `read` = ?, delivered = ?, filtered = ?, \
+               dead = ?, `rows` = ?, updated_at_ms = ? WHERE workflow = ? AND sink = ? AND lane = ?";
+    let (generation, epoch) = (stored(sum.generation), stored(sum.epoch));
+    let (contract, by) = (contract.map(Contract::to_text), format!("adopted by {}", session_name()));
+    let [read, delivered, filtered, dead, rows] = stored_totals(sum.totals);
+    let given = values![
+        &new.lane,
+        generation,
+        epoch,
+        to.position.to_string(),
+        to.stored_incarnation(),
+        contract,
+        by,
+        session.connection_id(),
+        read,
+        delivered,
+        filtered,
+        dead,
+        rows,
+        now,
+        &last.workflow,
+        &last.sink,
+        &last.lane
+    ];
+    ask::execute(session, During::Look, sql, given).await?;
+    let log = "UPDATE hapax_epochs SET epoch = -epoch WHERE workflow = ? AND sink = ? AND lane = ? AND epoch < 0";
+    ask::execute(session, During::Look, log, values![&new.workflow, &new.sink, &new.lane]).await?;
+    progress::look(session, new).await?.ok_or_else(|| no_delivery(target_name(session), new))
+}
+
+/// Gives the epoch log and the letters of a lane to another, with numbers that are above those of the lanes before it.
+async fn raise_numbers(
+    session: &mut Session,
+    id: &DeliveryId,
+    new: &DeliveryId,
+    raised: Raised,
+) -> Result<(), SinkError> {
+    const INCARNATION: &str = "incarnation = CONCAT(CAST(SUBSTRING_INDEX(incarnation, ':', 1) AS SIGNED) + ?, \
+                               SUBSTRING(incarnation, LOCATE(':', incarnation)))";
+    const OF: &str = "WHERE workflow = ? AND sink = ? AND lane = ?";
+    let Raised { epochs, generations, incarnations } = raised;
+    // Below zero for a moment: two epochs never have one number.
+    let log = format!(
+        "UPDATE hapax_epochs SET lane = ?, {INCARNATION}, epoch = -(epoch + ?), generation = generation + ? \
+         {OF} AND epoch > 0"
+    );
+    let given = values![&new.lane, incarnations, epochs, generations, &id.workflow, &id.sink, &id.lane];
+    ask::execute(session, During::Look, &log, given).await?;
+    let letters = format!("UPDATE hapax_dead_letters SET lane = ?, {INCARNATION}, epoch = epoch + ? {OF}");
+    let given = values![&new.lane, incarnations, epochs, &id.workflow, &id.sink, &id.lane];
+    ask::execute(session, During::Look, &letters, given).await.map(|_| ())
 }
 
 /// Removes all that is known of one delivery: progress, epoch log, dead letters. Returns whether there was progress.

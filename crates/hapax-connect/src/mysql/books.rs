@@ -116,6 +116,16 @@ impl Books for MysqlBooks {
         admin::adopt(&mut *self.session().await?, old, new, sink).await
     }
 
+    async fn adopt_lanes(
+        &mut self,
+        old: &[DeliveryId],
+        new: &DeliveryId,
+        to: &Bookmark,
+        contract: Option<&Contract>,
+    ) -> Result<Progress, SinkError> {
+        admin::adopt_lanes(&mut *self.session().await?, old, new, to, contract).await
+    }
+
     async fn forget(&mut self, id: &DeliveryId) -> Result<Forgotten, SinkError> {
         admin::forget(&mut *self.session().await?, id).await
     }

@@ -21,6 +21,7 @@ use super::error::{During, target_name};
 use super::holder::{self, Holder};
 use super::layout::{LONGEST_LANE, LONGEST_NAME};
 use super::tables::{damaged, has_table};
+use crate::table::admin::adopted_away;
 use crate::table::kept::{now_ms, stored, stored_totals};
 use crate::table::own_row::OwnRow as _;
 use crate::table::stored::{StoredProgress, fenced_by};
@@ -233,10 +234,7 @@ async fn refuse_adopted(session: &mut Session, id: &DeliveryId) -> Result<(), Si
     let found = ask::optional(session, During::Claim, sql, values![&id.workflow, &id.sink, &id.lane]).await?;
     let Some(row) = found else { return Ok(()) };
     let by: String = ask::get(session, &row, 0)?;
-    Err(SinkError::FencedOut {
-        ours: Generation(0),
-        by: Some(format!("workflow \"{by}\" has adopted it; stop \"{}\" or reset it", id.workflow)),
-    })
+    Err(adopted_away(id, &by))
 }
 
 async fn reclaim(

@@ -3,7 +3,7 @@
 //! Reads and writes our tables, in a target or in a state store. Invariant: whatever moves a delivery also fences the
 //! worker that has it. Not here: questions, dry runs and the lease check, which are the command line's.
 
-use hapax_engine::books::{ADOPT_CLASH, Forgotten, LoggedEpoch, StoredDelivery};
+use hapax_engine::books::{Forgotten, LoggedEpoch, StoredDelivery};
 use hapax_engine::sink::SinkError;
 use hapax_model::contract::Contract;
 use hapax_model::fault::point;
@@ -16,8 +16,8 @@ use super::ask;
 use super::error::{During, target_name};
 use super::progress;
 use super::tables::has_table;
-use crate::table::admin::{no_delivery, nothing_to_adopt};
-use crate::table::kept::{now_ms, stored};
+use crate::table::admin::{Joined, Raised, adopt_clash, no_delivery, nothing_to_adopt};
+use crate::table::kept::{now_ms, stored, stored_totals};
 use crate::table::own_row::OwnRow as _;
 
 /// All deliveries of the database.
@@ -147,11 +147,7 @@ async fn refuse_clash(session: &Session, old: &str, new: &str, sink: &str) -> Re
                WHERE n.workflow = $2 AND o.workflow = $1 AND sink = $3 ORDER BY lane LIMIT 1";
     let Some(row) = ask::optional(session, During::Look, sql, &[&old, &new, &sink]).await? else { return Ok(()) };
     let id = ask::delivery(session, &row)?;
-    Err(SinkError::Unfit {
-        code: ADOPT_CLASH,
-        target: target_name(session),
-        message: format!("{id} already has progress of its own; forget one of the two before adopting"),
-    })
+    Err(adopt_clash(target_name(session), &id))
 }
 
 /// Gives a state store's memory of a renamed workflow to its new name: witness and intent. For a state store that is
@@ -187,6 +183,139 @@ async fn rename(session: &Session, table: &'static str, old: &str, new: &str, si
     let sql = format!("UPDATE hapax.{table} SET workflow = $2 WHERE workflow = $1 AND sink = $3");
     ask::execute(session, During::Look, &sql, &[&old, &new, &sink]).await?;
     Ok(())
+}
+
+/// Gives the progress and letters of lanes to one lane, which goes on at `to`, and fences the old ones for good. Their
+/// epochs follow one another in the order of `old`; the last one keeps its memory. The new lane may be one of them.
+///
+/// # Errors
+/// `HX4191` if the new lane has progress and is none of `old`, `HX4192` if one of these has none.
+pub async fn adopt_lanes(
+    session: &Session,
+    old: &[DeliveryId],
+    new: &DeliveryId,
+    to: &Bookmark,
+    contract: Option<&Contract>,
+) -> Result<Progress, SinkError> {
+    if !has_table(session, "progress").await? {
+        return Err(no_delivery(target_name(session), new));
+    }
+    ask::begin(session, During::Look).await?;
+    let moved = move_lanes(session, old, new, to, contract).await;
+    ask::end(session, During::Look, moved).await
+}
+
+async fn move_lanes(
+    session: &Session,
+    old: &[DeliveryId],
+    new: &DeliveryId,
+    to: &Bookmark,
+    contract: Option<&Contract>,
+) -> Result<Progress, SinkError> {
+    let mut lanes = Vec::new();
+    for id in old {
+        // Waits for a worker in the middle of an epoch, and keeps others from beginning one.
+        let lock = "SELECT 1 FROM hapax.progress WHERE workflow = $1 AND sink = $2 AND lane = $3 FOR UPDATE";
+        ask::optional(session, During::Look, lock, &[&id.workflow, &id.sink, &id.lane]).await?;
+        lanes.push(progress::look(session, id).await?.ok_or_else(|| no_delivery(target_name(session), id))?);
+    }
+    if !old.contains(new) && progress::look(session, new).await?.is_some() {
+        return Err(adopt_clash(target_name(session), new));
+    }
+    let Some(last) = old.last() else { return Err(no_delivery(target_name(session), new)) };
+    let (now, sum) = (stored(now_ms()), Joined::of(&lanes));
+    for (id, raised) in old.iter().zip(&sum.raised) {
+        raise_numbers(session, id, new, *raised).await?;
+        let remember = "INSERT INTO hapax.adopted (workflow, sink, lane, by_workflow, adopted_at_ms) \
+                        VALUES ($1, $2, $3, $1, $4) ON CONFLICT (workflow, sink, lane) DO NOTHING";
+        ask::execute(session, During::Look, remember, &[&id.workflow, &id.sink, &id.lane, &now]).await?;
+        if id != last {
+            for table in ["progress", "intents"] {
+                delete(session, table, id).await?;
+            }
+        }
+    }
+    delete(session, "adopted", new).await?;
+    point("reset.middle");
+    let sql = "UPDATE hapax.progress SET lane = $4, generation = $5, epoch = $6, position = $7, incarnation = $8, \
+               contract = coalesce($9, contract), session = $10, read = $11, delivered = $12, filtered = $13, dead = $14, \
+               rows = $15, updated_at_ms = $16 WHERE workflow = $1 AND sink = $2 AND lane = $3";
+    let (generation, epoch) = (stored(sum.generation), stored(sum.epoch));
+    let (position, incarnation) = (to.position.to_string(), to.stored_incarnation());
+    let (contract, by) = (contract.map(Contract::to_text), format!("adopted by {}", session_name()));
+    let [read, delivered, filtered, dead, rows] = stored_totals(sum.totals);
+    let values: ask::Values<'_> = &[
+        &last.workflow,
+        &last.sink,
+        &last.lane,
+        &new.lane,
+        &generation,
+        &epoch,
+        &position,
+        &incarnation,
+        &contract,
+        &by,
+        &read,
+        &delivered,
+        &filtered,
+        &dead,
+        &rows,
+        &now,
+    ];
+    ask::execute(session, During::Look, sql, values).await?;
+    let log = "UPDATE hapax.epochs SET epoch = -epoch WHERE workflow = $1 AND sink = $2 AND lane = $3 AND epoch < 0";
+    ask::execute(session, During::Look, log, &[&new.workflow, &new.sink, &new.lane]).await?;
+    move_lane_memory(session, last, new).await?;
+    progress::look(session, new).await?.ok_or_else(|| no_delivery(target_name(session), new))
+}
+
+/// Gives the epoch log and the letters of a lane to another, with numbers that are above those of the lanes before it.
+async fn raise_numbers(session: &Session, id: &DeliveryId, new: &DeliveryId, raised: Raised) -> Result<(), SinkError> {
+    const INCARNATION: &str = "incarnation = (split_part(incarnation, ':', 1)::bigint + $5) \
+                               || substr(incarnation, strpos(incarnation, ':'))";
+    const OF: &str = "WHERE workflow = $1 AND sink = $2 AND lane = $3";
+    let Raised { epochs, generations, incarnations } = raised;
+    // Below zero for a moment: two epochs never have one number.
+    let log = format!(
+        "UPDATE hapax.epochs SET lane = $4, {INCARNATION}, epoch = -(epoch + $6), generation = generation + $7 \
+         {OF} AND epoch > 0"
+    );
+    let values: ask::Values<'_> = &[&id.workflow, &id.sink, &id.lane, &new.lane, &incarnations, &epochs, &generations];
+    ask::execute(session, During::Look, &log, values).await?;
+    let letters = format!("UPDATE hapax.dead_letters SET lane = $4, {INCARNATION}, epoch = epoch + $6 {OF}");
+    let values: ask::Values<'_> = &[&id.workflow, &id.sink, &id.lane, &new.lane, &incarnations, &epochs];
+    ask::execute(session, During::Look, &letters, values).await.map(|_| ())
+}
+
+async fn rename_lane(
+    session: &Session,
+    table: &'static str,
+    old: &DeliveryId,
+    new: &DeliveryId,
+) -> Result<(), SinkError> {
+    let sql = format!("UPDATE hapax.{table} SET lane = $4 WHERE workflow = $1 AND sink = $2 AND lane = $3");
+    ask::execute(session, During::Look, &sql, &[&old.workflow, &old.sink, &old.lane, &new.lane]).await.map(|_| ())
+}
+
+/// Gives a state store's memory of a lane to another: its intent; the witnesses of both are forgotten.
+///
+/// # Errors
+/// If the state store cannot be written.
+pub async fn adopt_lane_memory(session: &Session, old: &DeliveryId, new: &DeliveryId) -> Result<(), SinkError> {
+    ask::begin_perhaps_empty(session).await?;
+    let moved = move_lane_memory(session, old, new).await;
+    ask::end(session, During::Look, moved).await
+}
+
+async fn move_lane_memory(session: &Session, old: &DeliveryId, new: &DeliveryId) -> Result<(), SinkError> {
+    for id in [old, new] {
+        delete(session, "witness", id).await?;
+    }
+    if old == new || !has_table(session, "intents").await? {
+        return Ok(());
+    }
+    delete(session, "intents", new).await?;
+    rename_lane(session, "intents", old, new).await
 }
 
 /// Removes all that is known of one delivery: progress, epoch log, dead letters, witness, intent, note. Returns

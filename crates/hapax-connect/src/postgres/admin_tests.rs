@@ -125,6 +125,45 @@ async fn a_claim_that_comes_between_is_a_clash() {
     assert_eq!(deliveries(&worker).await.unwrap().len(), 2);
 }
 
+/// Goal: lanes become one: their epochs follow one another, nothing is counted twice, letters and log have the new name and numbers
+/// of their own, and the old names are fenced. Method: two lanes with an epoch each, under a live worker; then back to one name.
+#[tokio::test]
+async fn lanes_become_one() {
+    let place = Place::new().await;
+    let (worker, person) = place.connect_two().await;
+    let lane = |name: &str| DeliveryId { lane: name.into(), ..id("w") };
+    let first = claim(&worker, &lane("a.1"), &take(0)).await.unwrap();
+    commit(&worker, &lane("a.1"), &first).await;
+    let second = claim(&worker, &lane("a"), &take(0)).await.unwrap();
+    let second = commit(&worker, &lane("a"), &second).await;
+    let old = [lane("a.1"), lane("a")];
+    let to = Bookmark::new(second.bookmark.incarnation.next("inode 8"), Position::at(9));
+    let clash = adopt_lanes(&person, &old[..1], &lane("a"), &to, None).await;
+    assert_eq!(code(clash), "HX4191");
+    let missing = adopt_lanes(&person, &[lane("nobody")], &lane("new"), &to, None).await;
+    assert_eq!(code(missing), NO_DELIVERY);
+
+    let now = adopt_lanes(&person, &old, &lane("a"), &to, None).await.unwrap();
+
+    assert_eq!((now.epoch, now.generation, &now.bookmark), (Epoch(2), Generation(4), &to));
+    assert_eq!(now.totals, second.totals.plus(second.totals));
+    assert!(matches!(swap(&worker, &lane("a"), &second, &next(&second)).await, Err(SinkError::FencedOut { .. })));
+    let error = claim(&worker, &lane("a.1"), &take(0)).await.unwrap_err();
+    assert!(matches!(error, SinkError::FencedOut { .. }) && error.to_string().contains("\"a.1\""), "{error}");
+    assert_eq!(letters::counts(&person, &lane("a")).await.unwrap().dead, 2);
+    let log: Vec<(u64, u64, u32)> = recent_epochs(&person, &lane("a"), 9)
+        .await
+        .unwrap()
+        .iter()
+        .map(|logged| (logged.epoch.0, logged.generation.0, logged.to.incarnation.number))
+        .collect();
+    assert_eq!(log, [(2, 3, 2), (1, 1, 1)]);
+
+    let moved = adopt_lanes(&person, &[lane("a")], &lane("a.1"), &to, Some(&contract())).await.unwrap();
+    assert_eq!((moved.epoch, moved.totals, moved.generation), (now.epoch, now.totals, Generation(5)));
+    assert_eq!(claim(&worker, &lane("a.1"), &take(0)).await.unwrap().bookmark, to);
+}
+
 /// Goal: an adopted name can be used again when a person says so. Method: forget, then claim.
 #[tokio::test]
 async fn a_person_can_use_an_adopted_name_again() {

@@ -108,6 +108,16 @@ impl Books for PostgresBooks {
         admin::adopt(&*self.session().await?, old, new, sink).await
     }
 
+    async fn adopt_lanes(
+        &mut self,
+        old: &[DeliveryId],
+        new: &DeliveryId,
+        to: &Bookmark,
+        contract: Option<&Contract>,
+    ) -> Result<Progress, SinkError> {
+        admin::adopt_lanes(&*self.session().await?, old, new, to, contract).await
+    }
+
     async fn forget(&mut self, id: &DeliveryId) -> Result<Forgotten, SinkError> {
         admin::forget(&*self.session().await?, id).await
     }
@@ -132,6 +142,10 @@ impl StateBooks for PostgresBooks {
 
     async fn adopt_memory(&mut self, old: &str, new: &str, sink: &str) -> Result<(), SinkError> {
         admin::adopt_memory(&*self.session().await?, old, new, sink).await
+    }
+
+    async fn adopt_lane_memory(&mut self, old: &DeliveryId, new: &DeliveryId) -> Result<(), SinkError> {
+        admin::adopt_lane_memory(&*self.session().await?, old, new).await
     }
 
     async fn pause(&mut self, pause: &Pause) -> Result<(), SinkError> {

@@ -19,6 +19,7 @@ use super::ask;
 use super::error::During;
 use super::plain;
 use super::tables::{damaged, has_table};
+use crate::table::admin::adopted_away;
 use crate::table::kept::{now_ms, stored, stored_totals};
 use crate::table::own_row::OwnRow as _;
 use crate::table::stored::{StoredProgress, fenced_by};
@@ -245,10 +246,7 @@ async fn refuse_adopted(session: &Session, id: &DeliveryId) -> Result<(), SinkEr
     let found = ask::optional(session, During::Claim, sql, &[&id.workflow, &id.sink, &id.lane]).await?;
     let Some(row) = found else { return Ok(()) };
     let by: String = ask::get(session, &row, 0)?;
-    Err(SinkError::FencedOut {
-        ours: Generation(0),
-        by: Some(format!("workflow \"{by}\" has adopted it; stop \"{}\" or reset it", id.workflow)),
-    })
+    Err(adopted_away(id, &by))
 }
 
 async fn reclaim(

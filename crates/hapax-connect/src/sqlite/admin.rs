@@ -3,7 +3,7 @@
 //! Reads and writes our tables, in a target or in a state store. Invariant: whatever moves a delivery also fences the
 //! worker that has it. Not here: questions, dry runs and the lease check, which are the command line's.
 
-use hapax_engine::books::{ADOPT_CLASH, Forgotten, LoggedEpoch, NotedDelivery, Pause, StoredDelivery, StoredLease};
+use hapax_engine::books::{Forgotten, LoggedEpoch, NotedDelivery, Pause, StoredDelivery, StoredLease};
 use hapax_engine::sink::SinkError;
 use hapax_engine::state::DeliveryNote;
 use hapax_model::contract::Contract;
@@ -20,7 +20,7 @@ use rusqlite::{Connection, Row, Transaction, TransactionBehavior, named_params, 
 use super::error::{During, after_commit, path_of, target_name};
 use super::progress::{self, delivery, key, unsigned};
 use super::tables::{Role, damaged, ensure, has_table, look_error};
-use crate::table::admin::{no_delivery, nothing_to_adopt};
+use crate::table::admin::{Joined, Raised, adopt_clash, no_delivery, nothing_to_adopt};
 use crate::table::kept::{now_ms, stored};
 use crate::table::stored::bookmark;
 
@@ -171,12 +171,109 @@ fn refuse_clash(connection: &Connection, old: &str, new: &str, sink: &str) -> Re
     let clash = of(new).into_iter().find(|id| of(old).iter().any(|other| other.lane == id.lane));
     match clash {
         None => Ok(()),
-        Some(id) => Err(SinkError::Unfit {
-            code: ADOPT_CLASH,
-            target: target_name(&path_of(connection)),
-            message: format!("{id} already has progress of its own; forget one of the two before adopting"),
-        }),
+        Some(id) => Err(adopt_clash(target_name(&path_of(connection)), id)),
     }
+}
+
+/// Gives the progress and letters of lanes to one lane, which goes on at `to`, and fences the old ones for good. Their
+/// epochs follow one another in the order of `old`; the last one keeps its memory. The new lane may be one of them.
+///
+/// # Errors
+/// `HX4191` if the new lane has progress and is none of `old`, `HX4192` if one of these has none.
+pub fn adopt_lanes(
+    connection: &Connection,
+    old: &[DeliveryId],
+    new: &DeliveryId,
+    to: &Bookmark,
+    contract: Option<&Contract>,
+) -> Result<Progress, SinkError> {
+    in_transaction(connection, |transaction| {
+        let fail = |error: rusqlite::Error| look_error(transaction, &error);
+        let target = || target_name(&path_of(transaction));
+        let mut lanes = Vec::new();
+        for id in old {
+            lanes.push(progress::look(transaction, id)?.ok_or_else(|| no_delivery(target(), id))?);
+        }
+        if !old.contains(new) && progress::look(transaction, new)?.is_some() {
+            return Err(adopt_clash(target(), new));
+        }
+        let Some(last) = old.last() else { return Err(no_delivery(target(), new)) };
+        let (now, sum) = (stored(now_ms()), Joined::of(&lanes));
+        for (id, raised) in old.iter().zip(&sum.raised) {
+            raise_numbers(transaction, id, new, *raised)?;
+            let remember = "INSERT INTO hapax_adopted (workflow, sink, lane, by_workflow, adopted_at_ms) \
+                            VALUES (?1, ?2, ?3, ?1, ?4) ON CONFLICT (workflow, sink, lane) DO NOTHING";
+            transaction.execute(remember, params![id.workflow, id.sink, id.lane, now]).map_err(fail)?;
+            if id != last {
+                for table in ["hapax_progress", "hapax_intents"] {
+                    delete(transaction, table, id)?;
+                }
+            }
+        }
+        delete(transaction, "hapax_adopted", new)?;
+        point("reset.middle");
+        let sql = "UPDATE hapax_progress SET lane = :new, generation = :generation, epoch = :epoch, position = :position, \
+                   incarnation = :incarnation, contract = coalesce(:contract, contract), session = :session, read = :read, \
+                   delivered = :delivered, filtered = :filtered, dead = :dead, rows = :rows, updated_at_ms = :now \
+                   WHERE workflow = :workflow AND sink = :sink AND lane = :lane";
+        let totals = sum.totals;
+        let values = named_params! {
+            ":workflow": last.workflow, ":sink": last.sink, ":lane": last.lane, ":new": new.lane,
+            ":generation": stored(sum.generation), ":epoch": stored(sum.epoch),
+            ":position": to.position.to_string(), ":incarnation": to.stored_incarnation(),
+            ":contract": contract.map(Contract::to_text), ":session": format!("adopted by {}", session_name()),
+            ":read": stored(totals.read), ":delivered": stored(totals.delivered), ":filtered": stored(totals.filtered),
+            ":dead": stored(totals.dead), ":rows": stored(totals.rows), ":now": now,
+        };
+        transaction.execute(sql, values).map_err(fail)?;
+        let log =
+            "UPDATE hapax_epochs SET epoch = -epoch WHERE workflow = ?1 AND sink = ?2 AND lane = ?3 AND epoch < 0";
+        transaction.execute(log, key(new)).map_err(fail)?;
+        move_lane_memory(transaction, last, new)?;
+        progress::look(transaction, new)?.ok_or_else(|| no_delivery(target(), new))
+    })
+}
+
+/// Gives the epoch log and the letters of a lane to another, with numbers that are above those of the lanes before it.
+fn raise_numbers(connection: &Connection, id: &DeliveryId, new: &DeliveryId, raised: Raised) -> Result<(), SinkError> {
+    const INCARNATION: &str = "incarnation = (CAST(substr(incarnation, 1, instr(incarnation, ':') - 1) AS INTEGER) + ?5) \
+                               || substr(incarnation, instr(incarnation, ':'))";
+    const OF: &str = "WHERE workflow = ?1 AND sink = ?2 AND lane = ?3";
+    let fail = |error: rusqlite::Error| look_error(connection, &error);
+    let Raised { epochs, generations, incarnations } = raised;
+    // Below zero for a moment: two epochs never have one number.
+    let log = format!(
+        "UPDATE hapax_epochs SET lane = ?4, {INCARNATION}, epoch = -(epoch + ?6), generation = generation + ?7 \
+         {OF} AND epoch > 0"
+    );
+    let values = params![id.workflow, id.sink, id.lane, new.lane, incarnations, epochs, generations];
+    connection.execute(&log, values).map_err(fail)?;
+    let letters = format!("UPDATE hapax_dead_letters SET lane = ?4, {INCARNATION}, epoch = epoch + ?6 {OF}");
+    let values = params![id.workflow, id.sink, id.lane, new.lane, incarnations, epochs];
+    connection.execute(&letters, values).map_err(fail)?;
+    Ok(())
+}
+
+/// Gives a state store's memory of a lane to another: its intent; the witnesses of both are forgotten.
+///
+/// # Errors
+/// If the state store cannot be written.
+pub fn adopt_lane_memory(connection: &Connection, old: &DeliveryId, new: &DeliveryId) -> Result<(), SinkError> {
+    in_transaction(connection, |transaction| move_lane_memory(transaction, old, new))
+}
+
+fn move_lane_memory(connection: &Connection, old: &DeliveryId, new: &DeliveryId) -> Result<(), SinkError> {
+    for id in [old, new] {
+        delete(connection, "hapax_witness", id)?;
+    }
+    if old == new || !has_table(connection, "hapax_intents")? {
+        return Ok(());
+    }
+    delete(connection, "hapax_intents", new)?;
+    let sql = "UPDATE hapax_intents SET lane = ?4 WHERE workflow = ?1 AND sink = ?2 AND lane = ?3";
+    let values = params![old.workflow, old.sink, old.lane, new.lane];
+    connection.execute(sql, values).map_err(|error| look_error(connection, &error))?;
+    Ok(())
 }
 
 /// Removes all that is known of one delivery: progress, epoch log, dead letters, witness, intent, note. Returns

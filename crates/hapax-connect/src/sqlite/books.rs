@@ -121,6 +121,17 @@ impl Books for SqliteBooks {
         self.run(move |connection| admin::adopt(connection, &old, &new, &sink)).await
     }
 
+    async fn adopt_lanes(
+        &mut self,
+        old: &[DeliveryId],
+        new: &DeliveryId,
+        to: &Bookmark,
+        contract: Option<&Contract>,
+    ) -> Result<Progress, SinkError> {
+        let (old, new, to, contract) = (old.to_vec(), new.clone(), to.clone(), contract.cloned());
+        self.run(move |connection| admin::adopt_lanes(connection, &old, &new, &to, contract.as_ref())).await
+    }
+
     async fn forget(&mut self, id: &DeliveryId) -> Result<Forgotten, SinkError> {
         let id = id.clone();
         self.run(move |connection| admin::forget(connection, &id)).await
@@ -148,6 +159,11 @@ impl StateBooks for SqliteBooks {
     async fn adopt_memory(&mut self, old: &str, new: &str, sink: &str) -> Result<(), SinkError> {
         let (old, new, sink) = (old.to_owned(), new.to_owned(), sink.to_owned());
         self.run(move |connection| admin::adopt_memory(connection, &old, &new, &sink)).await
+    }
+
+    async fn adopt_lane_memory(&mut self, old: &DeliveryId, new: &DeliveryId) -> Result<(), SinkError> {
+        let (old, new) = (old.clone(), new.clone());
+        self.run(move |connection| admin::adopt_lane_memory(connection, &old, &new)).await
     }
 
     async fn pause(&mut self, pause: &Pause) -> Result<(), SinkError> {

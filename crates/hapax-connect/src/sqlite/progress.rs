@@ -16,6 +16,7 @@ use rusqlite::{Connection, OptionalExtension, Row, Transaction, TransactionBehav
 
 use super::error::{During, after_commit, path_of, sink_error};
 use super::tables::{damaged, has_table, look_error};
+use crate::table::admin::adopted_away;
 use crate::table::kept::{now_ms, stored};
 use crate::table::stored::{StoredProgress, fenced_by};
 
@@ -133,13 +134,7 @@ fn refuse_adopted(connection: &Connection, id: &DeliveryId) -> Result<(), SinkEr
         .query_row(sql, key(id), |row| row.get(0))
         .optional()
         .map_err(|error| sink_error(&path_of(connection), During::Claim, &error))?;
-    match by {
-        None => Ok(()),
-        Some(by) => Err(SinkError::FencedOut {
-            ours: Generation(0),
-            by: Some(format!("workflow \"{by}\" has adopted it; stop \"{}\" or reset it", id.workflow)),
-        }),
-    }
+    by.map_or(Ok(()), |by| Err(adopted_away(id, &by)))
 }
 
 fn reclaim(

@@ -151,11 +151,13 @@ async fn refuse_read_elsewhere<S: Source, K: TransactionalSink>(
 }
 
 fn read_elsewhere(id: &DeliveryId, other: &DeliveryId, progress: &Progress) -> String {
+    let DeliveryId { workflow, lane, .. } = id;
     format!(
         "{id} has no progress, but the lane \"{}\" has delivered the same data up to position {}: the path was changed, or \
          what lies there was moved or has two names, and all of it would be delivered again. Write the path as it was; \
-         or, if it is meant to be delivered again: `hapax reset {} --lane {:?} --accept`",
-        other.lane, progress.bookmark.position, id.workflow, id.lane
+         or go on from there under the new name: `hapax reset {workflow} --lane {lane:?} --adopt-lane {:?}`; or, if it is meant to \
+         be delivered again: `hapax reset {workflow} --lane {lane:?} --accept`",
+        other.lane, progress.bookmark.position, other.lane
     )
 }
 

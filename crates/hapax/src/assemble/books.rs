@@ -272,6 +272,16 @@ impl Books for AnyBooks {
         each!(self, books => books.adopt(old, new, sink).await)
     }
 
+    async fn adopt_lanes(
+        &mut self,
+        old: &[DeliveryId],
+        new: &DeliveryId,
+        to: &Bookmark,
+        contract: Option<&Contract>,
+    ) -> Result<Progress, SinkError> {
+        each!(self, books => books.adopt_lanes(old, new, to, contract).await)
+    }
+
     async fn forget(&mut self, id: &DeliveryId) -> Result<Forgotten, SinkError> {
         each!(self, books => books.forget(id).await)
     }
@@ -296,6 +306,10 @@ impl StateBooks for AnyBooks {
 
     async fn adopt_memory(&mut self, old: &str, new: &str, sink: &str) -> Result<(), SinkError> {
         each_state!(self, books => books.adopt_memory(old, new, sink).await)
+    }
+
+    async fn adopt_lane_memory(&mut self, old: &DeliveryId, new: &DeliveryId) -> Result<(), SinkError> {
+        each_state!(self, books => books.adopt_lane_memory(old, new).await)
     }
 
     async fn pause(&mut self, pause: &Pause) -> Result<(), SinkError> {

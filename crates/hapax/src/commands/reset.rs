@@ -10,7 +10,7 @@ use hapax_model::position::{Bookmark, DeliveryId, Incarnation, Position};
 use hapax_model::progress::Progress;
 
 use super::{confirmed, known_workflow, load};
-use crate::assemble::{AnyBooks, AnyState, How, Part, find_files, lanes};
+use crate::assemble::{AnyBooks, AnySource, AnyState, How, Part, find_files, lanes};
 use crate::cli::{ResetArgs, Shared};
 use crate::config::Config;
 use crate::exit::{Failure, USAGE};
@@ -28,10 +28,13 @@ pub(crate) async fn reset(args: &ResetArgs, shared: &Shared) -> Result<u8, Failu
     if chosen.is_empty() {
         return Err(usage(format!("no complete workflow \"{}\" with that sink and lane is configured", args.workflow)));
     }
-    match (&args.adopt, args.accept || args.to.is_some()) {
+    match (&args.adopt, &args.adopt_lane) {
         (Some(old), _) => adopt(args, old, &chosen, &loaded.config).await,
-        (None, true) => move_to(args, &chosen, &loaded.config).await,
-        (None, false) => Err(usage("say what to do: --to POSITION, --accept, or --adopt OLD".into())),
+        (None, Some(old)) => adopt_lane(args, old, &chosen, &loaded.config).await,
+        (None, None) if args.accept || args.to.is_some() => move_to(args, &chosen, &loaded.config).await,
+        (None, None) => {
+            Err(usage("say what to do: --to POSITION, --accept, --adopt OLD, or --lane NEW --adopt-lane OLD".into()))
+        }
     }
 }
 
@@ -61,6 +64,41 @@ async fn adopt(args: &ResetArgs, old: &str, chosen: &[Part<'_>], config: &Config
             state.adopt_memory(old, &args.workflow, &part.sink.name).await?;
         }
         println!("{}/{}: {lanes} lane(s) taken over", part.workflow.id, part.sink.name);
+    }
+    Ok(0)
+}
+
+/// A lane goes on where another one ended: its file was moved, or is reached by another path.
+async fn adopt_lane(args: &ResetArgs, old: &str, chosen: &[Part<'_>], config: &Config) -> Result<u8, Failure> {
+    let mut plans = Vec::new();
+    for part in chosen {
+        let new = part.id();
+        let from = DeliveryId { lane: old.to_owned(), ..new.clone() };
+        let Some(progress) = progress_of(part, config, &from).await? else {
+            return Err(usage(format!(
+                "there is no progress of {from}; see `hapax status` for the lanes that there are"
+            )));
+        };
+        let AnySource::File(mut source) = part.open_source() else {
+            return Err(usage("only lanes of files can be taken over".to_owned()));
+        };
+        let to = source.take_over(&progress.bookmark)?;
+        let contract = contract_now(part, config).await?;
+        println!("{new}: takes over the progress and dead letters of {from}, and goes on at {to}");
+        progress.contract.differences(&contract).iter().for_each(|difference| println!("  accepted: {difference}"));
+        plans.push((part, from, new, to, contract));
+    }
+    println!("Nothing is delivered again and nothing left out. A worker that has the old lane is fenced.");
+    if !confirmed(args.doing, "Do it?")? {
+        return Ok(0);
+    }
+    for (part, from, new, to, contract) in plans {
+        let mut books = AnyBooks::of_part(part, config).await?.ok_or_else(|| no_books(part))?;
+        let after = books.adopt_lanes(std::slice::from_ref(&from), &new, &to, Some(&contract)).await?;
+        if let Some(mut state) = AnyBooks::of_state(config).await? {
+            state.adopt_lane_memory(&from, &new).await?;
+        }
+        println!("{new}: now at {}, generation {}", after.bookmark, after.generation);
     }
     Ok(0)
 }
@@ -108,6 +146,9 @@ async fn plan(args: &ResetArgs, part: &Part<'_>, config: &Config) -> Result<Plan
     let id = part.id();
     let from = progress_of(part, config, &id).await?;
     let mut source = part.open_source();
+    if args.to.as_deref() == Some("next") {
+        return next_file(args, part, config, from, &source).await;
+    }
     let start = match args.to.as_deref() {
         Some("earliest") => Some(StartAt::Earliest),
         Some("latest") => Some(StartAt::Latest),
@@ -128,6 +169,23 @@ async fn plan(args: &ResetArgs, part: &Part<'_>, config: &Config) -> Result<Plan
         to.incarnation = Incarnation::new(number, &to.incarnation.text);
     }
     let contract = if args.accept || from.is_none() { Some(contract_now(part, config).await?) } else { None };
+    Ok(Plan { id, from, to, contract })
+}
+
+/// The beginning of the file after the one that is read, whose rest a person gives up.
+async fn next_file(
+    args: &ResetArgs,
+    part: &Part<'_>,
+    config: &Config,
+    from: Option<Progress>,
+    source: &AnySource,
+) -> Result<Plan, Failure> {
+    let id = part.id();
+    let (AnySource::File(file), Some(progress)) = (source, &from) else {
+        return Err(usage(format!("--to next: {id} has no file that it could leave for the next one")));
+    };
+    let to = file.next_file(&progress.bookmark)?;
+    let contract = if args.accept { Some(contract_now(part, config).await?) } else { None };
     Ok(Plan { id, from, to, contract })
 }
 

@@ -7,15 +7,17 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
+use hapax_connect::file::earlier::{bring_together, earlier_lanes};
 use hapax_connect::file::many::{Born, FoundStem, Prospect, find_stems, prospect};
 use hapax_connect::file::{Crowd, RotationRule};
+use hapax_engine::books::{Books as _, StateBooks as _};
 use hapax_engine::source::{Held, Source as _, SourceError};
 use hapax_model::position::{Bookmark, DeliveryId};
 
 use super::pattern_lease::PatternLease;
 use super::start::SharedLook;
-use crate::assemble::{Part, known_lanes, part_of};
-use crate::config::checked::FileLane;
+use crate::assemble::{AnyBooks, Part, known_lanes, part_of};
+use crate::config::checked::{FileLane, FileSource};
 use crate::config::{Config, Source};
 use crate::exit::Failure;
 
@@ -68,12 +70,13 @@ impl Files {
         let folder = file.many.as_ref().map(|many| many.folder.clone()).unwrap_or_default();
         let (workflow, sink) = (part.workflow.id.clone(), part.sink.name.clone());
         let known = match known_lanes(part, config).await {
+            Ok(known) => bring_over_earlier_lanes(part, config, file, known).await,
+            Err(failure) => Err(failure),
+        };
+        let known = match known {
             Ok(known) => known,
             Err(failure) => return Err((failure, lease)),
         };
-        if let Err(failure) = refuse_earlier_lanes(&workflow, &known, file.rotation) {
-            return Err((failure, lease));
-        }
         let mut files = Self {
             of: DeliveryId { workflow, sink, lane: String::new() },
             pattern: file.written.clone(),
@@ -280,21 +283,42 @@ impl Files {
     }
 }
 
-/// Before lanes were stems, each rotated file was a lane of its own, `x#2` or `x.1`: together they are one lane now, and
-/// none of them says how far that one is.
-fn refuse_earlier_lanes(
-    workflow: &str,
-    known: &BTreeMap<String, Bookmark>,
-    rotation: RotationRule,
-) -> Result<(), Failure> {
-    let numbered = |lane: &str| matches!(lane.rsplit_once('#'), Some((base, n)) if !base.is_empty() && n.bytes().all(|b| b.is_ascii_digit()));
-    let rotated = |lane: &str| rotation == RotationRule::Suffixes && hapax_connect::file::many::lane_of(lane) != lane;
-    let Some(lane) = known.keys().find(|lane| numbered(lane) || rotated(lane)) else { return Ok(()) };
-    let stem = hapax_connect::file::many::lane_of(lane.split('#').next().unwrap_or(lane));
-    let message = format!(
-        "progress of workflow {workflow} knows a lane \"{lane}\" of an earlier version, in which every rotated file was a lane \
-         of its own; it is part of the lane \"{stem}\" now, and this version does not bring such lanes together. Go on with the \
-         earlier version, or begin a workflow with another id on the files that are not delivered yet"
-    );
-    Err(Failure::new("HX3015", message).with_exit(5))
+/// Before lanes were stems, each rotated file was a lane of its own, `x#2` or `x.1`: together they are one lane now.
+async fn bring_over_earlier_lanes(
+    part: &Part<'_>,
+    config: &Config,
+    file: &FileSource,
+    mut known: BTreeMap<String, Bookmark>,
+) -> Result<BTreeMap<String, Bookmark>, Failure> {
+    let folder = file.many.as_ref().map(|many| many.folder.clone()).unwrap_or_default();
+    let found = find_stems(&file.written, &folder, file.rotation);
+    let is_stem = |lane: &str| file.rotation != RotationRule::Suffixes || found.stems.iter().any(|s| s.lane == lane);
+    let workflow = &part.workflow.id;
+    for (stem, lanes) in earlier_lanes(&known, is_stem) {
+        let at = found.stems.iter().find(|found| found.lane == stem);
+        let together = bring_together(at, &lanes, &file.format).map_err(|why| {
+            let names: Vec<&str> = lanes.iter().map(|(lane, _)| lane.as_str()).collect();
+            let message = format!(
+                "progress of workflow {workflow} knows lanes of an earlier version, in which every rotated file was a lane of its \
+                 own: {}. They are one lane now, \"{stem}\", and cannot be brought together: {why}. Let the earlier version deliver \
+                 what there is, or say where to begin: `hapax forget` all but one of them, then `hapax reset {workflow} --lane \
+                 {stem:?} --adopt-lane` with that one",
+                names.join(", ")
+            );
+            Failure::new("HX3015", message).with_exit(5)
+        })?;
+        let id =
+            |lane: &str| DeliveryId { workflow: workflow.clone(), sink: part.sink.name.clone(), lane: lane.to_owned() };
+        let old: Vec<DeliveryId> = together.lanes.iter().map(|lane| id(lane)).collect();
+        let Some(mut books) = AnyBooks::of_part(part, config).await? else { continue };
+        books.adopt_lanes(&old, &id(&stem), &together.at, None).await?;
+        if let (Some(mut state), Some(last)) = (AnyBooks::of_state(config).await?, old.last()) {
+            state.adopt_lane_memory(last, &id(&stem)).await?;
+        }
+        let before = together.lanes.join(", ");
+        tracing::info!(workflow, lane = stem, before, at = %together.at, "lanes of an earlier version are one lane now");
+        known.retain(|lane, _| !together.lanes.contains(lane));
+        known.insert(stem, together.at);
+    }
+    Ok(known)
 }

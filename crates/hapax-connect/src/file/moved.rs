@@ -1,0 +1,110 @@
+//! Where a lane goes on when a person moves it: with the progress of another lane, or with the next file of its chain.
+//!
+//! Reads: the folder of the lane, and the files that are compared. Writes: nothing.
+//! Invariant: progress is taken over only onto files that hold what was read.
+
+use std::io;
+
+use hapax_engine::source::SourceError;
+use hapax_model::position::{Bookmark, Position};
+
+use super::chain::{Member, Stem};
+use super::facts::{Facts, ReadMember, first_in};
+use super::recognise::{Place, never_read};
+use super::source::FileSource;
+
+impl FileSource {
+    /// Where this lane goes on if it takes over the progress of another: at the same byte of the same file, which was renamed,
+    /// or moved to another disk and has another inode there.
+    ///
+    /// # Errors
+    /// [`SourceError::Gap`] if no file of this lane holds what was read.
+    pub fn take_over(&mut self, other: &Bookmark) -> Result<Bookmark, SourceError> {
+        let facts = self.facts_of(other)?;
+        let stem = Stem::of(&self.config.path).map_err(|error| self.unavailable(error))?;
+        let listing = stem.list(self.config.rotation).map_err(|error| self.unavailable(error))?;
+        let known = |member: &&Member| {
+            other.incarnation.text.starts_with(&format!("{},", member.identity))
+                || facts.copy.as_ref() == Some(&member.identity)
+        };
+        let moved = match listing.iter().position(|member| known(&member)) {
+            Some(_) => match self.place(other)? {
+                Place::Found(..) => return Ok(other.clone()),
+                Place::Replaced(_) => None,
+                Place::Gone(what) | Place::Other(what) => return Err(self.gap(&what)),
+            },
+            None => self.find_same_content(&listing, other, &facts).map_err(|error| self.unavailable(error))?,
+        };
+        let Some(at) = moved else {
+            return Err(self.gap("none of its files holds what the other lane has read"));
+        };
+        let facts = self.facts_after_move(&listing, at, &facts).map_err(|error| self.unavailable(error))?;
+        if let Some(older) = listing[..at].iter().find(|member| facts.entry(member).is_none()) {
+            return Err(self.gap(&never_read(older, &listing[at])));
+        }
+        Ok(Bookmark { facts: Some(facts.to_text().into()), ..other.clone() })
+    }
+
+    /// The file that begins as the one of `other` did, and has the same bytes before the place that was read up to.
+    fn find_same_content(&self, listing: &[Member], other: &Bookmark, facts: &Facts) -> io::Result<Option<usize>> {
+        if facts.tail.is_none() || first_in(&other.incarnation.text).is_empty() {
+            return Ok(None); // nothing that could be compared
+        }
+        for (at, member) in listing.iter().enumerate().filter(|(_, member)| !member.packed) {
+            let Some(opened) = self.open_if_there(&member.path)? else { continue };
+            if opened.begins_as(&other.incarnation.text)? && opened.has_tail(facts.tail.as_ref())? {
+                return Ok(Some(at));
+            }
+        }
+        Ok(None)
+    }
+
+    /// The current file has another inode now, and so have those that were read before it: each is known by its content.
+    fn facts_after_move(&self, listing: &[Member], at: usize, facts: &Facts) -> io::Result<Facts> {
+        let mut read = Vec::new();
+        for member in &listing[..at] {
+            let Some(opened) = self.open_if_there(&member.path)? else { continue };
+            for entry in facts.read.iter().filter(|entry| entry.length == member.length) {
+                let same = entry.first.is_empty()
+                    || (opened.begins_as(&format!("{}, {}", entry.identity, entry.first))?
+                        && (entry.tail.is_none() || opened.tail(entry.length)? == entry.tail));
+                if same {
+                    let (identity, name) = (member.identity.clone(), member.name.clone());
+                    read.push(ReadMember { identity, name, ..entry.clone() });
+                    break;
+                }
+            }
+        }
+        let current = &listing[at];
+        Ok(Facts { device: Some(current.device), tail: facts.tail.clone(), copy: Some(current.identity.clone()), read })
+    }
+
+    /// The beginning of the file after the one of `bookmark`, whose rest a person gives up.
+    ///
+    /// # Errors
+    /// [`SourceError::Gap`] if no file follows it.
+    pub fn next_file(&self, bookmark: &Bookmark) -> Result<Bookmark, SourceError> {
+        let mut facts = self.facts_of(bookmark)?;
+        let stem = Stem::of(&self.config.path).map_err(|error| self.unavailable(error))?;
+        let listing = stem.list(self.config.rotation).map_err(|error| self.unavailable(error))?;
+        let is_current = |member: &Member| {
+            bookmark.incarnation.text.starts_with(&format!("{},", member.identity))
+                || facts.copy.as_ref() == Some(&member.identity)
+        };
+        let behind = listing.iter().position(is_current).map_or(0, |at| at + 1);
+        let follows = listing[behind..].iter().position(|member| facts.entry(member).is_none());
+        let Some(next) = follows.map(|at| behind + at) else {
+            return Err(self.gap("no file follows the one that is read; see `hapax status` for where it is"));
+        };
+        let opened = self.open_if_there(&listing[next].path).map_err(|error| self.unavailable(error))?;
+        let opened = opened.ok_or_else(|| self.gap("the next file has gone just now"))?;
+        self.naming(&opened).map_err(|error| self.unavailable(error))?;
+        let description = opened.describe(0).map_err(|error| self.unavailable(error))?;
+        let given_up: Vec<ReadMember> =
+            listing[..next].iter().filter(|member| facts.entry(member).is_none()).map(ReadMember::passed).collect();
+        facts.remember(given_up, &listing);
+        let facts = Facts { device: Some(opened.device()), tail: None, copy: None, read: facts.read };
+        let incarnation = bookmark.incarnation.next(&description.text);
+        Ok(Bookmark { facts: Some(facts.to_text().into()), ..Bookmark::new(incarnation, Position::at(0)) })
+    }
+}
