@@ -22,7 +22,8 @@ use super::reading::Reading;
 use super::source::{FileSource, continued};
 
 /// How long a compressed copy may stand still before it counts as cut off.
-const COPY_PATIENCE: Duration = Duration::from_secs(60);
+pub(super) const COPY_PATIENCE: Duration =
+    if cfg!(test) { Duration::from_millis(300) } else { Duration::from_secs(60) };
 
 /// Whether reading can go on from a bookmark, and with what.
 #[derive(Debug)]

@@ -63,6 +63,38 @@ async fn a_file_between_two_rotations_is_never_skipped() {
     }
 }
 
+/// Goal: a compressed copy that is still written is waited for, and one that never becomes whole stops the lane by its name.
+/// Method: the first bytes of an archive in place of a file that was not read to its end; then more of it; then the whole.
+#[cfg(feature = "compression")]
+#[tokio::test]
+async fn a_copy_that_never_becomes_whole_stops_the_lane() {
+    let numbers = (0..2000_u64).map(|n| format!("{}\n", n.wrapping_mul(0x9e37_79b9_7f4a_7c15)));
+    let bed = Bed::new(&numbers.collect::<String>());
+    let start = bed.earliest().await;
+    let mut source = bed.follow(&start).await;
+    let (mut inputs, room) = (Inputs::default(), Room { events: 1500, bytes: 1024 * 1024 });
+    source.poll(&mut inputs, room).await.expect("lines");
+    let bookmark = committed(&mut source, &start).await;
+    let packed = gzip_of(&fs::read(bed.directory.path().join("orders.jsonl")).expect("read"));
+    fs::remove_file(bed.directory.path().join("orders.jsonl")).expect("gone");
+    let copy = bed.directory.path().join("orders.jsonl.1.gz");
+    fs::write(&copy, &packed[..packed.len() / 4]).expect("a part");
+    let mut source = bed.source();
+    let answer = source.assign(&bookmark, Follow::Yes).await;
+    assert!(matches!(answer, Err(SourceError::Unavailable { .. })), "{answer:?}");
+    tokio::time::sleep(crate::file::recognise::COPY_PATIENCE).await;
+    fs::write(&copy, &packed[..packed.len() / 3]).expect("more of it");
+    let answer = source.assign(&bookmark, Follow::Yes).await;
+    assert!(matches!(answer, Err(SourceError::Unavailable { .. })), "it grows: {answer:?}");
+    tokio::time::sleep(crate::file::recognise::COPY_PATIENCE).await;
+    match source.assign(&bookmark, Follow::Yes).await {
+        Err(SourceError::Gap { what }) => assert!(what.contains("orders.jsonl.1.gz is cut off"), "{what}"),
+        other => panic!("{other:?}"),
+    }
+    fs::write(&copy, &packed).expect("the whole");
+    source.assign(&bookmark, Follow::Yes).await.expect("the same file");
+}
+
 #[cfg(feature = "compression")]
 fn gzip_of(content: &[u8]) -> Vec<u8> {
     use std::io::Write as _;

@@ -36,8 +36,14 @@ fn an_unreachable_database_is_told_without_its_password<S: Server>() {
 }
 
 /// Goal: a target that is away at the start is waited for by who follows. Method: a port behind which the server appears
-/// later.
+/// later; a single file, and a pattern.
 fn a_worker_waits_for_a_target_that_comes_later<S: Server>() {
+    for (path, waits) in [("orders.jsonl", "cannot start yet"), ("order*.jsonl", "cannot look for files yet")] {
+        waits_for_a_target::<S>(path, waits);
+    }
+}
+
+fn waits_for_a_target<S: Server>(path: &str, waits: &str) {
     let shop = Shop::<S>::ready("", KEYED);
     shop.world.write("orders.jsonl", orders(1..=3));
     let door = TcpListener::bind("127.0.0.1:0").expect("a port");
@@ -46,8 +52,9 @@ fn a_worker_waits_for_a_target_that_comes_later<S: Server>() {
     shop.configure_as(&shop.url_at(port), "", KEYED);
     shop.keep_state_in("none");
     shop.reconfigure("giveUpAfter: 500ms", "giveUpAfter: 60s");
+    shop.reconfigure("path: orders.jsonl", &format!("path: '{path}'"));
     let worker = shop.start("worker.log", &["run"]);
-    worker.until_it_says("cannot start yet");
+    worker.until_it_says(waits);
     let door = TcpListener::bind(("127.0.0.1", port)).expect("the port is still free");
     let server = shop.server_address().to_owned();
     std::thread::spawn(move || door.incoming().flatten().for_each(|client| lead(client, &server)));

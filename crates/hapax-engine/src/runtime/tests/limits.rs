@@ -166,3 +166,51 @@ async fn a_source_that_was_replaced_is_noticed_in_time() {
     assert_eq!(code(&task.await.expect("no panic")), "HX3004");
     assert!(since.elapsed() <= Duration::from_secs(31), "{:?}", since.elapsed());
 }
+
+/// Goal: the comparison comes in time under traffic, too, not only while nothing comes. Method: a line every 100 ms, so that no
+/// epoch is empty, and a source that is replaced after a while.
+#[tokio::test(start_paused = true)]
+async fn a_source_that_was_replaced_is_noticed_under_traffic() {
+    let memory = MemoryBudget::new(16 * MIB);
+    let (world, run, delivery) = delivery("orders", &kibibytes(3), &memory);
+    let settings = Settings { follow: Follow::Yes, ..delivery.settings };
+    let (replaced, feed) = (Arc::clone(&delivery.source.replaced), Arc::clone(&delivery.source.feed));
+    let traffic = tokio::spawn(async move {
+        for n in 3.. {
+            feed.lock().expect("no test panics while it feeds").push(format!("{{\"id\":{n}}}"));
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
+    });
+    let task = tokio::spawn(deliver(Delivery { settings, ..delivery }, run.control.clone()));
+    tokio::time::sleep(Duration::from_secs(100)).await;
+    let before = world.lock().rows.len();
+    assert!(before > 900 && !task.is_finished(), "it is compared, and is the same; {before} rows");
+    replaced.store(true, std::sync::atomic::Ordering::SeqCst);
+    let since = tokio::time::Instant::now();
+    assert_eq!(code(&task.await.expect("no panic")), "HX3004");
+    assert!(since.elapsed() <= Duration::from_secs(31), "{:?}", since.elapsed());
+    traffic.abort();
+}
+
+/// Goal: no epoch spans two files, and the step between them is an epoch of its own, which has no inputs. Method: a source that says
+/// where its next file begins; then a crash right behind the step, whose successor goes on in the next file.
+#[tokio::test]
+async fn the_step_to_the_next_file_is_an_epoch_of_its_own() {
+    let memory = MemoryBudget::new(16 * MIB);
+    let (world, run, mut delivery) = delivery("orders", &kibibytes(6), &memory);
+    delivery.source.boundary_at = Some(4);
+    let end = deliver(delivery, run.control.clone()).await;
+    assert!(matches!(end, DeliveryEnd::Finished), "{end:?}");
+    let world = world.lock();
+    assert_eq!(world.rows.len(), 6);
+    let spans: Vec<(u32, u64, u32, u64, u64)> = world
+        .epochs
+        .iter()
+        .map(|epoch| {
+            let (from, to) = (&epoch.from, &epoch.to);
+            let number = |bookmark: &Bookmark| bookmark.incarnation.number;
+            (number(from), from.position.offset, number(to), to.position.offset, epoch.counts.read)
+        })
+        .collect();
+    assert_eq!(spans, [(1, 0, 1, 4, 4), (1, 4, 2, 4, 0), (2, 4, 2, 6, 2)]);
+}

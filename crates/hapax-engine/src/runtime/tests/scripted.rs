@@ -27,10 +27,13 @@ pub(super) struct Lines {
     pub(super) follow: Follow,
     pub(super) gap_at: Option<u64>,
     pub(super) incarnation: &'static str,
+    pub(super) number: u32,
     /// Lines that come later.
     pub(super) feed: Arc<Mutex<Vec<String>>>,
     /// Whether something else is in its place now.
     pub(super) replaced: Arc<AtomicBool>,
+    /// From this line on it is the next file.
+    pub(super) boundary_at: Option<u64>,
 }
 
 impl Lines {
@@ -42,13 +45,15 @@ impl Lines {
             follow: Follow::No,
             gap_at: None,
             incarnation: "lines",
+            number: 1,
             feed: Arc::default(),
             replaced: Arc::default(),
+            boundary_at: None,
         }
     }
 
     fn at(&self, offset: u64) -> Bookmark {
-        Bookmark::new(Incarnation::new(1, self.incarnation), Position::at(offset))
+        Bookmark::new(Incarnation::new(self.number, self.incarnation), Position::at(offset))
     }
 }
 
@@ -81,6 +86,7 @@ impl Source for Lines {
 
     async fn assign(&mut self, bookmark: &Bookmark, follow: Follow) -> Result<(), SourceError> {
         self.next = bookmark.position.offset;
+        self.number = bookmark.incarnation.number;
         self.follow = follow;
         Ok(())
     }
@@ -90,7 +96,12 @@ impl Source for Lines {
             return Err(SourceError::Gap { what: format!("lines from {} on are gone", self.next) });
         }
         self.lines.append(&mut self.feed.lock().expect("no test panics while it feeds"));
-        let rest = self.lines.iter().enumerate().skip(usize::try_from(self.next).expect("small")).take(room.events);
+        let boundary = self.boundary_at.filter(|_| self.number == 1).unwrap_or(u64::MAX);
+        if self.next == boundary {
+            return Ok(Polled::Boundary);
+        }
+        let most = room.events.min(usize::try_from(boundary - self.next).unwrap_or(usize::MAX));
+        let rest = self.lines.iter().enumerate().skip(usize::try_from(self.next).expect("small")).take(most);
         let mut read = 0;
         for (offset, line) in rest {
             into.push(Position::at(offset as u64), line.as_bytes());
@@ -116,6 +127,7 @@ impl Source for Lines {
     }
 
     async fn step(&mut self) -> Result<(), SourceError> {
+        self.number += 1;
         Ok(())
     }
 
