@@ -295,6 +295,13 @@ pub enum SinkError {
         /// What does not fit.
         message: String,
     },
+    /// The table got columns that the events were not decoded for. Nothing is visible; [`Target::fields`] tells the fields
+    /// that it wants now.
+    #[error("{target}: the table got columns after the events were read: read them again")]
+    FieldsAdded {
+        /// Which target.
+        target: String,
+    },
     /// The target is not fit for what the workflow asks of it.
     #[error("{target}: {message}")]
     Unfit {
@@ -406,7 +413,8 @@ impl SinkError {
             | Self::Locked { .. }
             | Self::TransactionInitFailed { .. }
             | Self::TransactionCommitFailed { .. }
-            | Self::TransactionAbortFailed { .. } => Reaction::Retry,
+            | Self::TransactionAbortFailed { .. }
+            | Self::FieldsAdded { .. } => Reaction::Retry,
             Self::CommitInDoubt { .. } => Reaction::InDoubt,
             Self::FencedOut { .. } => Reaction::Fenced,
             Self::Illegal(_)
@@ -435,7 +443,7 @@ impl SinkError {
             Self::TransactionAbortFailed { .. } => "HX4008",
             Self::FencedOut { .. } => "HX4009",
             Self::Rejected { .. } => "HX4010",
-            Self::SchemaEvolution { .. } => "HX4011",
+            Self::SchemaEvolution { .. } | Self::FieldsAdded { .. } => "HX4011",
             Self::Unfit { code, .. } => code,
             Self::ContractChanged { .. } => "HX4012",
             Self::DedupKeyCollision { .. } => "HX4013",

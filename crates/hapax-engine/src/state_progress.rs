@@ -80,7 +80,7 @@ struct Unsaved {
 }
 
 /// The digest of all keys since the saved position, and the one to meet again after a restart.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 struct KeyWatch {
     digest: Sha256,
     expected: Option<Expected>,
@@ -90,7 +90,7 @@ struct KeyWatch {
 
 /// What was written down before a restart, and the digest of the same range as it is read again. That one goes on when
 /// the position is saved in the middle of the range.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 struct Expected {
     intent: Intent,
     digest: Sha256,
@@ -141,12 +141,20 @@ impl<K: IdempotentSink, P: ProgressStore> StateProgress<K, P> {
         });
         let record = unjudged.as_ref().unwrap_or(record);
         let early = fault::planted(Bug::OffsetsBeforeEffect);
+        let keys = self.keys.clone();
         if early {
             self.save(record, &EpochBooks::close(record, &batch, &WriteOutcome::default())?).await?;
         } else {
             self.write_down(record, &batch).await?;
         }
-        let outcome = self.write_rows(record, &batch).await?;
+        let outcome = match self.write_rows(record, &batch).await {
+            Err(error @ SinkError::FieldsAdded { .. }) => {
+                // The same inputs come again, decoded for other fields.
+                self.keys = keys;
+                return Err(error);
+            }
+            written => written?,
+        };
         self.written = Some(outcome.clone());
         let books = EpochBooks::close(record, &batch, &outcome)?;
         fault::point("state.rows_written");

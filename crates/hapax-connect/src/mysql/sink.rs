@@ -104,9 +104,8 @@ impl Home for MysqlDatabase {
         let (committed, inspected) = Box::pin(committing).await?;
         let incarnation = Incarnations::One(job.record.from.incarnation.number);
         let rows = Rows::new(&inspected.mapping, &job.batch, incarnation);
-        if let Some(proof) = last_written(&rows, &committed.dead_inputs) {
-            self.proof = proof;
-        }
+        let proof = committed.as_ref().and_then(|committed| last_written(&rows, &committed.dead_inputs));
+        self.proof = proof.unwrap_or_else(|| std::mem::take(&mut self.proof));
         Ok(Done { committed, inspected, took: begun.elapsed() })
     }
 }

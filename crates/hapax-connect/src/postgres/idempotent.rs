@@ -53,7 +53,7 @@ impl Foreign for PostgresDatabase {
         batch: Arc<Batch>,
         limits: &UpsertLimits,
         metrics: &mut SinkMetrics,
-    ) -> Result<(Outcome, Arc<Inspected>), SinkError> {
+    ) -> Result<(Option<Outcome>, Arc<Inspected>), SinkError> {
         let session = self.session().await?;
         let begun = Instant::now();
         let job = UpsertJob { target: &self.target, unique: self.config.table.unique_keys, batch: &batch, limits };
@@ -66,7 +66,9 @@ impl Foreign for PostgresDatabase {
         };
         let done = Box::pin(commit_rows(&mut transaction, &job, table)).await;
         let (outcome, inspected) = done.inspect_err(|_| metrics.commit_failures += 1)?;
-        metrics.committed(batch.len() as u64, &outcome.written, begun.elapsed());
+        if let Some(outcome) = &outcome {
+            metrics.committed(batch.len() as u64, &outcome.written, begun.elapsed());
+        }
         Ok((outcome, inspected))
     }
 }

@@ -53,7 +53,7 @@ impl Foreign for SqliteDatabase {
         batch: Arc<Batch>,
         limits: &UpsertLimits,
         metrics: &mut SinkMetrics,
-    ) -> Result<(Outcome, Arc<Inspected>), SinkError> {
+    ) -> Result<(Option<Outcome>, Arc<Inspected>), SinkError> {
         let config = Arc::clone(&self.config);
         let (events, during, limits) = (batch.len() as u64, During::Epoch(limits.epoch), limits.clone());
         let work = move |connection: &mut Connection| {
@@ -66,7 +66,9 @@ impl Foreign for SqliteDatabase {
         };
         let done = self.run(during, work).await;
         let (outcome, inspected, took) = done.inspect_err(|_| metrics.commit_failures += 1)?;
-        metrics.committed(events, &outcome.written, took);
+        if let Some(outcome) = &outcome {
+            metrics.committed(events, &outcome.written, took);
+        }
         Ok((outcome, inspected))
     }
 }

@@ -34,14 +34,14 @@ pub trait Foreign: Debug + Send + 'static {
     fn inspect_foreign(&mut self) -> impl Future<Output = Result<Self::Inspected, SinkError>> + Send;
 
     /// One transaction with all rows of the batch, in as many tries as it takes; says what became of the rows, and what
-    /// the table was in the last one.
+    /// the table was in the last one. No rows are written if it has columns that the events were not decoded for.
     fn upsert(
         &mut self,
         table: Arc<Self::Inspected>,
         batch: Arc<Batch>,
         limits: &UpsertLimits,
         metrics: &mut SinkMetrics,
-    ) -> impl Future<Output = Result<(Outcome, Arc<Self::Inspected>), SinkError>> + Send;
+    ) -> impl Future<Output = Result<(Option<Outcome>, Arc<Self::Inspected>), SinkError>> + Send;
 }
 
 /// Writes rows by key, with progress elsewhere.
@@ -83,7 +83,7 @@ impl<D: Foreign> KeyedSink<D> {
         let inspected = self.inspected().await?;
         let (outcome, inspected) = self.database.upsert(inspected, batch, limits, &mut self.metrics).await?;
         self.seen.keep(inspected);
-        Ok(outcome)
+        outcome.ok_or_else(|| SinkError::FieldsAdded { target: self.database.table().name.clone() })
     }
 }
 

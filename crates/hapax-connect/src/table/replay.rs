@@ -21,8 +21,8 @@ use super::order::RowOrder;
 use super::rows::{Incarnations, Rows};
 use super::seen::Inspection;
 use super::sink::Home;
-use super::transaction::{Besides, RowTransaction, RowsToWrite, before_next_try, end};
-use super::tries::{Outcome, Pass, Tries, Trouble};
+use super::transaction::{Besides, RowTransaction, RowsToWrite, before_next_try, end, is_decoded_for};
+use super::tries::{Before, Outcome, Pass, Tries, Trouble};
 
 /// All that a replay needs.
 #[derive(Debug)]
@@ -77,7 +77,11 @@ where
             Ok(replayed) => return Ok(replayed),
             Err(trouble) => trouble,
         };
-        before_next_try(transaction, tries.after(trouble, &job.target)?, &mut table).await?;
+        let before = tries.after(trouble, &job.target)?;
+        before_next_try(transaction, before, &mut table).await?;
+        if before == Before::ReadSchema && !is_decoded_for(&job.batch, &*table) {
+            return Err(SinkError::FieldsAdded { target: job.target.clone() });
+        }
     }
 }
 

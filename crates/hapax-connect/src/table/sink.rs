@@ -72,7 +72,8 @@ pub struct Job<H: Home> {
 /// What a commit did.
 #[derive(Debug)]
 pub struct Done<I> {
-    pub(crate) committed: Committed,
+    /// None if nothing was committed, because the table got columns that the events were not decoded for.
+    pub(crate) committed: Option<Committed>,
     /// The table as it was read last: it may have changed.
     pub(crate) inspected: Arc<I>,
     /// From the moment there was a session.
@@ -164,9 +165,12 @@ impl<H: Home> TableSink<H> {
             batch,
         };
         let done = self.home.commit(job).await?;
-        self.metrics.committed(events, &done.committed.written, done.took);
         self.seen.keep(done.inspected);
-        Ok(done.committed)
+        let Some(committed) = done.committed else {
+            return Err(SinkError::FieldsAdded { target: self.home.target().to_owned() });
+        };
+        self.metrics.committed(events, &committed.written, done.took);
+        Ok(committed)
     }
 }
 

@@ -134,12 +134,13 @@ pub struct LetterEpoch<'a> {
 
 /// Commits the epoch, in as many tries as it takes; only the last one leaves anything behind.
 ///
-/// With what it did it tells the table as it was read last: it may have changed.
+/// With what it did it tells the table as it was read last: it may have changed. If it has columns now that the events
+/// were not decoded for, nothing was committed.
 pub(crate) async fn commit_epoch<H, T>(
     transaction: &mut T,
     job: &Job<H>,
     unique: UniqueKeys,
-) -> Result<(Committed, Arc<T::Table>), SinkError>
+) -> Result<(Option<Committed>, Arc<T::Table>), SinkError>
 where
     H: Home<Inspected = T::Table>,
     T: EpochTransaction,
@@ -148,10 +149,14 @@ where
     let mut tries = Tries::new(Pass::Fast);
     loop {
         let trouble = match try_epoch(transaction, job, unique, &table, &tries.pass).await {
-            Ok(committed) => return Ok((committed, table)),
+            Ok(committed) => return Ok((Some(committed), table)),
             Err(trouble) => trouble,
         };
-        before_next_try(transaction, tries.after(trouble, &job.target)?, &mut table).await?;
+        let before = tries.after(trouble, &job.target)?;
+        before_next_try(transaction, before, &mut table).await?;
+        if before == Before::ReadSchema && !is_decoded_for(&job.batch, &*table) {
+            return Ok((None, table));
+        }
     }
 }
 
@@ -167,6 +172,11 @@ pub(crate) async fn before_next_try<T: RowTransaction>(
         Before::ReadSchema => *table = Arc::new(transaction.read_table_again(table).await?),
     }
     Ok(())
+}
+
+/// Whether the events have all fields that the table takes: it may have got columns since they were read.
+pub(crate) fn is_decoded_for(batch: &Batch, table: &impl Inspection) -> bool {
+    batch.is_empty() || table.mapping().fields.iter().all(|field| batch.layout().slot_of(field).is_some())
 }
 
 async fn try_epoch<H, T>(
@@ -292,19 +302,24 @@ pub(crate) struct UpsertJob<'a> {
     pub(crate) limits: &'a UpsertLimits,
 }
 
-/// Writes a batch and nothing else, in as many tries as it takes; only the last one leaves anything behind.
+/// Writes a batch and nothing else, in as many tries as it takes; only the last one leaves anything behind. Nothing is
+/// written if the table has columns now that the events were not decoded for.
 pub(crate) async fn commit_rows<T: RowTransaction>(
     transaction: &mut T,
     job: &UpsertJob<'_>,
     mut table: Arc<T::Table>,
-) -> Result<(Outcome, Arc<T::Table>), SinkError> {
+) -> Result<(Option<Outcome>, Arc<T::Table>), SinkError> {
     let mut tries = Tries::new(Pass::Fast);
     loop {
         let trouble = match try_rows(transaction, job, &table, &tries.pass).await {
-            Ok(outcome) => return Ok((outcome, table)),
+            Ok(outcome) => return Ok((Some(outcome), table)),
             Err(trouble) => trouble,
         };
-        before_next_try(transaction, tries.after(trouble, job.target)?, &mut table).await?;
+        let before = tries.after(trouble, job.target)?;
+        before_next_try(transaction, before, &mut table).await?;
+        if before == Before::ReadSchema && !is_decoded_for(job.batch, &*table) {
+            return Ok((None, table));
+        }
     }
 }
 

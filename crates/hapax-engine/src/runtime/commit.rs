@@ -24,6 +24,8 @@ use crate::batch::Batch;
 use crate::bookkeeping::{causes, prefix_record};
 use crate::epoch_size::EpochSize;
 use crate::in_doubt;
+use crate::pipeline::Origin;
+use crate::pulse::Pulse;
 use crate::second_pass::{PassWatch, SecondPass};
 use crate::sink::{Claim, Committed, EpochRecord, Reaction, SinkError, TransactionalSink, Written};
 use crate::state::StateStore;
@@ -62,10 +64,29 @@ pub(super) struct Committer<K, T> {
     rejects: RejectRule,
     news: watch::Sender<News>,
     witnessed: Option<Instant>,
+    /// Which input stream the events come from.
+    origin: Origin,
+}
+
+/// How a commit ended that did not stop the delivery.
+enum CommitEnd {
+    /// It is there, all of it or its first inputs.
+    Committed(Box<Committed>),
+    /// It was in doubt, is not there, and must not be repeated.
+    GivenUp,
+    /// Nothing is there: the target wants other fields than the events were decoded for.
+    OtherFields,
 }
 
 impl<K: TransactionalSink, T: StateStore> Committer<K, T> {
-    pub(super) fn new(settings: &Settings, sink: K, state: Option<T>, control: &Control, claimed: Claimed) -> Self {
+    pub(super) fn new(
+        settings: &Settings,
+        sink: K,
+        state: Option<T>,
+        control: &Control,
+        claimed: Claimed,
+        origin: Origin,
+    ) -> Self {
         let bound = usize::try_from(settings.epoch.max_events).unwrap_or(usize::MAX);
         let size = EpochSize::new(bound, settings.epoch.interval);
         let news = watch::Sender::new(News { committed: None, fields: sink.fields().into(), size });
@@ -78,6 +99,7 @@ impl<K: TransactionalSink, T: StateStore> Committer<K, T> {
             rejects: settings.rejects.clone(),
             news,
             witnessed: None,
+            origin,
         }
     }
 
@@ -129,7 +151,11 @@ impl<K: TransactionalSink, T: StateStore> Committer<K, T> {
         let mut rest = Arc::clone(batch);
         loop {
             record.epoch = self.progress.epoch.next();
-            let inputs = self.commit_first(&record, &rest).await?;
+            if let Some(decoded) = self.decode_again(&record, &rest) {
+                rest = Arc::new(decoded);
+                record.counts = rest.counts();
+            }
+            let Some(inputs) = self.commit_first(&record, &rest).await? else { continue };
             if inputs >= rest.inputs.len() {
                 return Ok(());
             }
@@ -139,8 +165,31 @@ impl<K: TransactionalSink, T: StateStore> Committer<K, T> {
         }
     }
 
+    /// The inputs of a batch decoded again, if the target wants fields that the batch was not decoded for: its table got
+    /// columns after the inputs were read.
+    fn decode_again(&self, record: &EpochRecord, batch: &Batch) -> Option<Batch> {
+        let fields = self.sink.fields();
+        if fields.iter().all(|field| batch.layout().slot_of(field).is_some()) {
+            return None;
+        }
+        let mut pipeline = self.settings.pipeline(fields, self.origin.clone());
+        if let Some(transform) = &self.settings.transform {
+            // The watched one is busy with the next epoch; what must not be run is known to both.
+            let unwatched = Pulse::default();
+            for (at, verdict) in self.control.meter.pulse().all_set_aside() {
+                unwatched.set_aside(at, verdict);
+            }
+            pipeline = pipeline.with_transform(transform.as_ref(), Arc::new(unwatched));
+        }
+        let mut decoded = pipeline.batch();
+        decoded.inputs = batch.inputs.clone();
+        pipeline.process(&mut decoded, 0, record.epoch, &record.to.incarnation);
+        Some(decoded)
+    }
+
     /// Commits the first inputs of a batch, all of them unless they are judged one by one and take too long; how many.
-    async fn commit_first(&mut self, record: &EpochRecord, batch: &Arc<Batch>) -> Result<usize, Stop> {
+    /// None: the target wants other fields.
+    async fn commit_first(&mut self, record: &EpochRecord, batch: &Arc<Batch>) -> Result<Option<usize>, Stop> {
         let record = &EpochRecord { rejects: self.rejects.clone(), ..record.clone() };
         self.control.meter.opened(record.epoch, batch.len(), now_ms());
         self.sink.begin_transaction(record.epoch).map_err(|e| Stop::of_sink(&e))?;
@@ -150,8 +199,13 @@ impl<K: TransactionalSink, T: StateStore> Committer<K, T> {
         }
         let started = Instant::now();
         let committed = match self.commit_until_known(record, batch, self.settings.after_doubt).await? {
-            Some(committed) => committed,
-            None => self.commit_letters(record, batch).await?,
+            CommitEnd::Committed(committed) => *committed,
+            CommitEnd::GivenUp => self.commit_letters(record, batch).await?,
+            CommitEnd::OtherFields => {
+                self.control.meter.ended(record.epoch, EpochState::Aborted, now_ms());
+                self.sink.abort_transaction().await.map_err(|e| Stop::of_sink(&e))?;
+                return Ok(None);
+            }
         };
         let took = started.elapsed();
         self.control.meter.recovered();
@@ -179,7 +233,7 @@ impl<K: TransactionalSink, T: StateStore> Committer<K, T> {
             suspect::forget(&self.settings, state).await;
         }
         self.tell_filler(inputs, took);
-        Ok(inputs)
+        Ok(Some(inputs))
     }
 
     fn tell_filler(&self, inputs: usize, took: Duration) {
@@ -197,18 +251,18 @@ impl<K: TransactionalSink, T: StateStore> Committer<K, T> {
         self.news.send_modify(|news| news.committed = Some(record.to.clone()));
     }
 
-    /// Commits, and if that fails finds out what became of it, until it is known to have landed or must stop. None: it
-    /// was in doubt, is not there, and must not be repeated.
+    /// Commits, and if that fails finds out what became of it, until it is known to have landed or must stop.
     async fn commit_until_known(
         &mut self,
         record: &EpochRecord,
         batch: &Arc<Batch>,
         after_doubt: AfterDoubt,
-    ) -> Result<Option<Committed>, Stop> {
+    ) -> Result<CommitEnd, Stop> {
         let mut backoff = Backoff::new(&self.settings.retries);
         loop {
             let error = match self.commit_once(record).await {
-                Ok(committed) => return Ok(Some(committed)),
+                Ok(committed) => return Ok(CommitEnd::Committed(Box::new(committed))),
+                Err(SinkError::FieldsAdded { .. }) => return Ok(CommitEnd::OtherFields),
                 Err(error) => error,
             };
             let in_doubt = match error.reaction() {
@@ -231,9 +285,9 @@ impl<K: TransactionalSink, T: StateStore> Committer<K, T> {
                     self.control.meter.landed(batch.len());
                     self.abort().await; // what is staged is already there
                     let inputs = inputs_before(&found.bookmark, record, batch);
-                    return Ok(Some(landed(found, batch, inputs)));
+                    return Ok(CommitEnd::Committed(Box::new(landed(found, batch, inputs))));
                 }
-                Outcome::CommitAgain if in_doubt && after_doubt == AfterDoubt::GiveUp => return Ok(None),
+                Outcome::CommitAgain if in_doubt && after_doubt == AfterDoubt::GiveUp => return Ok(CommitEnd::GivenUp),
                 Outcome::CommitAgain => {}
                 Outcome::LaneLost => return Err(Stop::new(4, "HX4009", "another worker took this delivery over")),
                 Outcome::Broken { tried, found } => {
@@ -316,8 +370,10 @@ impl<K: TransactionalSink, T: StateStore> Committer<K, T> {
         record.rejects = RejectRule::new(hapax_model::rejects::OnReject::DeadLetter, 1000);
         self.sink.begin_transaction(record.epoch).map_err(|e| Stop::of_sink(&e))?;
         self.sink.write(Arc::clone(&letters)).map_err(|e| Stop::of_sink(&e))?;
-        let committed = self.commit_until_known(&record, &letters, AfterDoubt::CommitAgain).await?;
-        Ok(committed.expect("what may be committed again is"))
+        match self.commit_until_known(&record, &letters, AfterDoubt::CommitAgain).await? {
+            CommitEnd::Committed(committed) => Ok(*committed),
+            CommitEnd::GivenUp | CommitEnd::OtherFields => unreachable!("letters are committed again, and have no fields"),
+        }
     }
 
     async fn witness(&mut self, witness: Witness, due: Due) {

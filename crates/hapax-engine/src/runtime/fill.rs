@@ -161,10 +161,8 @@ impl<S: Source> Filler<S> {
 
     fn pipeline(&self, news: &watch::Receiver<News>) -> Pipeline {
         let origin = Origin { source: self.source.identity(), lane: self.settings.id.lane.clone() };
-        let Settings { keyer, delete_when, unknown_fields, transform, .. } = &self.settings;
-        let fields = &news.borrow().fields;
-        let pipeline = Pipeline::new(fields, keyer.clone(), delete_when.clone(), *unknown_fields, origin);
-        match transform {
+        let pipeline = self.settings.pipeline(&news.borrow().fields, origin);
+        match &self.settings.transform {
             Some(transform) => pipeline.with_transform(transform.as_ref(), Arc::clone(self.control.meter.pulse())),
             None => pipeline,
         }

@@ -19,6 +19,7 @@ use hapax_model::contract::Contract;
 use hapax_model::delivery::{EpochBounds, Retries};
 use hapax_model::delivery_state::WorkerState;
 use hapax_model::fault;
+use hapax_model::field::FieldPath;
 use hapax_model::key::Keyer;
 use hapax_model::position::DeliveryId;
 use hapax_model::rejects::RejectRule;
@@ -26,6 +27,7 @@ use tokio::sync::watch;
 
 use crate::decode::UnknownFields;
 use crate::memory::MemoryBudget;
+use crate::pipeline::{Origin, Pipeline};
 use crate::sink::{SinkError, TransactionalSink};
 use crate::source::{Follow, Source, StartAt};
 use crate::state::{DeliveryNote, StateStore, TakeOver};
@@ -78,6 +80,14 @@ pub struct Settings {
     pub unknown_fields: UnknownFields,
     /// The program between decoding and keys, if there is one.
     pub transform: Option<Arc<dyn MakeTransform>>,
+}
+
+impl Settings {
+    /// What turns inputs into events with these fields; the transform is still to be added.
+    fn pipeline(&self, fields: &[FieldPath], origin: Origin) -> Pipeline {
+        let Self { keyer, delete_when, unknown_fields, .. } = self;
+        Pipeline::new(fields, keyer.clone(), delete_when.clone(), *unknown_fields, origin)
+    }
 }
 
 /// A delivery, ready to run.
@@ -254,7 +264,8 @@ where
     }
     note(&settings, state.as_mut(), WorkerState::Running, None).await;
     control.meter.set_state(WorkerState::Running);
-    let committer = commit::Committer::new(&settings, sink, state.clone(), control, claimed.clone());
+    let origin = Origin { source: source.identity(), lane: settings.id.lane.clone() };
+    let committer = commit::Committer::new(&settings, sink, state.clone(), control, claimed.clone(), origin);
     let filler = fill::Filler::new(&settings, source, control, claimed, lease.paused());
     let (source, sink, end) = fill::run_both(filler, committer, &lease).await;
     let fenced = matches!(&end, DeliveryEnd::Stopped(stop) if stop.exit_code == 4);

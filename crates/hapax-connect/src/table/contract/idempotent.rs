@@ -122,9 +122,12 @@ pub(crate) async fn the_key_follows_from_the_mode<D: Database>() {
 pub(crate) async fn a_changed_schema_is_healed_or_named<D: Database>() {
     let mut rig = rig::<D>(ConflictMode::Update).await;
     rig.upsert(&[r#"{"id":1}"#]).await;
+    let read_before = Arc::new(batch(rig.sink.fields(), 0, &[r#"{"id":2}"#]));
     rig.database.run("ALTER TABLE t ADD COLUMN c text DEFAULT 'c'").await;
-    rig.upsert(&[r#"{"id":2}"#]).await;
+    let error = rig.sink.upsert_batch(read_before, &limits(OnReject::DeadLetter)).await.unwrap_err();
+    assert!(matches!(error, SinkError::FieldsAdded { .. }), "{error}");
     assert!(rig.sink.fields().contains(&FieldPath::of_name("c")));
+    rig.upsert(&[r#"{"id":2}"#]).await;
     rig.database.run("DROP TABLE t").await;
     let batch = batch(rig.sink.fields(), 0, &[r#"{"id":3}"#]);
     let error = rig.sink.upsert_batch(Arc::new(batch), &limits(OnReject::DeadLetter)).await.unwrap_err();
