@@ -73,10 +73,8 @@ pub fn prefix_record(record: &EpochRecord, batch: &Batch, inputs: usize) -> Epoc
     if inputs >= batch.inputs.len() {
         return record.clone();
     }
-    let same_file = record.from.incarnation.number == record.to.incarnation.number;
-    let incarnation = if same_file { &record.to.incarnation } else { &record.from.incarnation };
     let (position, facts) = (batch.inputs.position(inputs), record.to.facts.clone());
-    let to = Bookmark { incarnation: incarnation.clone(), position, facts };
+    let to = Bookmark { incarnation: record.incarnation().clone(), position, facts };
     EpochRecord { to, counts: batch.counts_of_first(inputs), ..record.clone() }
 }
 

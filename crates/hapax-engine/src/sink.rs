@@ -8,7 +8,7 @@ use hapax_model::epoch::{Epoch, Generation};
 use hapax_model::field::FieldPath;
 use hapax_model::ledger::Totals;
 use hapax_model::letter::{Cause, CauseCount};
-use hapax_model::position::{Bookmark, DeliveryId, Position};
+use hapax_model::position::{Bookmark, DeliveryId, Incarnation, Position};
 use hapax_model::progress::Progress;
 use hapax_model::rejects::{RejectRule, RejectStop};
 use hapax_model::transaction::{IllegalMove, TransactionState};
@@ -76,6 +76,16 @@ pub struct EpochRecord {
     pub rejects: RejectRule,
     /// How a second pass goes, if rows are refused.
     pub pass: SecondPass,
+}
+
+impl EpochRecord {
+    /// Which incarnation of the source its inputs belong to, as far as it was known at the end: a file without a record
+    /// learns what it is with its first one. An epoch that steps over to the next incarnation has no inputs of that one.
+    #[must_use]
+    pub fn incarnation(&self) -> &Incarnation {
+        let (from, to) = (&self.from.incarnation, &self.to.incarnation);
+        if from.number == to.number { to } else { from }
+    }
 }
 
 /// What a commit did.

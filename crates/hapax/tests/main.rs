@@ -15,6 +15,7 @@ mod check;
 mod demo;
 mod dlq;
 mod files;
+mod first_letter;
 mod follow;
 mod gone_back;
 mod guarantees;

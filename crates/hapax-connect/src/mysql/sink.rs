@@ -102,7 +102,7 @@ impl Home for MysqlDatabase {
         };
         let committing = commit_epoch(&mut transaction, &job, job.config.table.unique_keys);
         let (committed, inspected) = Box::pin(committing).await?;
-        let incarnation = Incarnations::One(job.record.from.incarnation.number);
+        let incarnation = Incarnations::One(job.record.incarnation().number);
         let rows = Rows::new(&inspected.mapping, &job.batch, incarnation);
         let proof = committed.as_ref().and_then(|committed| last_written(&rows, &committed.dead_inputs));
         self.proof = proof.unwrap_or_else(|| std::mem::take(&mut self.proof));

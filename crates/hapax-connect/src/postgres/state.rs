@@ -172,7 +172,7 @@ async fn save(
     letters: &[Letter],
 ) -> Result<Progress, SinkError> {
     let now = progress::swap(session, id, was, record).await?;
-    let incarnation = &record.from.incarnation;
+    let incarnation = record.incarnation();
     letters::insert_letters(session, id, was.generation, record.epoch, incarnation, letters).await?;
     progress::log_epoch(session, id, was.generation, record, record.counts).await?;
     Ok(now)

@@ -348,7 +348,7 @@ fn save(
     let transaction = Transaction::new_unchecked(connection, TransactionBehavior::Immediate)
         .map_err(|error| sink_error(&path, during, &error))?;
     let now = progress::swap(&transaction, id, was, record)?;
-    let incarnation = &record.from.incarnation;
+    let incarnation = record.incarnation();
     progress::insert_letters(&transaction, id, was.generation, record.epoch, incarnation, letters)?;
     progress::log_epoch(&transaction, id, was.generation, record, record.counts)?;
     after_commit(&path, during, checked_commit(&transaction))?;

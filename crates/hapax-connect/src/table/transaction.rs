@@ -190,7 +190,7 @@ where
     H: Home<Inspected = T::Table>,
     T: EpochTransaction,
 {
-    let incarnation = job.record.from.incarnation.number;
+    let incarnation = job.record.incarnation().number;
     let rows = Rows::new(table.mapping(), &job.batch, Incarnations::One(incarnation));
     rows.refuse_gone(&job.target)?;
     let order = RowOrder::of(&rows, unique, pass)?;
@@ -290,7 +290,7 @@ where
 
 fn letter_epoch<H: Home>(job: &Job<H>) -> LetterEpoch<'_> {
     let Job { id, was, record, .. } = job;
-    LetterEpoch { id, generation: was.generation, epoch: record.epoch, incarnation: &record.from.incarnation }
+    LetterEpoch { id, generation: was.generation, epoch: record.epoch, incarnation: record.incarnation() }
 }
 
 /// A batch for a table whose database holds nothing of ours.

@@ -183,7 +183,7 @@ impl<K: TransactionalSink, T: StateStore> Committer<K, T> {
         }
         let mut decoded = pipeline.batch();
         decoded.inputs = batch.inputs.clone();
-        pipeline.process(&mut decoded, 0, record.epoch, &record.to.incarnation);
+        pipeline.process(&mut decoded, 0, record.epoch, record.incarnation());
         Some(decoded)
     }
 

@@ -30,7 +30,7 @@ const AFTER: u64 = 1_000;
 const LARGE: u64 = 3_000_000_000;
 
 /// A database that holds the table `orders (id, customer, amount)`, and a workflow into it.
-trait Place {
+pub(crate) trait Place {
     /// The database, the table and the workflow, ready to run.
     fn ready() -> Self;
     /// The folder with the configuration and `orders.jsonl`.

@@ -41,9 +41,18 @@ pub(super) fn ranges(log: Vec<LoggedEpoch>) -> Vec<Range> {
         let inside = (logged.from <= logged.to.position && logged.to.position != Position::default())
             .then(|| Bookmark::new(logged.to.incarnation.clone(), logged.from));
         before = Some(logged.to.clone());
-        ranges.push(Range { from: follows.or(inside), logged });
+        let from = follows.or(inside).map(|from| as_known_at_the_end(from, &logged.to));
+        ranges.push(Range { from, logged });
     }
     ranges
+}
+
+/// Where inputs began, with what their file was known to be once they were read: its first record may be one of them.
+fn as_known_at_the_end(from: Bookmark, to: &Bookmark) -> Bookmark {
+    if from.incarnation.number != to.incarnation.number {
+        return from;
+    }
+    Bookmark { incarnation: to.incarnation.clone(), ..from }
 }
 
 /// The number of a stored incarnation, such as `2:inode 7`.

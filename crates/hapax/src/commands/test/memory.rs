@@ -256,7 +256,7 @@ impl View {
         let facts = KeyFacts {
             source: &self.identity,
             lane: &id.lane,
-            incarnation: &record.from.incarnation,
+            incarnation: record.incarnation(),
             position: event.position(),
             emit: event.emit(),
             epoch: record.epoch,
