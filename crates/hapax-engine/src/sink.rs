@@ -2,6 +2,7 @@
 
 use std::future::Future;
 use std::sync::Arc;
+use std::time::Instant;
 
 use hapax_model::contract::{Contract, Difference, TARGET};
 use hapax_model::epoch::{Epoch, Generation};
@@ -151,9 +152,14 @@ pub trait TransactionalSink: Target {
     /// Where the life cycle stands.
     fn transaction_state(&self) -> TransactionState;
 
-    /// The delivery ends here: saves what the sink has kept back (a position outside the target that is saved less
-    /// often than every epoch). A sink whose progress commits with the data has nothing to do.
+    /// Saves what the sink has kept back (a position outside the target that is saved less often than every epoch): at the
+    /// delivery's end, and when it is [due](Self::save_due). A sink whose progress commits with the data has nothing to do.
     fn finish(&mut self) -> impl Future<Output = Result<(), SinkError>> + Send;
+
+    /// When what it has kept back must be saved, if no epoch comes before; none if there is nothing.
+    fn save_due(&self) -> Option<Instant> {
+        None
+    }
 }
 
 /// Writes events by key into a target that holds none of our tables: writing an event twice leaves what writing it

@@ -448,6 +448,10 @@ impl<K: IdempotentSink, P: ProgressStore> TransactionalSink for StateProgress<K,
         let Some(last) = self.unsaved.record.clone() else { return Ok(()) };
         self.save(&last, &EpochBooks::default()).await
     }
+
+    fn save_due(&self) -> Option<Instant> {
+        self.unsaved.record.as_ref().and(self.unsaved.since).map(|since| since + self.interval)
+    }
 }
 
 #[cfg(test)]

@@ -25,6 +25,7 @@ struct World {
     refuse: Vec<u64>,
     target_away: bool,
     unreachable: bool,
+    has_new_columns: bool,
     store_away: bool,
     saves_fail: bool,
     save_hangs: bool,
@@ -69,6 +70,9 @@ impl IdempotentSink for Parts {
         let mut world = self.lock();
         if world.target_away {
             return Err(away());
+        }
+        if std::mem::take(&mut world.has_new_columns) {
+            return Err(SinkError::FieldsAdded { target: "memory".into() });
         }
         if world.unreachable {
             return Err(SinkError::ConnectionFailed { target: "memory".into(), message: "nobody answers".into() });
@@ -239,12 +243,30 @@ async fn the_position_lags_behind_the_rows_until_it_is_due() {
     }
     assert_eq!(parts.lock().rows, [0, 1, 2, 3, 4, 5]);
     assert_eq!(parts.lock().saved.as_ref().map(|p| p.epoch), Some(Epoch(0)));
+    assert!(sink.save_due().is_some_and(|due| due <= std::time::Instant::now() + HOUR), "due though nothing more comes");
     sink.finish().await.expect("saves");
+    assert_eq!(sink.save_due(), None);
     let saved = parts.lock().saved.clone().expect("saved");
     assert_eq!((saved.epoch, saved.bookmark.position.offset, saved.totals.read), (Epoch(3), 6, 6));
     assert!(saved.totals.adds_up());
     let mut at_once = claimed(&Parts::default(), AfterCrash::WriteAgain, Duration::ZERO).await;
     assert!(epoch(&mut at_once, 1, 0, 2, own_key).await.expect("commits").stored);
+}
+
+/// Goal: an epoch that is decoded again for new columns is watched once: the next life meets the keys that it expects.
+/// Method: the target asks for other fields once; then a crash, and the same inputs in another worker.
+#[tokio::test]
+async fn an_epoch_that_is_decoded_again_has_its_keys_once() {
+    let parts = Parts::default();
+    let mut sink = claimed(&parts, AfterCrash::WriteAgain, HOUR).await;
+    parts.lock().has_new_columns = true;
+    let error = epoch(&mut sink, 1, 0, 2, own_key).await.expect_err("other fields are wanted");
+    assert!(matches!(error, SinkError::FieldsAdded { .. }), "{error}");
+    sink.abort_transaction().await.expect("aborts");
+    epoch(&mut sink, 1, 0, 2, own_key).await.expect("commits");
+    assert_eq!(parts.lock().rows, [0, 1]);
+    let mut next = claimed(&parts, AfterCrash::WriteAgain, HOUR).await;
+    epoch(&mut next, 1, 0, 2, own_key).await.expect("the same keys");
 }
 
 /// Goal: a position that could not be saved is saved later, with the rows written once. Method: the store away for one

@@ -29,6 +29,7 @@ mod pages;
 mod pause;
 #[cfg(feature = "postgres")]
 mod postgres;
+mod quiet_lane;
 mod reconcile;
 mod reload;
 mod reset;

@@ -113,7 +113,11 @@ impl<K: TransactionalSink, T: StateStore> Committer<K, T> {
         mut from: mpsc::Receiver<Filled>,
         give_back: mpsc::Sender<Batch>,
     ) -> (K, Result<(), Stop>) {
-        while let Some(filled) = from.recv().await {
+        while let Some(filled) = self.next(&mut from).await {
+            let filled = match filled {
+                Ok(filled) => filled,
+                Err(stop) => return (self.sink, Err(stop)),
+            };
             let Filled { record, batch, loan, slot } = filled;
             let batch = Arc::new(batch);
             let result = self.commit(record, &batch).await;
@@ -131,6 +135,50 @@ impl<K: TransactionalSink, T: StateStore> Committer<K, T> {
         }
         let finished = self.finish().await;
         (self.sink, finished)
+    }
+
+    /// The next filled buffer, none if the filler is gone. While none comes, what the sink has kept back is saved in time.
+    async fn next(&mut self, from: &mut mpsc::Receiver<Filled>) -> Option<Result<Filled, Stop>> {
+        loop {
+            let Some(due) = self.sink.save_due() else { return from.recv().await.map(Ok) };
+            tokio::select! {
+                biased;
+                filled = from.recv() => return filled.map(Ok),
+                () = tokio::time::sleep_until(due.into()) => {}
+            }
+            if let Err(stop) = self.save_kept_back().await {
+                return Some(Err(stop));
+            }
+        }
+    }
+
+    /// Saves the position of what was delivered, until it is there or must stop.
+    async fn save_kept_back(&mut self) -> Result<(), Stop> {
+        let mut backoff = Backoff::new(&self.settings.retries);
+        let limit = self.settings.epoch.commit_timeout;
+        loop {
+            let error = match tokio::time::timeout(limit, self.sink.finish()).await {
+                Ok(Ok(())) => break,
+                Ok(Err(error)) => error,
+                Err(_) => SinkError::CommitInDoubt {
+                    target: self.settings.id.sink.clone(),
+                    epoch: self.progress.epoch,
+                    message: format!("the position was not saved within {} ms", limit.as_millis()),
+                },
+            };
+            match error.reaction() {
+                Reaction::Fenced | Reaction::Stop(_) => return Err(Stop::of_sink(&error)),
+                Reaction::Retry | Reaction::InDoubt => self.pause(&error, &mut backoff).await?,
+            }
+            // It may be there after all: then nothing is kept back any more.
+            self.reclaim(&mut backoff).await?;
+        }
+        if backoff.attempts() > 0 {
+            self.control.meter.recovered();
+        }
+        let witness = Witness { epoch: self.progress.epoch, bookmark: self.progress.bookmark.clone() };
+        self.witness(witness, Due::IfIntervalPassed).await;
+        Ok(())
     }
 
     /// Before it stops: the epochs before the one that failed are delivered, and where progress lags behind it is saved, or they

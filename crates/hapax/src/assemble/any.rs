@@ -1,6 +1,7 @@
 //! The kinds of source and sink that this program knows, behind the engine's traits.
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use hapax_connect::file::FileSource;
 use hapax_connect::generate::GenerateSource;
@@ -145,5 +146,9 @@ impl TransactionalSink for AnySink {
 
     async fn finish(&mut self) -> Result<(), SinkError> {
         each_sink!(self, sink => sink.finish().await)
+    }
+
+    fn save_due(&self) -> Option<Instant> {
+        each_sink!(self, sink => sink.save_due())
     }
 }
