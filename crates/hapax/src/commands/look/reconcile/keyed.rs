@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use hapax_engine::batch::{Batch, Inputs};
-use hapax_engine::letters::{LetterChoice, LetterStore as _};
+use hapax_engine::letters::{LetterChoice, LetterStore as _, StoredLetter};
 use hapax_engine::pipeline::Pipeline;
 use hapax_engine::rows::{RowReader as _, RowState};
 use hapax_engine::source::Follow;
@@ -357,6 +357,13 @@ impl Walk<'_> {
         Difference { key: key.map(|key| key.to_string()), ..difference }
     }
 
+    /// Whether a letter is why its input has no row. One that was replayed has one, under the same key; only a key with the
+    /// epoch in it depends on what it was replayed with.
+    fn explains(&self, letter: &StoredLetter, doubt: &Difference) -> bool {
+        number_of(&letter.incarnation) == doubt.at.incarnation.number
+            && (letter.state != "replayed" || self.subject.strategy().contains_epoch())
+    }
+
     /// The first doubt that stays when letters of every state and the target are asked once more, with its key.
     async fn confirm(
         &mut self,
@@ -366,7 +373,7 @@ impl Walk<'_> {
         for (key, doubt) in doubts.in_order() {
             let choice = LetterChoice { position: Some(doubt.at.position), ..self.letter_choice() };
             let letters = self.books.list(&choice, 0, PAGE).await?;
-            if letters.iter().any(|letter| number_of(&letter.incarnation) == doubt.at.incarnation.number) {
+            if letters.iter().any(|letter| self.explains(letter, &doubt)) {
                 doubts.settle(&key);
                 continue;
             }
