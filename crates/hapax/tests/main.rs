@@ -19,6 +19,7 @@ mod first_letter;
 mod follow;
 mod gone_back;
 mod guarantees;
+mod in_doubt;
 mod init;
 mod limits;
 mod looking;

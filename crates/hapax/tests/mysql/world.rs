@@ -22,7 +22,24 @@ impl Server for Mysql {
     const MAKES_ONE_WAIT: &'static str = "makes 1 other transaction(s) wait for its locks";
     const AFTER_GRANT: &'static [char] = &[';', '\n'];
 
+    const DEADLOCKS: &'static str =
+        "SELECT VARIABLE_VALUE FROM information_schema.GLOBAL_STATUS WHERE VARIABLE_NAME = 'Innodb_deadlocks'";
+
     type Session = Session;
+    type OwnServer = hapax_services::Mariadb;
+
+    fn own_server() -> Self::OwnServer {
+        hapax_services::Mariadb::builder().start().expect("a server")
+    }
+
+    fn address_of(server: &Self::OwnServer) -> String {
+        server.url("")
+    }
+
+    fn on_each_row(table: &str, statement: &str) -> Vec<String> {
+        let made = |name: &str, when: &str| format!("CREATE TRIGGER {name} {when} ON {table} FOR EACH ROW {statement}");
+        vec![made("on_each_row", "AFTER INSERT"), made("on_each_row_again", "AFTER UPDATE")]
+    }
 
     async fn connect(url: &str) -> Result<Session, String> {
         let url = MysqlUrl::parse(url).expect("an address");

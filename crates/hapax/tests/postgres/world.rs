@@ -22,7 +22,25 @@ impl Server for Postgres {
     const MAKES_ONE_WAIT: &'static str = "makes 1 other session(s) wait for its locks";
     const AFTER_GRANT: &'static [char] = &['\'', '`', ';'];
 
+    const DEADLOCKS: &'static str = "SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()";
+
     type Session = Session;
+    type OwnServer = hapax_services::Postgres;
+
+    fn own_server() -> Self::OwnServer {
+        hapax_services::Postgres::builder().start().expect("a server")
+    }
+
+    fn address_of(server: &Self::OwnServer) -> String {
+        server.url("postgres")
+    }
+
+    fn on_each_row(table: &str, statement: &str) -> Vec<String> {
+        vec![
+            format!("CREATE FUNCTION on_each_row() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN {statement}; RETURN NULL; END $$"),
+            format!("CREATE TRIGGER on_each_row AFTER INSERT OR UPDATE ON {table} FOR EACH ROW EXECUTE FUNCTION on_each_row()"),
+        ]
+    }
 
     async fn connect(url: &str) -> Result<Session, String> {
         let url = PostgresUrl::parse(url).expect("an address");

@@ -14,7 +14,7 @@ mod workers;
 
 pub(crate) use bad_rows::bad_values_become_dead_letters;
 pub(crate) use bad_tables::unfit_tables_are_refused_with_the_cure;
-pub(crate) use shop::Shop;
+pub(crate) use shop::{Client, Shop};
 
 /// A kind of database server: how to talk to it, and what it says in words of its own.
 pub(crate) trait Server: Sized {
@@ -30,11 +30,22 @@ pub(crate) trait Server: Sized {
     const ENDS_SESSIONS: &'static str;
     /// What is said of whoever makes one other wait.
     const MAKES_ONE_WAIT: &'static str;
+    /// How many transactions the server has ended because two waited for each other.
+    const DEADLOCKS: &'static str;
     /// What ends a GRANT in a message.
     const AFTER_GRANT: &'static [char];
 
     /// A session of the test's own.
     type Session;
+    /// A server of a test's own; it ends when it is dropped.
+    type OwnServer;
+
+    /// Starts a server of the test's own.
+    fn own_server() -> Self::OwnServer;
+    /// Its address.
+    fn address_of(server: &Self::OwnServer) -> String;
+    /// Statements that make the trigger `on_each_row`, which runs a statement for each row that is written.
+    fn on_each_row(table: &str, statement: &str) -> Vec<String>;
 
     /// Opens a session, which may rest in a transaction.
     async fn connect(url: &str) -> Result<Self::Session, String>;

@@ -1,0 +1,99 @@
+//! At-most-once: what an earlier worker may have sent is never sent again. It is a letter, marked as in doubt.
+
+use crate::schema_change::Place;
+use crate::world::{number, order, until};
+
+/// A transaction of somebody else's that keeps the table to itself until it is dropped.
+trait Lockable: Place {
+    /// What is dropped to give the table back.
+    type Held;
+    fn lock_table(&self) -> Self::Held;
+    /// Up to where the worker was about to write, as the state store has it.
+    fn intent(&self) -> String;
+}
+
+impl Lockable for crate::world::World {
+    type Held = rusqlite::Connection;
+
+    fn lock_table(&self) -> rusqlite::Connection {
+        let connection = self.database("shop.db");
+        connection.execute_batch("BEGIN IMMEDIATE").expect("the lock");
+        connection
+    }
+
+    fn intent(&self) -> String {
+        self.ask_of("hapax-data/state.db", "SELECT max(to_position) FROM hapax_intents")
+    }
+}
+
+#[cfg(feature = "mysql")]
+impl Lockable for crate::mysql::world::Shop {
+    type Held = crate::servers::Client<crate::mysql::world::Mysql>;
+
+    fn lock_table(&self) -> Self::Held {
+        self.holding("LOCK TABLES orders WRITE")
+    }
+
+    fn intent(&self) -> String {
+        self.world.ask_of("state.db", "SELECT max(to_position) FROM hapax_intents")
+    }
+}
+
+#[cfg(feature = "postgres")]
+impl Lockable for crate::postgres::world::Shop {
+    type Held = crate::servers::Client<crate::postgres::world::Postgres>;
+
+    fn lock_table(&self) -> Self::Held {
+        self.holding("LOCK TABLE orders IN ACCESS EXCLUSIVE MODE")
+    }
+
+    fn intent(&self) -> String {
+        self.ask("SELECT max(to_position) FROM hapax.intents")
+    }
+}
+
+#[cfg(feature = "mysql")]
+#[test]
+fn letters_of_doubt_are_marked_on_mysql() {
+    letters_of_doubt_are_marked::<crate::mysql::world::Shop>();
+}
+
+#[cfg(feature = "postgres")]
+#[test]
+fn letters_of_doubt_are_marked_on_postgres() {
+    letters_of_doubt_are_marked::<crate::postgres::world::Shop>();
+}
+
+#[test]
+fn letters_of_doubt_are_marked_on_sqlite() {
+    letters_of_doubt_are_marked::<crate::world::World>();
+}
+
+/// Goal: an input that a killed worker may have sent is a letter that says so, for programs and for people, and one that is
+/// only bad does not. Method: a worker that is killed while the table is locked and its intent is saved; the next run.
+fn letters_of_doubt_are_marked<P: Lockable>() {
+    let place = &P::ready();
+    let world = place.world();
+    place.configure("onConflict: append, progress: state", "guarantee: at-most-once, maxRejects: 100%");
+    world.write("orders.jsonl", [order(1, 10), "no json\n".to_owned()].concat());
+    let worker = world.start("worker.log", &["run"]);
+    let read = || world.status().iter().filter_map(|delivery| delivery["progress"]["read"].as_u64()).sum::<u64>();
+    until("both lines are read and saved", || read() == 2);
+    let (held, before) = (place.lock_table(), place.intent());
+    world.append("orders.jsonl", order(2, 20));
+    until("it is about to write", || place.intent() != before);
+    drop(worker);
+    drop(held);
+    world.append("orders.jsonl", order(3, 30));
+    world.hapax(&["run", "--once", "--take-over"]).exits(0);
+    assert_eq!((place.count("orders"), place.count("orders WHERE id = 2")), (2, 0), "never sent again");
+    let deliveries = world.status();
+    assert_eq!(number(&deliveries[0]["progress"]["dead"]), 2, "{deliveries:#?}");
+    let shown = |id: &str| world.hapax(&["dlq", "show", id, "--json"]).exits(0).json();
+    let (bad, doubtful) = (shown("1"), shown("2"));
+    assert_eq!((&bad["inDoubt"], &bad["input"]), (&false.into(), &"no json".into()), "{bad:#}");
+    assert_eq!((&doubtful["inDoubt"], &doubtful["code"]), (&true.into(), &"HX2040".into()), "{doubtful:#}");
+    assert!(doubtful["input"].as_str().is_some_and(|input| input.contains("\"id\":2")), "{doubtful:#}");
+    world.hapax(&["dlq", "show", "2"]).exits(0).says(&["HX2040", "in doubt"]);
+    world.hapax(&["reconcile"]).exits(0).says(&["adds up"]);
+}
