@@ -49,6 +49,9 @@ pub trait Books: LetterStore {
         after: i64,
     ) -> impl Future<Output = Result<Vec<LetterGroup>, SinkError>> + Send;
 
+    /// Whose letters and logged epochs are here, in whatever state; also of deliveries that have no progress any more.
+    fn owners(&mut self) -> impl Future<Output = Result<Vec<DeliveryId>, SinkError>> + Send;
+
     /// Marks letters as replayed whose outputs were written elsewhere; returns how many were still `dead`.
     fn mark_replayed(&mut self, ids: &[i64]) -> impl Future<Output = Result<u64, SinkError>> + Send;
 

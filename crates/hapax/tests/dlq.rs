@@ -105,7 +105,7 @@ fn where_events_delete_a_missing_row_is_no_proof() {
     mend(&world);
     world.append("orders.jsonl", "{\"id\":2,\"customer\":\"gone\"}\n");
     world.hapax(&["run", "--once"]).exits(0);
-    world.hapax(&["dlq", "replay", "--yes"]).exits(1).says(&["out of order", "Nothing to replay"]);
+    world.hapax(&["dlq", "replay", "--yes"]).exits(1).says(&["order unknown: deleteWhen", "Nothing to replay"]);
     assert_eq!(world.amounts(), "1:10 3:30");
 }
 
@@ -250,4 +250,42 @@ fn without_letters_it_says_so() {
     world.hapax(&["dlq", "list", "--workflow", "order"]).exits(2).says(&["HX5001", "there are orders"]);
     world.hapax(&["dlq", "show", "7"]).exits(2).says(&["HX5007", "no letter number 7", "`hapax dlq list`"]);
     world.hapax(&["dlq", "replay", "--dry-run"]).exits(0).says(&["Nothing to replay"]);
+}
+
+/// Goal: where it cannot be told which letters are older than what is there, a replay says why and what to do, and writes
+/// nothing; told to, it does. Method: `update` with progress elsewhere, and with events that delete rows.
+#[test]
+fn a_replay_that_cannot_tell_the_order_says_why() {
+    let keyed = "guarantee: at-least-once, deduplication: { keyFields: [id] }, maxRejects: 100%";
+    for (sink, why) in [
+        ("onConflict: update, progress: state", "order unknown: with progress: state nothing keeps a worker from"),
+        ("onConflict: update, deleteWhen: '.amount == 0'", "order unknown: deleteWhen removes rows"),
+    ] {
+        let world = World::shop(sink, keyed);
+        world.sql("DROP TABLE orders; CREATE TABLE orders (id INTEGER PRIMARY KEY, customer TEXT, amount INTEGER CHECK (amount < 100))");
+        world.write("orders.jsonl", [order(1, 10), order(2, 200)].concat());
+        world.hapax(&["run", "--once"]).exits(0);
+        mend(&world);
+        let refused = world.hapax(&["dlq", "replay", "--yes"]);
+        refused.exits(1).says(&["1 letter(s)", why, "They stay", "`hapax trace`", "--id NUMBER --overwrite"]);
+        refused.says(&["Nothing to replay."]);
+        let json = world.hapax(&["dlq", "replay", "--yes", "--json"]).exits(1).json();
+        assert_eq!(json["verdicts"]["orderUnknown"], 1, "{json:#}");
+        assert_eq!((world.amounts(), states(&world)), ("1:10".to_owned(), (1, 0, 0)));
+        world.hapax(&["dlq", "replay", "--id", "1", "--overwrite", "--yes"]).exits(0).says(&["1 replayed"]);
+        assert_eq!((world.amounts(), states(&world)), ("1:10 2:200".to_owned(), (0, 1, 0)));
+    }
+}
+
+/// Goal: letters of a lane that has no progress any more have an owner too: those of others stay, with their tables, and ours
+/// go. Method: two workflows in one database, both without progress.
+#[test]
+fn dropping_finds_letters_without_progress() {
+    let world = two_owners();
+    world.sql("DELETE FROM hapax_progress; DELETE FROM hapax_epochs");
+    let asked = world.hapax(&["setup", "--drop"]);
+    asked.exits(2).says(&["others/sqlite: 1 lane(s), 0 input(s) read, 1 dead letter(s)"]);
+    asked.says(&["orders/sqlite: 1 lane(s), 0 input(s) read, 1 dead letter(s)", "stays"]);
+    world.hapax(&["setup", "--drop", "--yes"]).exits(0).says(&["its tables stay"]);
+    assert_eq!(letters_by_owner(&world), "orders:dead");
 }

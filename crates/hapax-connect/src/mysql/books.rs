@@ -93,6 +93,10 @@ impl Books for MysqlBooks {
         letters::causes(&mut *self.session().await?, choice, after).await
     }
 
+    async fn owners(&mut self) -> Result<Vec<DeliveryId>, SinkError> {
+        admin::owners(&mut *self.session().await?).await
+    }
+
     async fn mark_replayed(&mut self, ids: &[i64]) -> Result<u64, SinkError> {
         let mut session = self.session().await?;
         ask::begin(&mut session, During::Look).await?;

@@ -29,6 +29,24 @@ pub async fn deliveries(session: &Session) -> Result<Vec<StoredDelivery>, SinkEr
     Ok(all.into_iter().map(|(id, progress, updated_at_ms)| StoredDelivery { id, progress, updated_at_ms }).collect())
 }
 
+/// Whose letters and logged epochs are here, in whatever state; also of deliveries that have no progress any more.
+///
+/// # Errors
+/// If the database cannot be read.
+pub async fn owners(session: &Session) -> Result<Vec<DeliveryId>, SinkError> {
+    let mut owners = Vec::new();
+    for table in ["dead_letters", "epochs"] {
+        if !has_table(session, table).await? {
+            continue;
+        }
+        let sql = format!("SELECT DISTINCT workflow, sink, lane FROM hapax.{table}");
+        for row in ask::rows(session, During::Look, &sql, &[]).await? {
+            owners.push(ask::delivery(session, &row)?);
+        }
+    }
+    Ok(owners)
+}
+
 /// Moves a delivery to another place in its source, and fences the worker that has it, which then goes on from there.
 ///
 /// `contract` replaces the stored one (a person accepts what changed); with it, a delivery without progress is made.

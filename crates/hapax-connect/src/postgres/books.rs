@@ -85,6 +85,10 @@ impl Books for PostgresBooks {
         letters::causes(&*self.session().await?, choice, after).await
     }
 
+    async fn owners(&mut self) -> Result<Vec<DeliveryId>, SinkError> {
+        admin::owners(&*self.session().await?).await
+    }
+
     async fn mark_replayed(&mut self, ids: &[i64]) -> Result<u64, SinkError> {
         let session = self.session().await?;
         ask::begin_perhaps_empty(&session).await?;

@@ -33,6 +33,25 @@ pub fn deliveries(connection: &Connection) -> Result<Vec<StoredDelivery>, SinkEr
     Ok(all.map(|(id, progress, updated_at_ms)| StoredDelivery { id, progress, updated_at_ms }).collect())
 }
 
+/// Whose letters and logged epochs are here, in whatever state; also of deliveries that have no progress any more.
+///
+/// # Errors
+/// If the database cannot be read.
+pub fn owners(connection: &Connection) -> Result<Vec<DeliveryId>, SinkError> {
+    let mut owners = Vec::new();
+    for table in ["hapax_dead_letters", "hapax_epochs"] {
+        if !has_table(connection, table)? {
+            continue;
+        }
+        let read = || -> rusqlite::Result<Vec<DeliveryId>> {
+            let mut statement = connection.prepare(&format!("SELECT DISTINCT workflow, sink, lane FROM {table}"))?;
+            statement.query_map([], delivery)?.collect()
+        };
+        owners.extend(read().map_err(|error| look_error(connection, &error))?);
+    }
+    Ok(owners)
+}
+
 /// Moves a delivery to another place in its source, and fences the worker that has it, which then goes on from there.
 ///
 /// `contract` replaces the stored one (a person accepts what changed); with it, a delivery without progress is made.

@@ -101,6 +101,10 @@ impl Books for SqliteBooks {
         self.run(move |connection| letters::causes(connection, &choice, after)).await
     }
 
+    async fn owners(&mut self) -> Result<Vec<DeliveryId>, SinkError> {
+        self.run(admin::owners).await
+    }
+
     async fn mark_replayed(&mut self, ids: &[i64]) -> Result<u64, SinkError> {
         let ids = ids.to_vec();
         self.run(move |connection| letters::mark_replayed(connection, &ids)).await

@@ -251,6 +251,10 @@ impl Books for AnyBooks {
         each!(self, books => books.letter_counts(id).await)
     }
 
+    async fn owners(&mut self) -> Result<Vec<DeliveryId>, SinkError> {
+        each!(self, books => books.owners().await)
+    }
+
     async fn causes(&mut self, choice: &LetterChoice, after: i64) -> Result<Vec<LetterGroup>, SinkError> {
         each!(self, books => books.causes(choice, after).await)
     }

@@ -11,7 +11,6 @@ use hapax_engine::rows::{RowReader as _, RowState};
 use hapax_engine::source::Source as _;
 use hapax_model::epoch::Epoch;
 use hapax_model::letter::LetterBytes;
-use hapax_model::mode::ProgressPlace;
 use hapax_model::position::Incarnation;
 use hapax_model::units::Rate;
 use serde_json::json;
@@ -19,7 +18,7 @@ use serde_json::json;
 use super::choice::{FoundCause, find, is_of, same_cause};
 use super::pace::{PAGE, Pace, Watched};
 use super::print_json;
-use super::verdict::{Overwrite, Verdict, judge, judge_whole};
+use super::verdict::{Deletes, Overwrite, Verdict, Writing, judge, judge_whole};
 use crate::assemble::{AnyBooks, AnyRows, Live, Part, Writer, lanes, plan};
 use crate::cli::{DlqChoice, Doing, Shared};
 use crate::commands::confirmed;
@@ -173,13 +172,17 @@ impl<'a> Replaying<'a> {
     /// Whether only the table can tell which letters are safe: without a row there is none that is newer. Where events
     /// delete rows it cannot; nor where a worker may write one between the look and the replay.
     fn asks_the_table(&self) -> bool {
+        self.overwrite == Overwrite::Refused && self.judge_whole() == Verdict::OutOfOrder
+    }
+
+    fn writing(&self) -> Writing {
         let table = self.part.table();
-        let tells = table.progress == ProgressPlace::Sink && table.delete_when.is_none();
-        self.overwrite == Overwrite::Refused && self.judge_whole() == Verdict::OutOfOrder && tells
+        let deletes = if table.delete_when.is_some() { Deletes::Some } else { Deletes::None };
+        Writing { mode: self.live.mode(), progress: table.progress, deletes }
     }
 
     fn judge_whole(&self) -> Verdict {
-        judge_whole(self.live.mode(), self.part.table().progress)
+        judge_whole(self.writing())
     }
 
     /// Judges every letter, and writes nothing.
@@ -242,9 +245,9 @@ impl<'a> Replaying<'a> {
         let rule = if asks { ReplayRule::OnlyAbsent } else { ReplayRule::Any };
         let mut after = 0;
         while let Some(page) = self.page(&mut after, pace.page()).await? {
-            let (mode, progress) = (self.live.mode(), self.part.table().progress);
+            let writing = self.writing();
             let goes = |letter: &&StoredLetter| {
-                let verdict = judge(letter, mode, progress);
+                let verdict = judge(letter, writing);
                 verdict.goes_ahead(self.overwrite) || (asks && verdict == Verdict::OutOfOrder)
             };
             let ready: Vec<StoredLetter> = page.iter().filter(goes).cloned().collect();
@@ -298,8 +301,8 @@ fn print_done(sum: &Sum) {
 }
 
 fn as_json(sum: &Sum) -> serde_json::Value {
-    let verdicts: serde_json::Map<String, serde_json::Value> =
-        sum.verdicts.iter().map(|(verdict, n)| (verdict.name().to_owned(), json!(n))).collect();
+    let mut verdicts = BTreeMap::<&str, u64>::new();
+    sum.verdicts.iter().for_each(|(verdict, n)| *verdicts.entry(verdict.name()).or_default() += n);
     let refused: Vec<_> = sum.told.iter().map(|(id, why)| json!({"id": id, "why": why})).collect();
     json!({"verdicts": verdicts, "replayed": sum.replayed, "taken": sum.taken, "refusedCount": sum.refused,
         "refused": refused, "outOfOrder": sum.out_of_order})

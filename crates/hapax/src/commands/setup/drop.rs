@@ -83,6 +83,9 @@ impl Holding {
             let held = self.held_of(&stored.id);
             held.read += stored.progress.totals.read;
         }
+        for id in self.books.owners().await? {
+            self.held_of(&id);
+        }
         if role == Role::State {
             let noted = self.books.notes().await?.into_iter().map(|noted| noted.id);
             let leased = self.books.leases().await?.into_iter().map(|lease| lease.id);
