@@ -51,7 +51,7 @@ fn an_added_column_is_filled_by_the_next_event<P: Place>() {
 /// Goal: the same where the position is not beside the rows. Method: `progress: state`.
 fn an_added_column_is_filled_by_the_next_event_with_progress_elsewhere<P: Place>() {
     let place = &P::ready();
-    let keyed = "guarantee: idempotent-keys, deduplication: { keyFields: [id] }";
+    let keyed = "guarantee: at-least-once, deduplication: { keyFields: [id] }";
     place.configure("onConflict: update, progress: state", keyed);
     filled_by_the_next_event(place);
 }
