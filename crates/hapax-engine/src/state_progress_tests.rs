@@ -243,7 +243,10 @@ async fn the_position_lags_behind_the_rows_until_it_is_due() {
     }
     assert_eq!(parts.lock().rows, [0, 1, 2, 3, 4, 5]);
     assert_eq!(parts.lock().saved.as_ref().map(|p| p.epoch), Some(Epoch(0)));
-    assert!(sink.save_due().is_some_and(|due| due <= std::time::Instant::now() + HOUR), "due though nothing more comes");
+    assert!(
+        sink.save_due().is_some_and(|due| due <= std::time::Instant::now() + HOUR),
+        "due though nothing more comes"
+    );
     sink.finish().await.expect("saves");
     assert_eq!(sink.save_due(), None);
     let saved = parts.lock().saved.clone().expect("saved");

@@ -9,8 +9,8 @@ use crate::world::{World, until};
 
 const ORDERS: &str = "orderId;customer;amount;paid;at;note\n1;ann;12.50;true;2026-11-16;x\n2;bob;3;false;2026-11-17;\n";
 
-/// Types `keys` into `hapax init` on a terminal of its own; what it showed.
-fn on_a_terminal(world: &World, arguments: &str, keys: &str) -> String {
+/// Answers the questions of `hapax init` on a terminal of its own, each when it is asked; what it showed.
+fn on_a_terminal(world: &World, arguments: &str, answers: &[(&str, &str)]) -> String {
     let program = format!("{} init {arguments}", env!("CARGO_BIN_EXE_hapax"));
     // A shell that starts the tests in the background lets them ignore Ctrl-C, and whoever they start.
     let mut child = Command::new("env")
@@ -32,15 +32,16 @@ fn on_a_terminal(world: &World, arguments: &str, keys: &str) -> String {
         }
     });
     let mut typing = child.stdin.take().expect("a keyboard");
-    // What is typed before the terminal is ready would be thrown away.
-    until("it asks", || !shown.lock().expect("no panic").is_empty());
-    for line in keys.split_inclusive('\n') {
-        std::thread::sleep(Duration::from_millis(300));
-        typing.write_all(line.as_bytes()).expect("typed");
+    let text = || String::from_utf8_lossy(&shown.lock().expect("no panic")).into_owned();
+    // What is typed before it asks would be thrown away.
+    let mut seen = 0;
+    for (question, keys) in answers {
+        until(&format!("it asks {question:?}"), || text()[seen..].contains(question));
+        seen += text()[seen..].find(question).expect("it was there") + question.len();
+        typing.write_all(keys.as_bytes()).expect("typed");
         typing.flush().expect("typed");
     }
-    let text = || String::from_utf8_lossy(&shown.lock().expect("no panic")).into_owned();
-    let deadline = Instant::now() + Duration::from_secs(60);
+    let deadline = Instant::now() + Duration::from_secs(120);
     while child.try_wait().expect("it can be waited for").is_none() {
         if Instant::now() > deadline {
             child.kill().expect("it ends");
@@ -168,16 +169,20 @@ fn missing_arguments_are_named() {
     world.hapax(&["init", "--help"]).exits(0).says(&["Examples:", "hapax init --from orders.csv"]);
 }
 
+const FROM: (&str, &str) = ("Where do events come from?", "clients.csv\n");
+
 /// Goal: the dialogue asks, proposes and writes; Ctrl-C leaves nothing. Method: a terminal, defaults and answers.
 #[test]
 fn the_dialogue_asks_with_defaults() {
     let world = World::empty();
     world.sql("CREATE TABLE clients (id INTEGER PRIMARY KEY, name TEXT)");
     world.write("clients.csv", "id,name\n1,ann\n2,bob\n");
-    let shown = on_a_terminal(&world, "", "clients.csv\n\u{3}");
+    let shown = on_a_terminal(&world, "", &[FROM, ("Where do they go?", "\u{3}")]);
     assert!(shown.contains("Where do events come from?") && shown.contains("Looked at 2 event(s)"), "{shown}");
     assert!(!world.path("hapax.yaml").exists(), "{shown}");
-    let shown = on_a_terminal(&world, "", "clients.csv\nsqlite:shop.db\n\n\n");
+    let into =
+        [("Where do they go?", "sqlite:shop.db\n"), ("Into which table?", "\n"), ("Which fields name a row?", "\n")];
+    let shown = on_a_terminal(&world, "", &[&[FROM], &into[..]].concat());
     for words in ["Into which table? [clients]", "Which fields name a row?", "[id]", "Wrote hapax.yaml"] {
         assert!(shown.contains(words), "{words}: {shown}");
     }

@@ -173,10 +173,11 @@ fn hundreds_of_files_are_read() {
     let spent = started.elapsed();
     answer.exits(0);
     assert_eq!((world.rows(), world.ask::<i64>("SELECT count(DISTINCT id) FROM orders")), (300, 300));
-    assert!(spent < Duration::from_secs(120), "{spent:?}");
+    // A few seconds on a quiet machine; ten times that and more on a busy one.
+    assert!(spent < Duration::from_secs(300), "{spent:?}");
     let again = Instant::now();
     world.hapax(&["run", "--once"]).exits(0).says(&["read_before=300"]);
-    assert!(again.elapsed() < Duration::from_secs(20), "{:?}", again.elapsed());
+    assert!(again.elapsed() < Duration::from_secs(120), "{:?}", again.elapsed());
     let total: u64 = world.status().iter().map(|d| number(&d["progress"]["read"])).sum();
     assert_eq!(total, 300);
     println!("300 files in {spent:?}, nothing new in {:?}", again.elapsed());

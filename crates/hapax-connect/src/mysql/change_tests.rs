@@ -55,11 +55,12 @@ async fn a_changed_column_is_noticed() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_change_waits_for_the_epoch() {
     let ddl =
-        "CREATE TABLE t (id int PRIMARY KEY, b int); CREATE TRIGGER s BEFORE INSERT ON t FOR EACH ROW DO SLEEP(1)";
+        "CREATE TABLE t (id int PRIMARY KEY, b int); CREATE TRIGGER s BEFORE INSERT ON t FOR EACH ROW DO SLEEP(3)";
     let mut rig = Rig::new(ddl, keyed(ConflictMode::Update)).await;
-    let mut other = rig.database.place.bare().await;
+    let (mut other, mut watcher) = (rig.database.place.bare().await, rig.database.place.bare().await);
     let altering = async {
-        tokio::time::sleep(Duration::from_millis(300)).await;
+        // The trigger sleeps inside the epoch.
+        super::super::sample::until_a_session_is(&mut watcher, "User sleep").await;
         super::super::sample::run(&mut other, "ALTER TABLE t DROP COLUMN b").await;
     };
     let batch = rig.batch(&[r#"{"id":1,"b":1}"#]);

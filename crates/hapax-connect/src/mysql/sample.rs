@@ -106,6 +106,17 @@ pub(super) async fn number(session: &mut Session, sql: &str) -> i64 {
     rows[0].get(0).unwrap()
 }
 
+/// Returns once a session of the same database is seen in this state of the server's list of processes.
+pub(super) async fn until_a_session_is(session: &mut Session, state: &str) {
+    let begun = std::time::Instant::now();
+    let seen =
+        format!("SELECT count(*) FROM information_schema.PROCESSLIST WHERE DB = DATABASE() AND STATE = '{state}'");
+    while number(session, &seen).await == 0 {
+        assert!(begun.elapsed().as_secs() < 60, "waited in vain until a session is in the state {state:?}");
+        tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+    }
+}
+
 pub(super) fn id(workflow: &str) -> DeliveryId {
     DeliveryId { workflow: workflow.into(), sink: "table".into(), lane: "lane".into() }
 }

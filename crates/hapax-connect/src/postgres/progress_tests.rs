@@ -157,7 +157,7 @@ async fn a_claim_reads_what_the_old_worker_committed_while_it_waited() {
     old.begin().await.unwrap();
     swap(&old, &id("w"), &was, &next(&was)).await.unwrap();
     let claimer = tokio::spawn(async move { claim(&new, &id("w"), &take(0)).await.unwrap() });
-    tokio::time::sleep(Duration::from_millis(150)).await;
+    place.until_waiting(1).await;
     assert!(!claimer.is_finished(), "the claim waits");
     ask::end(&old, During::Look, Ok(())).await.unwrap();
     let found = claimer.await.unwrap();
@@ -175,7 +175,7 @@ async fn a_claim_that_waited_for_an_adoption_is_refused() {
     run(&person, "INSERT INTO hapax.adopted VALUES ('old', 'table', 'lane', 'new', 1)").await;
     run(&person, "UPDATE hapax.progress SET workflow = 'new', generation = generation + 1").await;
     let claimer = tokio::spawn(async move { claim(&worker, &id("old"), &take(0)).await });
-    tokio::time::sleep(Duration::from_millis(150)).await;
+    place.until_waiting(1).await;
     assert!(!claimer.is_finished(), "the claim waits");
     ask::end(&person, During::Look, Ok(())).await.unwrap();
     let error = claimer.await.unwrap().unwrap_err();
@@ -261,22 +261,20 @@ async fn a_fenced_reclaim_leaves_the_new_owner_alone() {
     let (claimer, owner) = place.connect_two().await;
     let was = claim(&claimer, &id("w"), &take(0)).await.unwrap();
     run(&claimer, "BEGIN; UPDATE hapax.progress SET generation = generation + 1").await;
-    let a_moment = || tokio::time::sleep(Duration::from_millis(150));
     let owning = async {
         run(&owner, "BEGIN; UPDATE hapax.progress SET epoch = epoch + 1").await;
         tokio::time::sleep(Duration::from_millis(900)).await;
         owner.client().batch_execute("COMMIT").await
     };
     let reclaiming = async {
-        a_moment().await;
+        place.until_waiting(1).await;
         let pool = Pool::new(place.url(), Limits::default(), 4);
-        let session = pool.take(Duration::from_secs(1)).await.unwrap();
+        let session = pool.take(Duration::from_secs(60)).await.unwrap();
         let reclaim = Claim::Reclaim { generation: was.generation, session: "the old one".into() };
         claim_past_blockers(&pool, &session, &id("w"), &reclaim, Duration::from_millis(600)).await
     };
     let committing = async {
-        a_moment().await;
-        a_moment().await;
+        place.until_waiting(2).await;
         run(&claimer, "COMMIT").await;
     };
     let (epoch, error, ()) = tokio::join!(owning, reclaiming, committing);

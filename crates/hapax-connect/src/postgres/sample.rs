@@ -58,6 +58,17 @@ impl Place {
         session
     }
 
+    /// Returns once so many sessions of this database wait for a lock.
+    pub(super) async fn until_waiting(&self, sessions: i64) {
+        let (session, begun) = (self.bare().await, std::time::Instant::now());
+        let waiting = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() \
+                       AND wait_event_type = 'Lock'";
+        while number(&session, waiting).await < sessions {
+            assert!(begun.elapsed().as_secs() < 60, "waited in vain until {sessions} session(s) wait for a lock");
+            tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+        }
+    }
+
     /// Two sessions, with our tables.
     pub(super) async fn connect_two(&self) -> (Session, Session) {
         (self.connect().await, self.bare().await)

@@ -420,7 +420,9 @@ impl<K: TransactionalSink, T: StateStore> Committer<K, T> {
         self.sink.write(Arc::clone(&letters)).map_err(|e| Stop::of_sink(&e))?;
         match self.commit_until_known(&record, &letters, AfterDoubt::CommitAgain).await? {
             CommitEnd::Committed(committed) => Ok(*committed),
-            CommitEnd::GivenUp | CommitEnd::OtherFields => unreachable!("letters are committed again, and have no fields"),
+            CommitEnd::GivenUp | CommitEnd::OtherFields => {
+                unreachable!("letters are committed again, and have no fields")
+            }
         }
     }
 

@@ -37,8 +37,12 @@ impl Server for Postgres {
 
     fn on_each_row(table: &str, statement: &str) -> Vec<String> {
         vec![
-            format!("CREATE FUNCTION on_each_row() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN {statement}; RETURN NULL; END $$"),
-            format!("CREATE TRIGGER on_each_row AFTER INSERT OR UPDATE ON {table} FOR EACH ROW EXECUTE FUNCTION on_each_row()"),
+            format!(
+                "CREATE FUNCTION on_each_row() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN {statement}; RETURN NULL; END $$"
+            ),
+            format!(
+                "CREATE TRIGGER on_each_row AFTER INSERT OR UPDATE ON {table} FOR EACH ROW EXECUTE FUNCTION on_each_row()"
+            ),
         ]
     }
 

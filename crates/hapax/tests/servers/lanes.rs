@@ -82,7 +82,9 @@ fn counted_by_a_trigger<S: Server>(shop: &Shop<S>) {
     table(shop);
     shop.sql("DROP TABLE IF EXISTS tally; CREATE TABLE tally (slot bigint PRIMARY KEY, n bigint NOT NULL)");
     shop.sql("INSERT INTO tally VALUES (0, 0), (1, 0), (2, 0), (3, 0), (4, 0), (5, 0), (6, 0)");
-    S::on_each_row("stream", "UPDATE tally SET n = n + 1 WHERE slot = NEW.order_id % 7").iter().for_each(|sql| shop.sql(sql));
+    S::on_each_row("stream", "UPDATE tally SET n = n + 1 WHERE slot = NEW.order_id % 7")
+        .iter()
+        .for_each(|sql| shop.sql(sql));
 }
 
 /// Goal: lanes into a table whose trigger locks rows of its own take turns: none ends another's transaction, no event is left
