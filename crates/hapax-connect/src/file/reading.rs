@@ -8,7 +8,6 @@ use std::io;
 use hapax_engine::batch::Inputs;
 use hapax_engine::decode::csv::Format;
 use hapax_engine::source::{Follow, Polled, Room};
-use hapax_model::fault::{Bug, planted};
 use hapax_model::position::{Bookmark, Incarnation, Position};
 
 use super::config::{Expected, FileFormat};
@@ -176,7 +175,7 @@ impl Reading {
     fn learn_first_record(&mut self) {
         let known = Bookmark::new(self.incarnation.clone(), Position::at(self.lines.offset()));
         if self.first_record == FirstRecord::NotYet
-            && (planted(Bug::IncarnationLearnedAnew) || self.opened.belongs(&known).unwrap_or(false))
+            && self.opened.belongs(&known).unwrap_or(false)
             && let Ok(description) = self.opened.describe(self.lines.offset())
         {
             self.incarnation = Incarnation::new(self.incarnation.number, &description.text);

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use hapax_engine::batch::Inputs;
 use hapax_engine::source::{Follow, Held, Polled, Room, Source, SourceError, StartAt};
 use hapax_model::fault::{Bug, planted};
-use hapax_model::position::{Bookmark, Position};
+use hapax_model::position::{Bookmark, Incarnation, Position};
 use tokio::time::sleep;
 
 use super::chain::{RotationRule, Stem};
@@ -206,10 +206,13 @@ impl FileSource {
         let is_copy = !opened.was(bookmark);
         let first = match is_copy {
             true => FirstRecord::Known,
-            false if planted(Bug::IncarnationLearnedAnew) => FirstRecord::NotYet,
             false => opened.settled(&bookmark.incarnation.text)?,
         };
-        Reading::new(opened, lines, naming, bookmark.incarnation.clone(), first, follow)
+        let mut incarnation = bookmark.incarnation.clone();
+        if planted(Bug::IncarnationLearnedAnew) && !is_copy {
+            incarnation = Incarnation::new(incarnation.number, &opened.describe(offset)?.text);
+        }
+        Reading::new(opened, lines, naming, incarnation, first, follow)
     }
 
     pub(super) fn naming(&self, opened: &Opened) -> io::Result<Naming> {
@@ -424,6 +427,9 @@ impl Source for FileSource {
             facts.copy = (!reading.opened.was(bookmark)).then(|| reading.opened.identity().to_owned());
         } else {
             (facts.tail, facts.copy) = (None, None);
+        }
+        if planted(Bug::IncarnationLearnedAnew) {
+            facts.tail = reading.opened.tail_hash(reading.lines.offset()).map_err(|error| self.unavailable(error))?;
         }
         (self.facts, self.facts_unknown) = (facts, bookmark.facts.is_none());
         (self.left, self.next, self.doubt) = (None, None, None);
