@@ -333,33 +333,22 @@ impl Story {
             world.writer.append_all(10)?;
             world.tell("wrote 10 more records to every stem");
         }
-        if !self.wait_stopped(world)? {
-            let names: Vec<String> = self.workers.living.iter().map(|child| child.name.clone()).collect();
-            let (read, written) = (world.counted_read()?, world.writer.written());
-            let text = format!("{} must stop and live on; {read} of {written} records were read", names.join(", "));
-            world.accuse(Anomaly::Conduct, text);
-            self.workers.end_all(world, Ending::Kill)?;
-        }
+        self.must_stop(world)?;
         self.judge_stop(world, stem, done)
     }
 
-    /// Waits until every worker has ended. Of a pattern a lane may have stopped by itself, with a line that says so, while the
-    /// others are served: then the worker is asked to end.
-    fn wait_stopped(&mut self, world: &mut SourceWorld) -> anyhow::Result<bool> {
-        let started = Instant::now();
-        while started.elapsed() < STOPS_WITHIN {
-            self.workers.look(world)?;
-            if self.workers.living.is_empty() {
-                return Ok(true);
-            }
-            if self.workers.lane_stopped(world) {
-                world.tell("a lane stopped, its worker serves the others");
-                self.workers.end_stopped(world)?;
-                return Ok(true);
-            }
-            std::thread::sleep(Duration::from_millis(15));
+    /// Waits until every worker has ended. What stops one lane stops its workflow, and the process where no other runs: a
+    /// worker that serves other lanes on is one that does not stop.
+    fn must_stop(&mut self, world: &mut SourceWorld) -> anyhow::Result<()> {
+        if self.workers.wait_ended(world, STOPS_WITHIN)? {
+            return Ok(());
         }
-        Ok(false)
+        let names: Vec<String> = self.workers.living.iter().map(|child| child.name.clone()).collect();
+        let (read, written) = (world.counted_read()?, world.writer.written());
+        let said = if self.workers.has_stopped() { ", though a lane said that it stopped" } else { "" };
+        let text = format!("{} must stop and live on{said}; {read} of {written} records were read", names.join(", "));
+        world.accuse(Anomaly::Conduct, text);
+        self.workers.end_all(world, Ending::Kill)
     }
 
     fn expect_either(&mut self, world: &mut SourceWorld, stem: usize, done: &DoneFault) -> anyhow::Result<()> {
@@ -367,7 +356,7 @@ impl Story {
         match self.workers.wait_delivered(world)? {
             Waited::Delivered => self.judge_end(world),
             Waited::Stopped => {
-                self.wait_stopped(world)?;
+                self.must_stop(world)?;
                 self.judge_stop(world, stem, done)
             }
             Waited::Stalled => self.blame_early(world, "the records after the fault"),
@@ -395,10 +384,7 @@ impl Story {
         let deliverable = done.deliverable.map(|records| (stem, records));
         verdict::judge(world, Extent::Beginning { deliverable })?;
         if world.findings.is_empty() {
-            // Of a pattern the other lanes would be followed for ever.
-            let pattern = world.case.layout.pattern().is_some();
-            let arguments: &[&str] = if pattern { &["run", "--once"] } else { &["run"] };
-            let mut again = world.start("again", arguments)?;
+            let mut again = world.start("again", &["run"])?;
             let exit = again.wait(STOPS_WITHIN);
             if !matches!(exit, Ok(Exit::Code(5))) {
                 let text = format!("a worker stopped, but a new life does not: {exit:?}");

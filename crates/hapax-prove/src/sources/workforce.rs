@@ -102,29 +102,6 @@ impl Workforce {
             || self.living.iter().any(|child| child.said().contains("exit_code=5"))
     }
 
-    /// Whether a lane of a pattern has stopped with code 5, and a living worker has said so.
-    #[must_use]
-    pub fn lane_stopped(&self, world: &SourceWorld) -> bool {
-        world.case.layout.pattern().is_some() && self.living.iter().any(|child| child.said().contains("exit_code=5"))
-    }
-
-    /// Asks those to end that serve what a stopped lane left them, and counts the stop as theirs.
-    ///
-    /// # Errors
-    /// If one does not end.
-    pub fn end_stopped(&mut self, world: &mut SourceWorld) -> anyhow::Result<()> {
-        for mut child in std::mem::take(&mut self.living) {
-            child.signal(Signal::TERM)?;
-            let exit = child.wait(2 * SOON)?;
-            world.tell(format!("{} was asked to end, and ended with {exit}", child.name));
-            let said = child.said();
-            if said.contains("exit_code=5") {
-                self.ended.push(EndedWorker { name: child.name.clone(), exit: Exit::Code(5), said });
-            }
-        }
-        Ok(())
-    }
-
     /// Ends all: killed, or asked to end, as the dice say. Those that were asked must end well.
     ///
     /// # Errors
