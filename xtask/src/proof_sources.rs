@@ -13,13 +13,14 @@ pub(crate) const TITLE: &str = "# The last full proof over file sources\n";
 pub(crate) fn render(report: &Value, commit: &str, started: &str, words: &str) -> String {
     let number = |name: &str| report.get(name).map_or_else(|| "not told".to_owned(), Value::to_string);
     let count = |verdict: &str| items(report, "cells").filter(|case| text(case, "verdict") == verdict).count();
-    let postgres = report.get("postgres").and_then(Value::as_str).unwrap_or("not needed");
+    let version = |server: &str| report.get(server).and_then(Value::as_str).unwrap_or("not needed");
+    let (postgres, mariadb) = (version("postgres"), version("mariadb"));
     let mut out = format!(
         "{TITLE}\nWritten by `cargo xtask prove sources`; do not edit. A seed deals one case: a writer appends numbered records while its\n\
          files are rotated, rewritten, moved or removed, and real workers deliver them. Then everything is in the table once, or, where\n\
          the files leave a doubt, every worker has stopped with code 5 and named them.\n\n\
          | | |\n|---|---|\n| commit | {commit} |\n| started | {started} |\n| command | `{}` |\n\
-         | first seed | {} |\n| PostgreSQL | {postgres} |\n| cases run | {} |\n| cases passed | {} |\n| cases failed | {} |\n\
+         | first seed | {} |\n| PostgreSQL | {postgres} |\n| MariaDB | {mariadb} |\n| cases run | {} |\n| cases passed | {} |\n| cases failed | {} |\n\
          | faults and moments that no case had | {} |\n| records judged | {} |\n\n\
          | fault | must follow | passed | failed |\n|---|---|---|---|\n",
         format!("cargo xtask prove sources {words}").trim_end(),

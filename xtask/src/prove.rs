@@ -132,7 +132,7 @@ pub(crate) fn run(words: &[&str]) -> Result<ExitCode> {
         Some((&"sources", rest)) => return campaigns(&[Subject::Sources], rest),
         Some(_) | None => {}
     }
-    campaigns(&[Subject::Workflows, Subject::Broker], words)
+    campaigns(&[Subject::Workflows, Subject::Sources, Subject::Broker], words)
 }
 
 fn campaigns(subjects: &[Subject], words: &[&str]) -> Result<ExitCode> {

@@ -17,6 +17,9 @@ const SLICE_MINUTES: u32 = 7;
 /// For both stores of the broker, its planted bugs among them.
 const BROKER_MINUTES: u32 = 5;
 
+/// For file sources, those cases included that wait for the comparison every 30 seconds.
+const SOURCES_MINUTES: u32 = 1;
+
 /// What the command line asks for.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Options {
@@ -93,6 +96,10 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode> {
             phases.run("crash proof, a slice", |tally| {
                 let scope = Scope::Slice { minutes: SLICE_MINUTES, seed };
                 prove::build().and_then(|programs| prove::judge(&programs, Subject::Workflows, &scope, tally))
+            });
+            phases.run("proof over file sources, a slice", |tally| {
+                let scope = Scope::Slice { minutes: SOURCES_MINUTES, seed };
+                prove::build().and_then(|programs| prove::judge(&programs, Subject::Sources, &scope, tally))
             });
             phases.run("crash proof of the broker, a slice", |tally| {
                 let scope = Scope::Slice { minutes: BROKER_MINUTES, seed };

@@ -58,7 +58,7 @@ struct Arguments {
     #[arg(long, value_name = "SEEDS", requires = "broker", conflicts_with_all = ["all", "slice", "plants"])]
     power: Option<u64>,
     /// File sources instead of the workflows' cells: every seed deals a case, from --seed on.
-    #[arg(long, conflicts_with_all = ["broker", "mysql", "all"])]
+    #[arg(long, conflicts_with_all = ["broker", "all"])]
     sources: bool,
     /// With --sources: how many seeds.
     #[arg(long, value_name = "COUNT", default_value_t = 200, requires = "sources")]

@@ -458,7 +458,7 @@ impl World {
 }
 
 /// The address of a database for workers, through `wire` if there is one; none for a file.
-fn url(database: &Database, wire: Option<u16>) -> Option<String> {
+pub(crate) fn url(database: &Database, wire: Option<u16>) -> Option<String> {
     match database {
         Database::File(_) => None,
         Database::Postgres { port, name } => {

@@ -12,12 +12,15 @@ use crate::plants::{self, Planted};
 use crate::run::{Done, Keep, run_cell};
 use crate::world::Environment;
 
+/// The part of a slice's time in which cases are begun: the last of them take the rest.
+const BEGINS_PART: f64 = 0.6;
+
 /// How much of it.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum SeedRange {
     /// So many seeds.
     Count(u64),
-    /// As many as fit into so many minutes.
+    /// As many as fit into so many minutes, those that are begun last included.
     Minutes(f64),
 }
 
@@ -74,7 +77,7 @@ impl SourcesCampaign {
         let seeds = if self.plants == PlantedBugs::Only { Vec::new() } else { self.seeds(&wanted) };
         let until = match self.range {
             SeedRange::Count(_) => None,
-            SeedRange::Minutes(minutes) => Some(started + Duration::from_secs_f64(minutes * 60.0)),
+            SeedRange::Minutes(minutes) => Some(started + Duration::from_secs_f64(minutes * 60.0 * BEGINS_PART)),
         };
         let what = if until.is_some() { "as many cases as fit".to_owned() } else { format!("{} cases", seeds.len()) };
         eprintln!("{what} of file sources, from seed {} on, {} at a time", self.seed, self.jobs);
@@ -89,7 +92,7 @@ impl SourcesCampaign {
             took: started.elapsed(),
             cases,
             plants: bugs,
-            postgres: self.environment.servers.versions()[0].clone(),
+            servers: self.environment.servers.versions(),
         }
     }
 

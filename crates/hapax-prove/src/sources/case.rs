@@ -361,7 +361,7 @@ const fn at(guarantee: Guarantee, shape: Shape, place: Place) -> Setting {
 }
 
 /// The settings that a case may have; the strictest stand there more than once.
-static SETTINGS: [Setting; 18] = [
+static SETTINGS: [Setting; 22] = [
     at(Guarantee::ExactlyOnce, Shape::Append, Place::Sink),
     at(Guarantee::ExactlyOnce, Shape::Append, Place::Sink),
     at(Guarantee::ExactlyOnce, Shape::Update, Place::Sink),
@@ -380,6 +380,10 @@ static SETTINGS: [Setting; 18] = [
     at(Guarantee::ExactlyOnce, Shape::Update, Place::Sink).on(Stack::Postgres),
     at(Guarantee::ExactlyOnce, Shape::Newer, Place::Sink).on(Stack::PostgresOnly),
     at(Guarantee::IdempotentKeys, Shape::IgnoreEvent, Place::State).on(Stack::Postgres),
+    at(Guarantee::ExactlyOnce, Shape::Append, Place::Sink).on(Stack::Mysql),
+    at(Guarantee::ExactlyOnce, Shape::Update, Place::Sink).on(Stack::Mysql),
+    at(Guarantee::ExactlyOnce, Shape::Newer, Place::Sink).on(Stack::MysqlAndPostgres),
+    at(Guarantee::IdempotentKeys, Shape::IgnoreEvent, Place::State).on(Stack::Mysql),
 ];
 
 impl SourceCase {
@@ -485,7 +489,7 @@ mod tests {
         let layouts: BTreeSet<_> = dealt.iter().map(|case| case.layout).collect();
         let workers: BTreeSet<_> = dealt.iter().map(|case| case.workers).collect();
         let settings: BTreeSet<_> = dealt.iter().map(|case| case.setting.to_string()).collect();
-        assert_eq!((layouts.len(), workers.len(), settings.len()), (7, 4, 16));
+        assert_eq!((layouts.len(), workers.len(), settings.len()), (7, 4, 20));
         assert!(dealt.iter().all(|case| case.fault.fits(case.layout)));
     }
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use rusqlite::OptionalExtension as _;
 
 use crate::check::{Anomaly, Finding};
-use crate::database::Database;
+use crate::database::{Database, Engine};
 use crate::setting::Place;
 
 /// The ledger of one lane, and the sum of its epoch log.
@@ -69,22 +69,22 @@ impl LaneLedger {
     }
 }
 
-const SUMS: &str = "sum(read), sum(delivered), sum(filtered), sum(dead), sum(rows)";
-
 /// The ledgers of all lanes of a workflow; none before our tables are there.
 ///
 /// # Errors
 /// What the database says.
 pub fn lane_ledgers(database: &Database, workflow: &str) -> anyhow::Result<Vec<LaneLedger>> {
-    let (progress, epochs) = match database {
-        Database::File(_) => ("hapax_progress", "hapax_epochs"),
-        Database::Postgres { .. } | Database::Mysql { .. } => ("hapax.progress", "hapax.epochs"),
+    let (progress, epochs, read, rows) = match database.engine() {
+        Engine::Sqlite => ("hapax_progress", "hapax_epochs", "read", "rows"),
+        Engine::Postgres => ("hapax.progress", "hapax.epochs", "read", "rows"),
+        Engine::Mysql => ("hapax_progress", "hapax_epochs", "`read`", "`rows`"),
     };
     let ledgers = format!(
-        "SELECT lane, epoch, read, delivered, filtered, dead, rows FROM {progress} WHERE workflow = '{workflow}'"
+        "SELECT lane, epoch, {read}, delivered, filtered, dead, {rows} FROM {progress} WHERE workflow = '{workflow}'"
     );
     let logs = format!(
-        "SELECT lane, count(*), min(epoch), max(epoch), {SUMS} FROM {epochs} WHERE workflow = '{workflow}' GROUP BY lane"
+        "SELECT lane, count(*), min(epoch), max(epoch), sum({read}), sum(delivered), sum(filtered), sum(dead), \
+         sum({rows}) FROM {epochs} WHERE workflow = '{workflow}' GROUP BY lane"
     );
     let [ledgers, logs] = match database {
         Database::File(path) => match files_rows(path, [&ledgers, &logs])? {
@@ -135,7 +135,10 @@ fn files_rows(path: &std::path::Path, queries: [&str; 2]) -> anyhow::Result<Opti
 
 fn server_rows(database: &Database, queries: [&str; 2]) -> anyhow::Result<[NamedNumbers; 2]> {
     let mut line = database.line()?;
-    line.query("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")?;
+    line.query(match database.engine() {
+        Engine::Mysql => "START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY",
+        Engine::Sqlite | Engine::Postgres => "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY",
+    })?;
     let mut read = |sql: &str| -> anyhow::Result<NamedNumbers> {
         let rows = line.query(sql)?.rows.into_iter().map(|row| {
             let mut values = row.into_iter().map(Option::unwrap_or_default);

@@ -23,8 +23,8 @@ pub struct SourcesReport {
     pub cases: Vec<Done<SourceCase>>,
     /// Planted bugs.
     pub plants: Vec<Planted<SourceCase>>,
-    /// The version of PostgreSQL, if a case needed it.
-    pub postgres: Option<String>,
+    /// The versions of the PostgreSQL and the MariaDB server, if cases needed one.
+    pub servers: [Option<String>; 2],
 }
 
 /// One line about a case.
@@ -134,7 +134,8 @@ impl SourcesReport {
         });
         json!({
             "seed": self.seed, "run": self.cases.len(), "failed": self.failed(), "missing": self.missing(),
-            "whole": self.cases.len() >= pairs().len(), "operations": self.records(), "postgres": self.postgres, "seconds": self.took.as_secs_f64(),
+            "whole": self.cases.len() >= pairs().len(), "operations": self.records(),
+            "postgres": self.servers[0], "mariadb": self.servers[1], "seconds": self.took.as_secs_f64(),
             "faults": faults.collect::<Vec<_>>(),
             "cells": self.cases.iter().map(case).collect::<Vec<_>>(),
             "plants": self.plants.iter().map(plant).collect::<Vec<_>>(),

@@ -23,7 +23,7 @@ use crate::proxy::Proxy;
 use crate::servers::Need;
 use crate::setting::Place;
 use crate::truth::Digest;
-use crate::world::{Environment, SOON};
+use crate::world::{Environment, SOON, url};
 
 /// The workflow's id.
 pub const WORKFLOW: &str = "orders";
@@ -142,21 +142,15 @@ impl SourceWorld {
     pub fn write_config(&self) -> anyhow::Result<()> {
         let setting = self.case.setting;
         let shape = setting.shape;
-        let state = match self.state() {
-            Database::File(_) => "sqlite://state.db".to_owned(),
-            Database::Postgres { port, name } | Database::Mysql { port, name } => {
-                format!("postgres://postgres@127.0.0.1:{port}/{name}?sslmode=disable")
-            }
-        };
+        let state = url(&self.state(), None).unwrap_or_else(|| "sqlite://state.db".to_owned());
         let interval = if setting.place == Place::State { ", progressInterval: 20ms" } else { "" };
         let (mode, place, extra) = (shape.mode(), setting.place.name(), shape.sink_extra());
         let table = format!("table: orders, onConflict: {mode}, progress: {place}{interval}{extra}");
-        let sink = match self.target() {
-            Database::File(_) => format!("sqlite: {{ path: target.db, {table}, busyTimeout: 1s }}"),
-            Database::Postgres { port, name } | Database::Mysql { port, name } => {
-                let port = self.proxy.as_ref().map_or(port, Proxy::port);
-                format!("postgres: {{ url: \"postgres://postgres@127.0.0.1:{port}/{name}?sslmode=disable\", {table} }}")
-            }
+        let target = url(&self.target(), self.proxy.as_ref().map(Proxy::port)).unwrap_or_default();
+        let sink = match setting.stack.engine() {
+            Engine::Sqlite => format!("sqlite: {{ path: target.db, {table}, busyTimeout: 1s }}"),
+            Engine::Postgres => format!("postgres: {{ url: \"{target}\", {table} }}"),
+            Engine::Mysql => format!("mysql: {{ url: \"{target}\", {table} }}"),
         };
         let text = format!(
             "state: \"{state}\"\nworkflows:\n\
