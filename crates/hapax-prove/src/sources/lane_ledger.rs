@@ -106,6 +106,26 @@ pub fn lane_ledgers(database: &Database, workflow: &str) -> anyhow::Result<Vec<L
     Ok(ledgers.iter().map(ledger).collect())
 }
 
+/// How many lanes of a workflow do not say yet that their file was read to its end.
+///
+/// # Errors
+/// What the database says.
+pub fn unended_lanes(database: &Database, workflow: &str) -> anyhow::Result<u64> {
+    let progress = if database.engine() == Engine::Postgres { "hapax.progress" } else { "hapax_progress" };
+    let sql = format!(
+        "SELECT count(*) FROM {progress} WHERE workflow = '{workflow}' AND incarnation NOT LIKE '%read to its end%'"
+    );
+    match database {
+        Database::File(path) => {
+            let connection = rusqlite::Connection::open(path)?;
+            connection.busy_timeout(Duration::from_secs(10))?;
+            connection.set_db_config(rusqlite::config::DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
+            Ok(connection.query_row(&sql, [], |row| row.get::<_, i64>(0))?.cast_unsigned())
+        }
+        Database::Postgres { .. } | Database::Mysql { .. } => database.number(&sql),
+    }
+}
+
 type NamedNumbers = Vec<(String, Vec<u64>)>;
 
 /// Both answers of one moment; none where our tables are not there.

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use anyhow::Context;
 
 use super::case::{FaultMoment, SourceCase, SourceLayout, WorkerArrangement};
-use super::lane_ledger::{LaneLedger, lane_ledgers};
+use super::lane_ledger::{LaneLedger, lane_ledgers, unended_lanes};
 use super::record_writer::RecordWriter;
 use super::rotation::StemFiles;
 use crate::check::history::Found;
@@ -287,6 +287,15 @@ impl SourceWorld {
             Place::Sink => lane_ledgers(&self.target(), WORKFLOW),
             Place::State => lane_ledgers(&self.state(), WORKFLOW),
         }
+    }
+
+    /// Whether progress says of every lane that its file was read to its end: only then may another take its place.
+    ///
+    /// # Errors
+    /// What the database says.
+    pub fn ends_are_known(&self) -> anyhow::Result<bool> {
+        let books = if self.case.setting.place == Place::Sink { self.target() } else { self.state() };
+        Ok(unended_lanes(&books, WORKFLOW)? == 0)
     }
 
     /// How many inputs all lanes count as read.

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, ensure};
 
-use super::case::{FaultMoment, SourceCase, SourceLayout, WorkerArrangement};
+use super::case::{FaultMoment, FileFault, SourceCase, SourceLayout, WorkerArrangement};
 use super::expectation::{Expectation, expectation};
 use super::file_faults::{DoneFault, FileAdversary};
 use super::record_writer::Traffic;
@@ -87,6 +87,9 @@ impl Story {
             }
         }
         self.change_workers(world)?;
+        if world.case.fault == FileFault::ReplaceDeclared {
+            wait_until(|| world.ends_are_known(), "the end of the file that is replaced")?;
+        }
         let stem = self.adversary.random.usize(..world.case.layout.files());
         let held = self.enter(world, stem)?;
         let done = self.adversary.strike(world, stem)?;
@@ -397,6 +400,10 @@ impl Story {
 
     /// What had to be delivered was not.
     fn blame_early(&mut self, world: &mut SourceWorld, what: &str) -> anyhow::Result<()> {
+        if self.workers.has_stopped() {
+            // One that has said so is about to end.
+            self.workers.wait_ended(world, SOON)?;
+        }
         self.workers.look(world)?;
         let stops: Vec<String> = self
             .workers
