@@ -83,7 +83,12 @@ fn judge_stems(
         findings
             .extend(rows::judge(shape, &contents_after(shape, stem, wanted), &rows, event).into_iter().map(of_stem));
         findings.extend(judge_counts(number, stem, read, extent));
-        dead.extend(dead_lines(stem, wanted));
+        // Letters are one commit with the position: where rows are another, they are ahead of both.
+        let settled = match extent {
+            Extent::Everything => wanted,
+            Extent::Beginning { .. } => wanted.min(usize::try_from(read).unwrap_or(usize::MAX)),
+        };
+        dead.extend(dead_lines(stem, settled));
     }
     findings.extend(strangers(stems.len(), &found.rows));
     findings.extend(books::judge_letters(&dead, &found.letters));

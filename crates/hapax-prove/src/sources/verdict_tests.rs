@@ -111,3 +111,25 @@ fn a_decoy_that_lands_is_found() {
     };
     assert!(kinds(Shape::Append, Extent::Everything, 100, strange).contains(&Anomaly::Phantom));
 }
+
+/// Goal: where rows and position are two commits, letters are wanted as far as the position was saved, and no less. Method:
+/// rows of 60 records with the books of so many that one more was dead; then a letter less.
+#[test]
+fn letters_are_wanted_as_far_as_the_position_was_saved() {
+    let (writer, found, ledgers) = honest(Shape::Append, 60);
+    let stems = writer.stems();
+    let last_dead = stems.stems[0].records.iter().take(60).rposition(|record| record.fate == Fate::Dead);
+    let saved = last_dead.expect("some are dead");
+    let letters: Vec<LetterRow> = found.letters[..found.letters.len() - 1].to_vec();
+    let dead = letters.len() as u64;
+    let totals = [saved as u64, saved as u64 - dead, 0, dead, 0];
+    let logged = Some(LoggedEpochs { count: 2, first: 1, last: 2, totals });
+    let ledgers: Vec<LaneLedger> = ledgers.into_iter().map(|ledger| LaneLedger { totals, logged, ..ledger }).collect();
+    let judged = |letters: &[LetterRow]| {
+        let found = Found { rows: found.rows.clone(), letters: letters.to_vec(), ..Found::default() };
+        let findings = judge_stems(&stems.stems, Shape::Append, Place::State, STOPPED, &found, &ledgers);
+        findings.into_iter().map(|finding| finding.anomaly).collect::<Vec<_>>()
+    };
+    assert_eq!(judged(&letters), []);
+    assert!(judged(&letters[1..]).contains(&Anomaly::LetterLost));
+}
