@@ -26,6 +26,6 @@ const fn changed_behind(
 pub static PLANTS: [(&str, SourceCase); 4] = [
     rewritten(FileFault::RewriteLonger, SourceLayout::SinglePath),
     rewritten(FileFault::RewriteTail, SourceLayout::PatternOfNames),
-    changed_behind(FileFault::RewriteRead, SourceLayout::SinglePath, WorkerArrangement::One),
-    changed_behind(FileFault::LateGrowth, SourceLayout::PatternWithSuffixes, WorkerArrangement::Restarted),
+    changed_behind(FileFault::RewriteRead, SourceLayout::PatternWithSuffixes, WorkerArrangement::One),
+    changed_behind(FileFault::LateGrowth, SourceLayout::SinglePath, WorkerArrangement::Restarted),
 ];
