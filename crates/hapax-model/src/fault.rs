@@ -8,6 +8,7 @@
 //!   `pause-250` sleeps 250 ms there. Several faults are joined by `;`.
 //! - `HAPAX_FAULT_LOG=path`: every fault appends its name there before it acts, which is how a prover knows that it
 //!   happened.
+//! - `HAPAX_HURRY=second-pass`: a time that takes too long for a prover is over at once.
 //! - `HAPAX_PLANT=no-fence` switches one [`Bug`] on.
 
 /// A bug that can be planted, to see that the prover catches it.
@@ -47,6 +48,8 @@ pub enum Bug {
     LatestAtEveryStart,
     /// Dead letters are written in a transaction of their own, after the epoch's.
     LettersOutsideTransaction,
+    /// A part of an epoch that commits by itself saves the position of the whole.
+    PrefixSavesWholePosition,
     /// The dedup set evicts by count before it looks.
     DedupEvictsBeforeLook,
     /// The broker appends without looking at the leader's epoch.
@@ -69,7 +72,7 @@ pub enum Bug {
 
 impl Bug {
     /// Every bug, with the name that `HAPAX_PLANT` knows it by.
-    pub const ALL: [(Self, &'static str); 26] = [
+    pub const ALL: [(Self, &'static str); 27] = [
         (Self::NoFence, "no-fence"),
         (Self::AckBeforeCommit, "ack-before-commit"),
         (Self::ProgressBeforeFence, "progress-before-fence"),
@@ -87,6 +90,7 @@ impl Bug {
         (Self::SourceComparedOnlyWhenIdle, "source-compared-only-when-idle"),
         (Self::LatestAtEveryStart, "latest-at-every-start"),
         (Self::LettersOutsideTransaction, "letters-outside-transaction"),
+        (Self::PrefixSavesWholePosition, "prefix-saves-whole-position"),
         (Self::DedupEvictsBeforeLook, "dedup-evicts-before-look"),
         (Self::BrokerNoFence, "broker-no-fence"),
         (Self::BrokerRingInMemory, "broker-ring-in-memory"),
@@ -106,6 +110,13 @@ mod switch {
     /// A place where a prover may kill or stop this process.
     #[inline(always)]
     pub const fn point(_name: &str) {}
+
+    /// Whether a time is over at once.
+    #[inline(always)]
+    #[must_use]
+    pub const fn hurried(_time: &str) -> bool {
+        false
+    }
 
     /// Whether a bug is planted.
     #[inline(always)]
@@ -191,6 +202,13 @@ mod switch {
         }
     }
 
+    /// Whether a time is over at once.
+    #[must_use]
+    pub fn hurried(time: &str) -> bool {
+        static HURRIED: OnceLock<Option<String>> = OnceLock::new();
+        HURRIED.get_or_init(|| std::env::var("HAPAX_HURRY").ok()).as_deref() == Some(time)
+    }
+
     /// Whether a bug is planted.
     #[must_use]
     pub fn planted(bug: Bug) -> bool {
@@ -204,4 +222,4 @@ mod switch {
     }
 }
 
-pub use switch::{planted, point};
+pub use switch::{hurried, planted, point};

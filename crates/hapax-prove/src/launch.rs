@@ -22,13 +22,15 @@ pub struct Launch<'a> {
     name: String,
     arguments: Vec<String>,
     faults: String,
+    hurry: Option<&'static str>,
     failing_writes: FailingWrites,
     descriptors: Option<u32>,
 }
 
 impl<'a> Launch<'a> {
     pub(crate) fn new(world: &'a mut World, name: String, arguments: Vec<String>) -> Self {
-        Self { world, name, arguments, faults: String::new(), failing_writes: FailingWrites::Kill, descriptors: None }
+        let (faults, failing_writes) = (String::new(), FailingWrites::Kill);
+        Self { world, name, arguments, faults, hurry: None, failing_writes, descriptors: None }
     }
 }
 
@@ -37,6 +39,13 @@ impl Launch<'_> {
     #[must_use]
     pub fn faults(mut self, faults: impl Into<String>) -> Self {
         self.faults = faults.into();
+        self
+    }
+
+    /// With a time that is over at once.
+    #[must_use]
+    pub const fn hurry(mut self, time: Option<&'static str>) -> Self {
+        self.hurry = time;
         self
     }
 
@@ -80,6 +89,9 @@ impl Launch<'_> {
         if !self.faults.is_empty() {
             command.env("HAPAX_FAULT", &self.faults);
         }
+        if let Some(time) = self.hurry {
+            command.env("HAPAX_HURRY", time);
+        }
         if let Some(plant) = &environment.plant {
             command.env("HAPAX_PLANT", plant);
         }
@@ -93,8 +105,9 @@ impl Launch<'_> {
     /// # Errors
     /// If it cannot be started or does not end.
     pub fn run(self) -> anyhow::Result<(Exit, String)> {
-        let Launch { world, name, arguments, faults, failing_writes, descriptors } = self;
-        let mut child = Launch { world: &mut *world, name, arguments, faults, failing_writes, descriptors }.start()?;
+        let Launch { world, name, arguments, faults, hurry, failing_writes, descriptors } = self;
+        let again = Launch { world: &mut *world, name, arguments, faults, hurry, failing_writes, descriptors };
+        let mut child = again.start()?;
         let exit = world.wait(&mut child)?;
         Ok((exit, child.said()))
     }

@@ -5,7 +5,7 @@ use crate::cell::Cell;
 use crate::run::{Done, Keep, Surroundings as _, Trial, Verdict, run_cell};
 
 /// Each bug and a cell that catches it; over PostgreSQL and MariaDB those that are in their own code, once more.
-pub static PLANTS: [(&str, &str); 38] = [
+pub static PLANTS: [(&str, &str); 41] = [
     ("no-fence", "scenario/zombie-early/exactly-once/append+sink"),
     ("ack-before-commit", "scenario/first-epoch/exactly-once/append+sink"),
     ("progress-before-fence", "scenario/take-over/exactly-once/append+sink"),
@@ -21,6 +21,7 @@ pub static PLANTS: [(&str, &str); 38] = [
     ("position-without-incarnation", "scenario/replaced/exactly-once/append+sink"),
     ("latest-at-every-start", "scenario/latest-start/exactly-once/append+sink"),
     ("letters-outside-transaction", "point/sql.dead_letters_written/kill/exactly-once/append+sink"),
+    ("prefix-saves-whole-position", "point/sql.prefix_committed/kill/exactly-once/append+sink"),
     ("no-fence", "scenario/zombie-early/exactly-once/append+sink/postgres"),
     ("ack-before-commit", "scenario/first-epoch/exactly-once/append+sink/postgres"),
     ("progress-before-fence", "scenario/take-over/exactly-once/append+sink/postgres"),
@@ -33,6 +34,7 @@ pub static PLANTS: [(&str, &str); 38] = [
     ("sorted-bisect", "scenario/plain/exactly-once/update-slots+sink/postgres"),
     ("newest-wins-removed", "scenario/plain/exactly-once/newer-declared+sink/postgres"),
     ("letters-outside-transaction", "point/sql.dead_letters_written/kill/exactly-once/append+sink/postgres"),
+    ("prefix-saves-whole-position", "point/sql.prefix_committed/kill/exactly-once/append+sink/postgres"),
     ("no-fence", "scenario/zombie-early/exactly-once/append+sink/mysql"),
     ("ack-before-commit", "scenario/first-epoch/exactly-once/append+sink/mysql"),
     ("progress-before-fence", "scenario/take-over/exactly-once/append+sink/mysql"),
@@ -44,6 +46,7 @@ pub static PLANTS: [(&str, &str); 38] = [
     ("reduction-keeps-last-in-ignore", "scenario/plain/at-most-once/ignore-differing+sink/mysql"),
     ("newest-wins-removed", "scenario/plain/exactly-once/newer-declared+sink/mysql"),
     ("letters-outside-transaction", "point/sql.dead_letters_written/kill/exactly-once/append+sink/mysql"),
+    ("prefix-saves-whole-position", "point/sql.prefix_committed/kill/exactly-once/append+sink/mysql"),
 ];
 
 /// A bug that was planted, and what came of it.

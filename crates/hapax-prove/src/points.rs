@@ -42,6 +42,8 @@ pub enum Way {
     Start,
     /// It passes there in every epoch, or in most.
     Epoch,
+    /// It passes there in epochs of which rows are refused, if it commits what it has judged as soon as it can.
+    Prefix,
     /// It passes there in every input of which a transform makes two events.
     Pair,
     /// It passes there about once a second: the input must last that long.
@@ -54,6 +56,24 @@ pub enum Way {
     Doubt,
     /// `hapax dlq replay`.
     Replay,
+}
+
+impl Way {
+    /// The time that must be over at once for a worker to get there.
+    #[must_use]
+    pub const fn hurry(self) -> Option<&'static str> {
+        match self {
+            Self::Prefix => Some("second-pass"),
+            Self::Start
+            | Self::Epoch
+            | Self::Pair
+            | Self::Second
+            | Self::Drain
+            | Self::Reset
+            | Self::Doubt
+            | Self::Replay => None,
+        }
+    }
 }
 
 /// Whether a point is passed where progress is kept in the state store.
@@ -91,7 +111,7 @@ const fn point(name: &'static str, actions: &'static [Action], way: Way, reach: 
 }
 
 /// Every engine, SQL and dead-letter point that exists yet. Drop and lose need a wire, and SQLite has none.
-pub static POINTS: [Point; 25] = [
+pub static POINTS: [Point; 26] = [
     point("look.done", K, Way::Start, Reach::Everywhere, 1),
     point("claim.sent", KDL, Way::Start, Reach::Everywhere, 1),
     point("claim.answered", KS, Way::Start, Reach::Everywhere, 1),
@@ -110,6 +130,7 @@ pub static POINTS: [Point; 25] = [
     point("sql.data_middle", KS, Way::Epoch, Reach::Everywhere, 8),
     point("sql.rejected", K, Way::Epoch, Reach::Everywhere, 3),
     point("sql.bisect_middle", K, Way::Epoch, Reach::Everywhere, 3),
+    point("sql.prefix_committed", KD, Way::Prefix, Reach::SinkOnly, 5),
     point("sql.dead_letters_written", K, Way::Epoch, Reach::SinkOnly, 3),
     point("sql.before_commit", KS, Way::Epoch, Reach::Everywhere, 8),
     point("sql.commit_sent", KDLS, Way::Epoch, Reach::Everywhere, 8),

@@ -230,7 +230,7 @@ where
     point("sql.dead_letters_written");
     let totals = was.totals.plus(books.counts);
     if !planted(Bug::ProgressOutsideTransaction) {
-        if outcome.inputs.is_some() {
+        if outcome.inputs.is_some() && !planted(Bug::PrefixSavesWholePosition) {
             transaction.end_earlier(id, record).await?;
         }
         if outcome.inputs.is_some() || !outcome.refused.is_empty() {

@@ -13,11 +13,13 @@ pub enum Watch {
     Reclaim,
     /// A replay of dead letters.
     Replay,
+    /// A part of an epoch that commits by itself: the one that takes the position back to where the part ends.
+    Prefix,
 }
 
 impl Watch {
     /// All of them.
-    pub const ALL: [Self; 5] = [Self::Epoch, Self::Rows, Self::Claim, Self::Reclaim, Self::Replay];
+    pub const ALL: [Self; 6] = [Self::Epoch, Self::Rows, Self::Claim, Self::Reclaim, Self::Replay, Self::Prefix];
 
     /// Its name in the log.
     #[must_use]
@@ -28,6 +30,7 @@ impl Watch {
             Self::Claim => "claim",
             Self::Reclaim => "reclaim",
             Self::Replay => "replay",
+            Self::Prefix => "prefix",
         }
     }
 
@@ -49,6 +52,7 @@ impl Watch {
             Self::Claim => ours("insert into", "progress") && raises,
             Self::Reclaim => ours("update", "progress") && raises,
             Self::Replay => ours("update", "dead_letters"),
+            Self::Prefix => ours("update", "progress") && statement.contains("progress set position ="),
         }
     }
 }
@@ -111,6 +115,8 @@ mod tests {
             ),
             (Some(Watch::Reclaim), "UPDATE hapax.progress SET generation = generation + 1 WHERE generation = $6"),
             (None, "UPDATE hapax.progress SET epoch = $4 WHERE generation = $13"),
+            (Some(Watch::Prefix), "UPDATE hapax.progress SET position = $4, incarnation = $5 WHERE lane = $3"),
+            (Some(Watch::Prefix), "UPDATE hapax_progress SET position = ?, incarnation = ? WHERE lane = ?"),
             (Some(Watch::Epoch), "INSERT INTO \"hapax\".\"epochs\" (epoch) VALUES ($1)"),
             (Some(Watch::Rows), "COPY \"public\".\"orders\" (n) FROM STDIN BINARY"),
             (Some(Watch::Replay), "update hapax.dead_letters set state = 'replayed'"),

@@ -28,8 +28,8 @@ pub fn run(world: &mut World, random: &mut fastrand::Rng, point: &'static Point,
     }
     match (point.way, action) {
         (_, Action::Drop | Action::Lose) => wire::cut_at(world, random, point, action),
-        (Way::Start | Way::Epoch | Way::Pair, Action::Kill) => kill_on_the_way(world, random, point),
-        (Way::Start | Way::Epoch | Way::Pair, Action::Stop) => stop(world, random, point),
+        (Way::Start | Way::Epoch | Way::Pair | Way::Prefix, Action::Kill) => kill_on_the_way(world, random, point),
+        (Way::Start | Way::Epoch | Way::Pair | Way::Prefix, Action::Stop) => stop(world, random, point),
         (Way::Second, _) => kill_after_a_second(world, point),
         (Way::Drain, _) => kill_while_draining(world, point),
         (Way::Reset, _) => contract::reset_killed(world, point),
@@ -61,7 +61,7 @@ fn kill_on_the_way(world: &mut World, random: &mut fastrand::Rng, point: &Point)
     something_before(world, random, point)?;
     world.feed(world.count())?;
     let faults = format!("{}:kill:{}", point.name, random.u64(1..=point.latest_pass));
-    let mut killed = world.launch("killed", &["run", "--once"]).faults(faults).start()?;
+    let mut killed = world.launch("killed", &["run", "--once"]).faults(faults).hurry(point.way.hurry()).start()?;
     world.expect(&mut killed, Exit::KILLED)?;
     must_have_happened(world, &killed, point);
     world.check_witness()?;

@@ -20,6 +20,7 @@ fn watch_at(point: &Point, place: Place) -> Watch {
         (Way::Start, _) => Watch::Claim,
         (Way::Doubt, _) => Watch::Reclaim,
         (Way::Replay, _) => Watch::Replay,
+        (Way::Prefix, _) => Watch::Prefix,
         (Way::Epoch | Way::Pair | Way::Second | Way::Drain | Way::Reset, Place::Sink) => Watch::Epoch,
         (Way::Epoch | Way::Pair | Way::Second | Way::Drain | Way::Reset, Place::State) => Watch::Rows,
     }
@@ -61,9 +62,9 @@ pub fn cut_at(world: &mut World, random: &mut fastrand::Rng, point: &Point, acti
         let deed = if random.bool() { Deed::DropAnswer } else { Deed::LoseRequest };
         world.wire()?.arm(Fault { watch: Watch::Epoch, pass, deed });
     }
-    let pass = if point.way == Way::Epoch { random.u64(1..=point.latest_pass) } else { 1 };
+    let pass = if matches!(point.way, Way::Epoch | Way::Prefix) { random.u64(1..=point.latest_pass) } else { 1 };
     world.wire()?.arm(Fault { watch, pass, deed });
-    let mut cut = world.launch("cut", &["run", "--once"]).start()?;
+    let mut cut = world.launch("cut", &["run", "--once"]).hurry(point.way.hurry()).start()?;
     world.expect(&mut cut, Exit::Code(0))?;
     must_have_happened(world, deed, watch)?;
     world.check_witness()?;
