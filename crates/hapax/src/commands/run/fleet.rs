@@ -19,7 +19,7 @@ use tokio::task::{Id, JoinError, JoinSet};
 
 use super::files::Files;
 use super::notify;
-use super::open_pattern::OpenPattern;
+use super::open_pattern::{OpenPattern, OpenedPattern};
 use super::reload::Changes;
 use super::signals::Order;
 use super::start::{SharedLook, Start};
@@ -27,7 +27,6 @@ use super::watchdog::Watchdog;
 use crate::assemble::{AnyState, How, Part, lanes, parts};
 use crate::config::checked::FileLane;
 use crate::config::{self, Config};
-use crate::exit::Failure;
 use crate::roster::{Member, Roster, count};
 
 /// How often files of patterns are looked for.
@@ -55,7 +54,7 @@ pub(super) struct Fleet {
     /// The files of patterns.
     files: Vec<Files>,
     /// Patterns that wait for their lease, or for their target.
-    openings: JoinSet<(DeliveryId, u64, Result<Option<Files>, Failure>)>,
+    openings: JoinSet<OpenedPattern>,
     /// Counts reloads: what was asked for an older configuration is not taken.
     opening_round: u64,
     /// Becomes true when nothing more is to be opened.
@@ -170,8 +169,8 @@ impl Fleet {
     }
 
     /// A pattern can be read, or never will be.
-    async fn opened(&mut self, opened: Result<(DeliveryId, u64, Result<Option<Files>, Failure>), JoinError>) {
-        let (id, round, files) = match opened {
+    async fn opened(&mut self, opened: Result<OpenedPattern, JoinError>) {
+        let OpenedPattern { id, round, files } = match opened {
             Ok(opened) => opened,
             Err(error) => {
                 tracing::error!("HX5009: a bug in Hapax ended the search for files: {error}");

@@ -28,10 +28,19 @@ pub(super) struct OpenPattern {
     pub(super) round: u64,
 }
 
+/// What came of it.
+pub(super) struct OpenedPattern {
+    pub(super) id: DeliveryId,
+    /// After how many reloads it was asked for.
+    pub(super) round: u64,
+    /// None: the process was asked to end first.
+    pub(super) files: Result<Option<Files>, Failure>,
+}
+
 impl OpenPattern {
-    pub(super) async fn run(mut self) -> (DeliveryId, u64, Result<Option<Files>, Failure>) {
-        let opened = self.open().await;
-        (self.id, self.round, opened)
+    pub(super) async fn run(mut self) -> OpenedPattern {
+        let files = self.open().await;
+        OpenedPattern { id: self.id, round: self.round, files }
     }
 
     /// `None`: the process was asked to end first.
