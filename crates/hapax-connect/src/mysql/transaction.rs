@@ -65,10 +65,11 @@ impl MysqlTransaction<'_> {
 
     /// Once all rows are written this transaction waits for nobody, so the next lane may begin.
     async fn end_turn(&mut self) -> Result<(), SqlFault> {
-        match self.turn.take() {
-            Some(name) => self.session.rows("SELECT RELEASE_LOCK(?)", vec![name]).await.map(|_| ()),
-            None => Ok(()),
+        if let Some(name) = &self.turn {
+            self.session.rows("SELECT RELEASE_LOCK(?)", vec![name.clone()]).await?;
+            self.turn = None;
         }
+        Ok(())
     }
 }
 
@@ -139,11 +140,16 @@ impl RowTransaction for MysqlTransaction<'_> {
         after_commit(self.target, self.during, end)
     }
 
+    /// The turn ends while the transaction is open, if that goes: the server ends the session of a worker that is stopped
+    /// inside a transaction, and keeps one that is stopped behind it.
     async fn roll_back(&mut self) {
+        let inside = self.end_turn().await;
         if let Err(fault) = self.session.rollback().await {
             tracing::debug!(error = %fault, "no answer to ROLLBACK");
         }
-        if let Err(fault) = self.end_turn().await {
+        if inside.is_err()
+            && let Err(fault) = self.end_turn().await
+        {
             tracing::debug!(error = %fault, "no answer to RELEASE_LOCK");
             self.session.spoil();
         }
