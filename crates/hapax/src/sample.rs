@@ -60,8 +60,10 @@ pub(crate) async fn first_inputs(mut source: impl Source) -> Result<Inputs, Fail
     let mut inputs = Inputs::default();
     while inputs.len() < MOST {
         let room = Room { events: MOST - inputs.len(), bytes: MOST_BYTES };
-        if source.poll(&mut inputs, room).await? == Polled::End {
-            break;
+        match source.poll(&mut inputs, room).await? {
+            Polled::End => break,
+            Polled::Boundary => source.step().await?,
+            Polled::Records | Polled::Idle => {}
         }
     }
     Ok(inputs)

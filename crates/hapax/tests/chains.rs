@@ -323,3 +323,19 @@ fn lanes_without_an_order_are_refused() {
     world.hapax(&["run", "--once"]).exits(5).says(&["HX3015", "app.log.1 was not read, but younger files"]);
     assert_eq!(ids(&world), "1 2");
 }
+
+/// Goal: whoever looks at the first events of a chain goes from one file to the next. Method: `check --live` and a run without its
+/// table, over three short files, as a single path and as a pattern.
+#[test]
+fn a_look_at_a_chain_comes_to_its_end() {
+    for path in ["in/app.log", "in/*.log*"] {
+        let world = shop(path, APPEND.0, APPEND.1);
+        for (name, id) in [("in/app.log.2", 1), ("in/app.log.1", 2), ("in/app.log", 3)] {
+            world.write(name, lines(id..=id));
+        }
+        world.hapax(&["check", "--live"]).exits(0).says(&["app.log.2", "app.log.1"]);
+        world.sql("DROP TABLE orders");
+        world.hapax(&["check", "--live"]).exits(1).says(&["HX4110"]);
+        world.hapax(&["run", "--once"]).exits(1).says(&["HX4110", "CREATE TABLE"]);
+    }
+}

@@ -66,3 +66,22 @@ fn the_address_of_alerts_is_not_printed() {
         }
     }
 }
+
+/// Goal: letters hold what the source held, so nobody else may read a state store. Method: a worker under a generous umask writes one;
+/// the file and what SQLite lays beside it.
+#[test]
+fn a_state_store_is_read_by_its_owner_only() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let keyed = "    delivery: { deduplication: { keyFields: [id] } }\n";
+    let world = configured("\"sqlite://own.db\"", "{ sqlite: { path: shop.db, table: orders } }", keyed);
+    world.sql("CREATE TABLE orders (id INTEGER PRIMARY KEY, customer TEXT, amount INTEGER)");
+    world.write("orders.jsonl", crate::world::orders(1..=3));
+    let worker = world.start("worker.log", &["run"]);
+    crate::world::until("rows are there", || world.rows() == 3);
+    for name in ["own.db", "own.db-wal", "own.db-shm"] {
+        let mode = std::fs::metadata(world.path(name)).expect(name).permissions().mode();
+        assert_eq!(mode & 0o777, 0o600, "{name}");
+    }
+    worker.terminate();
+    worker.ends().exits(0);
+}

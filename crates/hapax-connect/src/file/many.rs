@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use hapax_model::position::Bookmark;
 
-use super::chain::{Member, RotationRule, Suffix, group_by_stem, stem_name};
+use super::chain::{Member, RotationRule, Stem, Suffix, group_by_stem, stem_name};
 use super::facts::Facts;
 use super::incarnation::was_read_to_its_end;
 
@@ -113,6 +113,13 @@ pub fn find_stems(pattern: &str, folder: &Path, rule: RotationRule) -> FoundStem
     }
     found.stems.sort_by(|a, b| a.lane.cmp(&b.lane));
     found
+}
+
+/// The files of the chain of a single path, oldest first, as people call them; none if its folder cannot be read.
+#[must_use]
+pub fn chain_names(path: &Path, rule: RotationRule) -> Vec<String> {
+    let listing = Stem::of(path).and_then(|stem| stem.list(rule)).unwrap_or_default();
+    listing.into_iter().map(|member| member.name).collect()
 }
 
 /// The lane that a file of this name belongs to.

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use hapax_connect::file::many::{Born, find_stems};
+use hapax_connect::file::many::{Born, chain_names, find_stems};
 use hapax_connect::file::{Crowd, FileFormat, HeaderFrom};
 use hapax_engine::books::Books as _;
 use hapax_model::position::{Bookmark, DeliveryId};
@@ -84,7 +84,11 @@ impl Part<'_> {
             }
         };
         match &file.many {
-            None => Some(format!("{}, {format}", file.written)),
+            None => {
+                let names = chain_names(&file.path, file.rotation);
+                let chain = if names.len() > 1 { format!(" ({})", names.join(" → ")) } else { String::new() };
+                Some(format!("{}{chain}, {format}", file.written))
+            }
             Some(many) => {
                 let found = find_stems(&file.written, &many.folder, file.rotation);
                 let chains: Vec<String> = found
@@ -96,7 +100,8 @@ impl Part<'_> {
                     .collect();
                 let rotated = if chains.is_empty() { String::new() } else { format!(" ({})", chains.join("; ")) };
                 let count = found.stems.len();
-                Some(format!("{}, {count} lane(s) now{rotated}, {format}", file.written))
+                let several = if count > 1 { "; order holds within a lane, not between lanes" } else { "" };
+                Some(format!("{}, {count} lane(s) now{rotated}, {format}{several}", file.written))
             }
         }
     }
