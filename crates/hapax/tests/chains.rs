@@ -339,3 +339,61 @@ fn a_look_at_a_chain_comes_to_its_end() {
         world.hapax(&["run", "--once"]).exits(1).says(&["HX4110", "CREATE TABLE"]);
     }
 }
+
+/// Goal: who accepts what is there now, or goes back to the earliest, skips no file that lies there unread. Method: the file that is
+/// read vanishes with a line in it, two others lie behind it; then everything again.
+#[test]
+fn accepting_what_is_there_skips_no_unread_file() {
+    for path in ["in/app.log", "in/*.log*"] {
+        let world = shop(path, APPEND.0, APPEND.1);
+        world.write("in/app.log", lines(1..=2));
+        world.hapax(&["run", "--once"]).exits(0);
+        world.append("in/app.log", lines(9..=9));
+        rotate(&world);
+        world.write("in/app.log", lines(3..=4));
+        rotate(&world);
+        world.write("in/app.log", lines(5..=6));
+        fs::remove_file(world.path("in/app.log.2")).expect("gone");
+        world.hapax(&["run", "--once"]).exits(5);
+        world.hapax(&["reset", "orders", "--accept", "--yes"]).exits(0);
+        world.hapax(&["run", "--once"]).exits(0);
+        assert_eq!(ids(&world), "1 2 3 4 5 6", "{path}");
+        world.hapax(&["reset", "orders", "--to", "earliest", "--yes"]).exits(0);
+        world.hapax(&["run", "--once"]).exits(0);
+        assert_eq!(ids(&world), "1 2 3 3 4 4 5 5 6 6", "{path}");
+    }
+}
+
+/// Goal: a position that a person names is one of the file that is read, not of the one at the path. Method: a file that was
+/// rotated with lines unread, back to its beginning.
+#[test]
+fn a_position_is_one_of_the_file_that_is_read() {
+    for path in ["in/app.log", "in/*.log*"] {
+        let world = shop(path, APPEND.0, APPEND.1);
+        world.write("in/app.log", lines(1..=2));
+        world.hapax(&["run", "--once"]).exits(0);
+        world.append("in/app.log", lines(3..=3));
+        rotate(&world);
+        world.write("in/app.log", lines(4..=5));
+        world.hapax(&["reset", "orders", "--to", "20", "--yes"]).exits(0);
+        world.hapax(&["run", "--once"]).exits(0);
+        assert_eq!(ids(&world), "1 2 2 3 4 5", "{path}");
+    }
+}
+
+/// Goal: a read file that got a late line is accepted without being read again, and the place stays. Method: late lines, `--accept`.
+#[test]
+fn accepting_a_late_line_keeps_the_place() {
+    let world = shop("in/app.log", APPEND.0, APPEND.1);
+    world.write("in/app.log", lines(1..=2));
+    world.hapax(&["run", "--once"]).exits(0);
+    rotate(&world);
+    world.write("in/app.log", lines(3..=4));
+    world.hapax(&["run", "--once"]).exits(0);
+    world.append("in/app.log.1", lines(9..=9));
+    world.append("in/app.log", lines(5..=5));
+    world.hapax(&["run", "--once"]).exits(5);
+    world.hapax(&["reset", "orders", "--accept", "--yes"]).exits(0);
+    world.hapax(&["run", "--once"]).exits(0);
+    assert_eq!(ids(&world), "1 2 3 4 5");
+}

@@ -106,7 +106,10 @@ fn an_impossible_position_is_refused() {
     ]);
     world.hapax(&["reset", "orders", "--to", "9999", "--yes"]).exits(1).says(&["HX3002", "9999", "the file ends at"]);
     world.hapax(&["reset", "orders", "--to", "soon", "--yes"]).exits(2).says(&["HX5001", "soon"]);
-    world.hapax(&["reset", "orders"]).exits(2).says(&["HX5001", "--to POSITION, --accept, or --adopt OLD"]);
+    world
+        .hapax(&["reset", "orders"])
+        .exits(2)
+        .says(&["HX5001", "--to POSITION, --accept, --adopt OLD, or --lane NEW --adopt-lane OLD"]);
     world.hapax(&["reset", "order", "--accept", "--yes"]).exits(2).says(&["HX5001", "\"order\""]);
     world.hapax(&["run", "--once"]).exits(0);
     assert_eq!(world.rows(), 3);

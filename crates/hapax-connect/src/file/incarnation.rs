@@ -124,17 +124,21 @@ impl Opened {
     }
 
     /// Whether this is an archive of what `bookmark` was made in: it begins with the same record, and holds the same bytes
-    /// before the place that was read up to. None while the archive is not complete up to there.
+    /// before the place that was read up to, if anything was. None while the archive is not complete up to there.
     pub(super) fn is_copy(&self, bookmark: &Bookmark, tail: Option<&TailHash>) -> io::Result<Option<bool>> {
         let first = first_in(&bookmark.incarnation.text);
-        let (Some(length), Some(tail), true) = (described_length(first), tail, self.packing()? != Packing::None) else {
-            return Ok(Some(false)); // nothing was read of it that could be compared
+        let (Some(length), true) = (described_length(first), self.packing()? != Packing::None) else {
+            return Ok(Some(false)); // nothing is known of it that could be compared
         };
+        if tail.is_none() && bookmark.position.offset > 0 {
+            return Ok(Some(false));
+        }
         let mut feed = Feed::new(self.file.try_clone()?);
         let Some(head) = unpacked_range(&mut feed, 0, length)? else { return Ok(None) };
         if head.len() < length || !self.text(&head).contains(first) {
             return Ok(Some(false));
         }
+        let Some(tail) = tail else { return Ok(Some(true)) };
         let start = tail.offset.saturating_sub(TAIL_BYTES);
         let wanted = usize::try_from(tail.offset - start).unwrap_or_default();
         let Some(before) = unpacked_range(&mut feed, start, wanted)? else { return Ok(None) };

@@ -1,4 +1,5 @@
-//! Where a lane goes on when a person moves it: with the progress of another lane, or with the next file of its chain.
+//! Where a lane goes on when a person moves it: with the progress of another lane, with another file of its chain, or with what
+//! is there now.
 //!
 //! Reads: the folder of the lane, and the files that are compared. Writes: nothing.
 //! Invariant: progress is taken over only onto files that hold what was read.
@@ -6,10 +7,11 @@
 use std::io;
 
 use hapax_engine::source::SourceError;
-use hapax_model::position::{Bookmark, Position};
+use hapax_model::position::{Bookmark, Incarnation, Position};
 
 use super::chain::{Member, Stem};
 use super::facts::{Facts, ReadMember, first_in};
+use super::incarnation::without_end;
 use super::recognise::{Place, never_read};
 use super::source::FileSource;
 
@@ -21,13 +23,8 @@ impl FileSource {
     /// [`SourceError::Gap`] if no file of this lane holds what was read.
     pub fn take_over(&mut self, other: &Bookmark) -> Result<Bookmark, SourceError> {
         let facts = self.facts_of(other)?;
-        let stem = Stem::of(&self.config.path).map_err(|error| self.unavailable(error))?;
-        let listing = stem.list(self.config.rotation).map_err(|error| self.unavailable(error))?;
-        let known = |member: &&Member| {
-            other.incarnation.text.starts_with(&format!("{},", member.identity))
-                || facts.copy.as_ref() == Some(&member.identity)
-        };
-        let moved = match listing.iter().position(|member| known(&member)) {
+        let listing = self.listing()?;
+        let moved = match listing.iter().position(|member| is_of(member, other, &facts)) {
             Some(_) => match self.place(other)? {
                 Place::Found(..) => return Ok(other.clone()),
                 Place::Replaced(_) => None,
@@ -84,27 +81,100 @@ impl FileSource {
     /// # Errors
     /// [`SourceError::Gap`] if no file follows it.
     pub fn next_file(&self, bookmark: &Bookmark) -> Result<Bookmark, SourceError> {
-        let mut facts = self.facts_of(bookmark)?;
-        let stem = Stem::of(&self.config.path).map_err(|error| self.unavailable(error))?;
-        let listing = stem.list(self.config.rotation).map_err(|error| self.unavailable(error))?;
-        let is_current = |member: &Member| {
-            bookmark.incarnation.text.starts_with(&format!("{},", member.identity))
-                || facts.copy.as_ref() == Some(&member.identity)
-        };
-        let behind = listing.iter().position(is_current).map_or(0, |at| at + 1);
+        let (facts, listing) = (self.facts_of(bookmark)?, self.listing()?);
+        let behind = listing.iter().position(|member| is_of(member, bookmark, &facts)).map_or(0, |at| at + 1);
         let follows = listing[behind..].iter().position(|member| facts.entry(member).is_none());
-        let Some(next) = follows.map(|at| behind + at) else {
-            return Err(self.gap("no file follows the one that is read; see `hapax status` for where it is"));
+        match follows {
+            Some(at) => self.beginning_of(&listing, behind + at, bookmark, facts),
+            None => Err(self.gap("no file follows the one that is read; see `hapax status` for where it is")),
+        }
+    }
+
+    /// Where the delivery of `bookmark` goes on if a person accepts what is there now: at the same place if its file is what it
+    /// was, at the beginning of the file if only its content has changed, else with the oldest file that was not read. None if
+    /// there is no such file.
+    ///
+    /// # Errors
+    /// If the files cannot be read.
+    pub fn accept(&mut self, bookmark: &Bookmark) -> Result<Option<Bookmark>, SourceError> {
+        let (mut facts, listing) = (self.facts_of(bookmark)?, self.listing()?);
+        let current = listing.iter().position(|member| is_of(member, bookmark, &facts));
+        if let (Place::Found(opened, _), Some(at)) = (self.place(bookmark)?, current) {
+            // Older files that nobody read, or that were changed since, are given up.
+            facts.read = listing[..at].iter().map(ReadMember::passed).collect();
+            facts.device = Some(opened.device());
+            return Ok(Some(Bookmark { facts: Some(facts.to_text().into()), ..bookmark.clone() }));
+        }
+        let unread = || listing.iter().position(|member| member.length > 0 && facts.entry(member).is_none());
+        match current.or_else(unread) {
+            Some(at) => self.beginning_of(&listing, at, bookmark, facts).map(Some),
+            None => Ok(None),
+        }
+    }
+
+    /// The beginning of the oldest file that is there, except those that were passed when the delivery began; none if there is no
+    /// file.
+    ///
+    /// # Errors
+    /// If the files cannot be read.
+    pub fn oldest_file(&self, bookmark: &Bookmark) -> Result<Option<Bookmark>, SourceError> {
+        let (mut facts, listing) = (self.facts_of(bookmark)?, self.listing()?);
+        let passed =
+            |member: &Member| facts.entry(member).is_some_and(|entry| entry.first.is_empty() && entry.tail.is_none());
+        let Some(at) = listing.iter().position(|member| !passed(member)) else { return Ok(None) };
+        facts.read.retain(|entry| listing[..at].iter().any(|member| member.identity == entry.identity));
+        self.beginning_of(&listing, at, bookmark, facts).map(Some)
+    }
+
+    /// A position in the file of `bookmark`.
+    ///
+    /// # Errors
+    /// [`SourceError::Gap`] if the file is not what it was, or no line begins there.
+    pub fn place_in_file(&mut self, bookmark: &Bookmark, position: Position) -> Result<Bookmark, SourceError> {
+        let mut facts = self.facts_of(bookmark)?;
+        let opened = match self.place(bookmark)? {
+            Place::Found(opened, _) => opened,
+            Place::Replaced(_) => {
+                return Err(self.gap("the file that was read is gone; `--to next` begins the one there"));
+            }
+            Place::Gone(what) | Place::Other(what) => return Err(self.gap(&what)),
         };
-        let opened = self.open_if_there(&listing[next].path).map_err(|error| self.unavailable(error))?;
-        let opened = opened.ok_or_else(|| self.gap("the next file has gone just now"))?;
+        self.refuse_unfit(&opened, position)?;
+        facts.tail = opened.tail_hash(position.offset).map_err(|error| self.unavailable(error))?;
+        let text = without_end(&bookmark.incarnation.text);
+        let incarnation = Incarnation::new(bookmark.incarnation.number, text);
+        Ok(Bookmark { facts: Some(facts.to_text().into()), ..Bookmark::new(incarnation, position) })
+    }
+
+    fn listing(&self) -> Result<Vec<Member>, SourceError> {
+        let stem = Stem::of(&self.config.path).map_err(|error| self.unavailable(error))?;
+        stem.list(self.config.rotation).map_err(|error| self.unavailable(error))
+    }
+
+    /// The beginning of a file of the chain; those before it that were not read are given up.
+    fn beginning_of(
+        &self,
+        listing: &[Member],
+        at: usize,
+        bookmark: &Bookmark,
+        mut facts: Facts,
+    ) -> Result<Bookmark, SourceError> {
+        let opened = self.open_if_there(&listing[at].path).map_err(|error| self.unavailable(error))?;
+        let opened = opened.ok_or_else(|| self.gap("the file has gone just now"))?;
         self.naming(&opened).map_err(|error| self.unavailable(error))?;
         let description = opened.describe(0).map_err(|error| self.unavailable(error))?;
         let given_up: Vec<ReadMember> =
-            listing[..next].iter().filter(|member| facts.entry(member).is_none()).map(ReadMember::passed).collect();
-        facts.remember(given_up, &listing);
+            listing[..at].iter().filter(|member| facts.entry(member).is_none()).map(ReadMember::passed).collect();
+        facts.read.retain(|entry| entry.identity != listing[at].identity);
+        facts.remember(given_up, listing);
         let facts = Facts { device: Some(opened.device()), tail: None, copy: None, read: facts.read };
         let incarnation = bookmark.incarnation.next(&description.text);
         Ok(Bookmark { facts: Some(facts.to_text().into()), ..Bookmark::new(incarnation, Position::at(0)) })
     }
+}
+
+/// Whether a bookmark lies in this file, by inode and creation.
+fn is_of(member: &Member, bookmark: &Bookmark, facts: &Facts) -> bool {
+    let text = &bookmark.incarnation.text;
+    text.starts_with(&format!("{},", member.identity)) || facts.copy.as_ref() == Some(&member.identity)
 }

@@ -116,15 +116,18 @@ impl FileSource {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Copied::None),
             listing => listing?,
         };
+        let mut found = Vec::new();
         for member in listing.into_iter().filter(|member| member.packed && facts.entry(member).is_none()) {
             let Some(opened) = self.open_if_there(&member.path)? else { continue };
             match opened.is_copy(bookmark, facts.tail.as_ref())? {
-                Some(true) => return Ok(Copied::Found(opened)),
+                Some(true) => found.push(opened),
                 Some(false) => {}
                 None => return Ok(Copied::Growing(member)),
             }
         }
-        Ok(Copied::None)
+        // Where nothing was read, files that begin alike cannot be told apart.
+        let one = found.len() == 1 || facts.tail.is_some();
+        Ok(if one { found.into_iter().next().map_or(Copied::None, Copied::Found) } else { Copied::None })
     }
 
     /// A copy that is being written is waited for.

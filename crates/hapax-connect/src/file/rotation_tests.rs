@@ -63,6 +63,27 @@ async fn a_file_between_two_rotations_is_never_skipped() {
     }
 }
 
+/// Goal: a file of which nothing was read yet is recognised when it was compressed meanwhile; two that begin alike are not told
+/// apart. Method: a bookmark at its beginning, the file compressed and another at its path; then a second archive.
+#[cfg(feature = "compression")]
+#[tokio::test]
+async fn a_file_that_was_compressed_before_it_was_read_is_the_same() {
+    let bed = Bed::new("1\n2\n");
+    let start = bed.earliest().await;
+    let at = |name: &str| bed.directory.path().join(name);
+    fs::write(at("orders.jsonl.1.gz"), gzip_of(b"1\n2\n")).expect("packed");
+    fs::remove_file(at("orders.jsonl")).expect("gone");
+    bed.append("3\n");
+    let mut source = bed.source();
+    source.assign(&start, Follow::Yes).await.expect("the same file");
+    expect_lines(&mut source, &["1", "2"]).await;
+    expect_turn(&mut source).await;
+    expect_lines(&mut source, &["3"]).await;
+    fs::write(at("orders.jsonl.2.gz"), gzip_of(b"1\n9\n")).expect("packed");
+    let answer = bed.source().assign(&start, Follow::Yes).await;
+    assert!(matches!(answer, Err(SourceError::Gap { .. })), "{answer:?}");
+}
+
 /// Goal: a compressed copy that is still written is waited for, and one that never becomes whole stops the lane by its name.
 /// Method: the first bytes of an archive in place of a file that was not read to its end; then more of it; then the whole.
 #[cfg(feature = "compression")]

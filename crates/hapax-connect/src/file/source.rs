@@ -146,21 +146,27 @@ impl FileSource {
             StartAt::Earliest => 0,
             StartAt::Latest if packed => unpacked_length(&opened).map_err(|error| self.unavailable(error))?,
             StartAt::Latest => opened.last_line_start().map_err(|error| self.unavailable(error))?,
-            StartAt::At(position) => match opened.fit(position.offset).map_err(|error| self.unavailable(error))? {
-                Fit::LineStart => position.offset,
-                Fit::Short { length } => {
-                    return Err(self.gap(&format!("there is no byte {position}, the file ends at {length}")));
-                }
-                Fit::InsideLine | Fit::AfterUnterminated => {
-                    return Err(self.gap(&format!("byte {position} is inside a line; name the byte after a newline")));
-                }
-            },
+            StartAt::At(position) => {
+                self.refuse_unfit(&opened, position)?;
+                position.offset
+            }
         };
         // A header that cannot serve is refused before anybody is fenced for it.
         self.naming(&opened).map_err(|error| self.unavailable(error))?;
         let description = opened.describe(offset).map_err(|error| self.unavailable(error))?;
         let facts = self.first_facts(&opened, offset).map_err(|error| self.unavailable(error))?;
         Ok(Bookmark { facts: Some(facts.to_text().into()), ..Bookmark::at(&description.text, offset) })
+    }
+
+    /// A person's position must be where a line begins.
+    pub(super) fn refuse_unfit(&self, opened: &Opened, position: Position) -> Result<(), SourceError> {
+        match opened.fit(position.offset).map_err(|error| self.unavailable(error))? {
+            Fit::LineStart => Ok(()),
+            Fit::Short { length } => Err(self.gap(&format!("there is no byte {position}, the file ends at {length}"))),
+            Fit::InsideLine | Fit::AfterUnterminated => {
+                Err(self.gap(&format!("byte {position} is inside a line; name the byte after a newline")))
+            }
+        }
     }
 
     /// Older files of the chain are passed when a delivery begins, and never read later.

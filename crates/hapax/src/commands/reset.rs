@@ -1,9 +1,9 @@
 //! `hapax reset`: a person moves a delivery, accepts a change, or gives a renamed workflow its progress.
 
-use hapax_connect::file::{with_end, without_end};
+use hapax_connect::file::{FileSource, with_end, without_end};
 use hapax_engine::books::{Books as _, StateBooks as _};
 use hapax_engine::sink::Target as _;
-use hapax_engine::source::{Follow, Held, Source as _, StartAt};
+use hapax_engine::source::{Follow, Held, Source as _, SourceError, StartAt};
 use hapax_engine::state::TakeOver;
 use hapax_model::contract::{Contract, TARGET};
 use hapax_model::position::{Bookmark, DeliveryId, Incarnation, Position};
@@ -146,21 +146,25 @@ async fn plan(args: &ResetArgs, part: &Part<'_>, config: &Config) -> Result<Plan
     let id = part.id();
     let from = progress_of(part, config, &id).await?;
     let mut source = part.open_source();
-    if args.to.as_deref() == Some("next") {
-        return next_file(args, part, config, from, &source).await;
-    }
-    let start = match args.to.as_deref() {
-        Some("earliest") => Some(StartAt::Earliest),
-        Some("latest") => Some(StartAt::Latest),
-        Some(text) => Some(StartAt::At(text.parse::<Position>().map_err(|error| usage(error.to_string()))?)),
-        None => None,
-    };
-    let mut to = match (start, &from) {
-        (Some(start), _) => source.start(start).await?,
-        (None, Some(progress)) if part.file.is_some_and(|file| !file.path.exists()) => given_up(progress),
-        (None, Some(progress)) if source.hold(&progress.bookmark).await? == Held::Yes => progress.bookmark.clone(),
-        (None, Some(_)) => source.start(StartAt::Earliest).await?,
-        (None, None) => source.start(part.start()).await?,
+    let mut to = match (&mut source, &from) {
+        (AnySource::File(file), Some(progress)) => place_in_chain(args, part, file, progress).await?,
+        (source, from) => {
+            let start = match args.to.as_deref() {
+                Some("next") => {
+                    return Err(usage(format!("--to next: {id} has no file that it could leave for the next one")));
+                }
+                Some(text) => Some(start_at(text)?),
+                None => None,
+            };
+            match (start, from) {
+                (Some(start), _) => source.start(start).await?,
+                (None, Some(progress)) if source.hold(&progress.bookmark).await? == Held::Yes => {
+                    progress.bookmark.clone()
+                }
+                (None, Some(_)) => source.start(StartAt::Earliest).await?,
+                (None, None) => source.start(part.start()).await?,
+            }
+        }
     };
     if let Some(progress) = &from {
         let before = &progress.bookmark.incarnation;
@@ -172,21 +176,45 @@ async fn plan(args: &ResetArgs, part: &Part<'_>, config: &Config) -> Result<Plan
     Ok(Plan { id, from, to, contract })
 }
 
-/// The beginning of the file after the one that is read, whose rest a person gives up.
-async fn next_file(
+fn start_at(text: &str) -> Result<StartAt, Failure> {
+    Ok(match text {
+        "earliest" => StartAt::Earliest,
+        "latest" => StartAt::Latest,
+        text => StartAt::At(text.parse::<Position>().map_err(|error| usage(error.to_string()))?),
+    })
+}
+
+/// Where a lane of files goes that has read some of its chain already.
+async fn place_in_chain(
     args: &ResetArgs,
     part: &Part<'_>,
-    config: &Config,
-    from: Option<Progress>,
-    source: &AnySource,
-) -> Result<Plan, Failure> {
-    let id = part.id();
-    let (AnySource::File(file), Some(progress)) = (source, &from) else {
-        return Err(usage(format!("--to next: {id} has no file that it could leave for the next one")));
+    file: &mut FileSource,
+    progress: &Progress,
+) -> Result<Bookmark, Failure> {
+    let at = &progress.bookmark;
+    let start = match args.to.as_deref() {
+        Some("next") => return Ok(file.next_file(at)?),
+        Some(text) => start_at(text)?,
+        None => {
+            return match file.accept(at)? {
+                Some(to) => Ok(to),
+                None if part.file.is_some() => Ok(given_up(progress)),
+                None => Ok(file.start(StartAt::Earliest).await?),
+            };
+        }
     };
-    let to = file.next_file(&progress.bookmark)?;
-    let contract = if args.accept { Some(contract_now(part, config).await?) } else { None };
-    Ok(Plan { id, from, to, contract })
+    match start {
+        StartAt::Latest => Ok(file.start(StartAt::Latest).await?),
+        StartAt::Earliest => match file.oldest_file(at)? {
+            Some(to) => Ok(to),
+            None => Ok(file.start(StartAt::Earliest).await?),
+        },
+        StartAt::At(position) => match file.place_in_file(at, position) {
+            // A restored copy, or another file in its place: a person says that it is the same up to there.
+            Err(SourceError::Gap { .. }) if args.accept => Ok(file.start(start).await?),
+            placed => Ok(placed?),
+        },
+    }
 }
 
 /// A file of many that is gone, and whose rest a person gives up: it counts as read to its end.
