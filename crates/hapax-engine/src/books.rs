@@ -70,21 +70,30 @@ pub trait Books: LetterStore {
     /// [`ADOPT_CLASH`] if the new name already has progress on one of them, [`NO_DELIVERY`] if the old one has none.
     fn adopt(&mut self, old: &str, new: &str, sink: &str) -> impl Future<Output = Result<u64, SinkError>> + Send;
 
-    /// Gives the progress and letters of lanes to one lane, which goes on at `to`, and fences the old ones for good. Their
+    /// Gives the progress and letters of lanes to one lane, which goes on at `to`, and fences the workers that have the old ones. Their
     /// epochs follow one another in the order of `old`; the last one keeps its memory. The new lane may be one of them. `contract`
-    /// replaces the stored one.
-    /// Fails with [`ADOPT_CLASH`] if the new lane has progress and is none of `old`, [`NO_DELIVERY`] if one of them has none.
+    /// replaces the stored one. Fails with [`ADOPT_CLASH`] if the new lane has progress and is none of `old`, [`NO_DELIVERY`] if one of them has none.
     fn adopt_lanes(
         &mut self,
         old: &[DeliveryId],
         new: &DeliveryId,
         to: &Bookmark,
         contract: Option<&Contract>,
+        names: OldNames,
     ) -> impl Future<Output = Result<Progress, SinkError>> + Send;
 
     /// Removes all that is known of one delivery here. The user's rows stay. A worker that still has it finds itself
     /// fenced.
     fn forget(&mut self, id: &DeliveryId) -> impl Future<Output = Result<Forgotten, SinkError>> + Send;
+}
+
+/// What becomes of the names of lanes whose progress was given to another.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OldNames {
+    /// Another file may come there, and begin a lane.
+    Free,
+    /// Nobody can claim them again.
+    Fenced,
 }
 
 /// What workers keep in a state store, as a person sees it.

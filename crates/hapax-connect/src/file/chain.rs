@@ -105,7 +105,7 @@ impl Stem {
 }
 
 /// The folder of a name without one is the folder that the process is in.
-fn readable_folder(folder: &Path) -> &Path {
+pub(super) fn readable_folder(folder: &Path) -> &Path {
     if folder.as_os_str().is_empty() { Path::new(".") } else { folder }
 }
 
@@ -259,6 +259,16 @@ pub(super) fn decide_successor(members: &[Member], at: usize, known: impl Fn(&Me
         }
     }
     Successor::None
+}
+
+/// What the names and times of all files that a delivery begins with say against each other.
+pub(super) fn contradiction_among(members: &[Member]) -> Option<String> {
+    let (first, others) = members.split_first()?;
+    if first.suffix == Suffix::Live {
+        return None;
+    }
+    let all: Vec<&Member> = members.iter().collect();
+    contradiction(first, &others.iter().collect::<Vec<_>>()).or_else(|| contradiction(first, &all))
 }
 
 /// What the names and times of the files after `current` say against each other.

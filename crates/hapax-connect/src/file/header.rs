@@ -77,7 +77,7 @@ impl Naming {
                 CHANGED,
                 format!(
                     "the next file has another header: it was \"{}\", it is \"{}\". What was read is delivered, nothing of \
-                     the next file is. If that header is right, go on with it: `hapax reset WORKFLOW --to earliest`",
+                     the next file is. If that header is right, go on with it: `hapax reset WORKFLOW --to next`",
                     before.join(","),
                     after.join(",")
                 ),

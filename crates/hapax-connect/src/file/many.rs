@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use hapax_model::position::Bookmark;
 
-use super::chain::{Member, RotationRule, Stem, Suffix, group_by_stem, stem_name};
+use super::chain::{Member, RotationRule, Stem, Suffix, group_by_stem, readable_folder, stem_name};
 use super::facts::Facts;
 use super::incarnation::was_read_to_its_end;
 
@@ -45,6 +45,26 @@ pub struct FoundStems {
     pub stems: Vec<FoundStem>,
     /// What could not be looked at, and why: it may be a lane of its own.
     pub unreadable: Vec<String>,
+    /// One folder that the pattern finds by two paths.
+    folder_twice: Option<(String, String)>,
+}
+
+/// Folders that were met, by where they really are.
+#[derive(Debug, Default)]
+struct Folders {
+    paths: BTreeSet<PathBuf>,
+    real: BTreeMap<PathBuf, PathBuf>,
+}
+
+impl Folders {
+    /// The other path by which this folder was met, if it was.
+    fn met_before(&mut self, path: &Path) -> Option<String> {
+        if !self.paths.insert(path.to_path_buf()) {
+            return None;
+        }
+        let real = std::fs::canonicalize(readable_folder(path)).ok()?;
+        self.real.insert(real, path.to_path_buf()).map(|first| first.to_string_lossy().into_owned())
+    }
 }
 
 /// Which files a new lane begins with.
@@ -82,6 +102,7 @@ pub fn find_stems(pattern: &str, folder: &Path, rule: RotationRule) -> FoundStem
         }
     };
     let mut met: BTreeMap<PathBuf, BTreeMap<String, BTreeSet<String>>> = BTreeMap::new();
+    let mut folders = Folders::default();
     for path in paths {
         let path = match path {
             Ok(path) => path,
@@ -91,9 +112,17 @@ pub fn find_stems(pattern: &str, folder: &Path, rule: RotationRule) -> FoundStem
             }
         };
         let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else { continue };
+        if let Some(first) = folders.met_before(parent) {
+            // A link that leads back would be followed for ever.
+            found.folder_twice = Some((first, parent.to_string_lossy().into_owned()));
+            return found;
+        }
         let name = name.to_string_lossy().into_owned();
         let stem = if rule == RotationRule::Suffixes { stem_name(&name).to_owned() } else { name.clone() };
         met.entry(parent.to_path_buf()).or_default().entry(stem).or_default().insert(name);
+    }
+    for parent in met.keys() {
+        found.unreadable.extend(names_that_are_no_text(parent));
     }
     for (parent, stems) in met {
         match group_by_stem(&parent, &stems.keys().cloned().collect(), rule) {
@@ -113,6 +142,71 @@ pub fn find_stems(pattern: &str, folder: &Path, rule: RotationRule) -> FoundStem
     }
     found.stems.sort_by(|a, b| a.lane.cmp(&b.lane));
     found
+}
+
+/// Patterns are text, so that such a name is never found by one.
+fn names_that_are_no_text(folder: &Path) -> Vec<String> {
+    let entries = std::fs::read_dir(readable_folder(folder)).into_iter().flatten().flatten();
+    let odd = entries.map(|entry| entry.path()).filter(|path| path.to_str().is_none());
+    odd.map(|path| format!("{}: its name is no UTF-8, rename it", path.display())).collect()
+}
+
+impl FoundStems {
+    /// Adds lanes of the pattern that progress knows and that it does not meet now: only files with rotated names are left of them,
+    /// and those may hold what was not read.
+    pub fn add_known<'a>(
+        &mut self,
+        lanes: impl Iterator<Item = &'a str>,
+        pattern: &str,
+        folder: &Path,
+        rule: RotationRule,
+    ) {
+        let Ok(pattern) = glob::Pattern::new(pattern) else { return };
+        let options = glob::MatchOptions { require_literal_separator: true, ..glob::MatchOptions::new() };
+        let met: BTreeSet<String> = self.stems.iter().map(|stem| stem.lane.clone()).collect();
+        let mut missing: BTreeMap<PathBuf, BTreeMap<String, String>> = BTreeMap::new();
+        for lane in lanes.filter(|lane| !met.contains(*lane) && pattern.matches_with(lane, options)) {
+            let path = folder.join(lane);
+            if let (Some(parent), Some(name)) = (path.parent(), path.file_name()) {
+                let name = name.to_string_lossy().into_owned();
+                missing.entry(parent.to_path_buf()).or_default().insert(name, lane.to_owned());
+            }
+        }
+        for (parent, names) in missing {
+            let groups = match group_by_stem(&parent, &names.keys().cloned().collect(), rule) {
+                Ok(groups) => groups,
+                Err(error) if error.kind() == std::io::ErrorKind::NotFound => continue,
+                Err(error) => {
+                    self.unreadable.push(format!("{}: {error}", parent.display()));
+                    continue;
+                }
+            };
+            for (name, members) in groups.into_iter().filter(|(_, members)| !members.is_empty()) {
+                let matched = members.iter().map(|member| member.name.clone()).collect();
+                let lane = names.get(&name).cloned().unwrap_or_else(|| name.clone());
+                self.stems.push(FoundStem { lane, path: parent.join(&name), members, matched });
+            }
+        }
+        self.stems.sort_by(|a, b| a.lane.cmp(&b.lane));
+    }
+
+    /// One file that lies under two lanes: both would deliver it. The lanes, and the file.
+    #[must_use]
+    pub fn twice(&self) -> Option<(&str, &str, &str)> {
+        if let Some((one, other)) = &self.folder_twice {
+            return Some((one, other, "a whole folder"));
+        }
+        let mut seen: BTreeMap<(u64, &str), (&str, &str)> = BTreeMap::new();
+        for stem in &self.stems {
+            for member in &stem.members {
+                let known = seen.insert((member.device, &member.identity), (&stem.lane, &member.name));
+                if let Some((lane, name)) = known {
+                    return Some((lane, &stem.lane, name));
+                }
+            }
+        }
+        None
+    }
 }
 
 /// The files of the chain of a single path, oldest first, as people call them; none if its folder cannot be read.

@@ -9,7 +9,7 @@ use std::io;
 use hapax_engine::source::SourceError;
 use hapax_model::position::{Bookmark, Incarnation, Position};
 
-use super::chain::{Member, Stem};
+use super::chain::{Member, Stem, Suffix};
 use super::facts::{Facts, ReadMember, first_in};
 use super::incarnation::without_end;
 use super::recognise::{Place, never_read};
@@ -91,8 +91,8 @@ impl FileSource {
     }
 
     /// Where the delivery of `bookmark` goes on if a person accepts what is there now: at the same place if its file is what it
-    /// was, at the beginning of the file if only its content has changed, else with the oldest file that was not read. None if
-    /// there is no such file.
+    /// was, or behind it if that was read to its end and others follow; at the beginning of the file if only its content has
+    /// changed; else with the oldest file that was not read. None if there is no such file.
     ///
     /// # Errors
     /// If the files cannot be read.
@@ -100,6 +100,11 @@ impl FileSource {
         let (mut facts, listing) = (self.facts_of(bookmark)?, self.listing()?);
         let current = listing.iter().position(|member| is_of(member, bookmark, &facts));
         if let (Place::Found(opened, _), Some(at)) = (self.place(bookmark)?, current) {
+            let (member, end) = (&listing[at], bookmark.position.offset);
+            let follows = listing[at + 1..].iter().position(|member| facts.entry(member).is_none());
+            if let (Some(next), false, true) = (follows, member.suffix == Suffix::Live, member.length == end) {
+                return self.beginning_of(&listing, at + 1 + next, bookmark, facts).map(Some);
+            }
             // Older files that nobody read, or that were changed since, are given up.
             facts.read = listing[..at].iter().map(ReadMember::passed).collect();
             facts.device = Some(opened.device());

@@ -15,7 +15,7 @@ use hapax_model::fault::{Bug, planted};
 use hapax_model::position::{Bookmark, Incarnation, Position};
 use tokio::time::sleep;
 
-use super::chain::{RotationRule, Stem};
+use super::chain::{RotationRule, Stem, contradiction_among};
 use super::config::{Crowd, FileSourceConfig};
 use super::facts::{Facts, ReadMember};
 use super::feed::{Fed, Feed, Packing, Unreadable};
@@ -153,9 +153,19 @@ impl FileSource {
         };
         // A header that cannot serve is refused before anybody is fenced for it.
         self.naming(&opened).map_err(|error| self.unavailable(error))?;
+        if let Some(what) = self.contradiction_behind(&opened).map_err(|error| self.unavailable(error))? {
+            return Err(self.gap(&what));
+        }
         let description = opened.describe(offset).map_err(|error| self.unavailable(error))?;
         let facts = self.first_facts(&opened, offset).map_err(|error| self.unavailable(error))?;
         Ok(Bookmark { facts: Some(facts.to_text().into()), ..Bookmark::at(&description.text, offset) })
+    }
+
+    /// Whether the files that a delivery would begin with have an order.
+    fn contradiction_behind(&self, first: &Opened) -> io::Result<Option<String>> {
+        let listing = Stem::of(&self.config.path)?.list(self.config.rotation)?;
+        let at = listing.iter().position(|member| member.identity == first.identity());
+        Ok(at.and_then(|at| contradiction_among(&listing[at..])))
     }
 
     /// A person's position must be where a line begins.
@@ -309,6 +319,11 @@ impl FileSource {
         if let (Step::Done(Polled::End), true, Some(reading)) = (step, says_its_end, &mut self.reading)
             && reading.lines.tail() == Tail::Nothing
         {
+            // Nobody can ask a file that was replaced whether it has grown: it counts as read once it was quiet for a while.
+            if self.config.rotation == RotationRule::Replaced && reading.quiet_polls <= PATIENCE_POLLS {
+                reading.quiet_polls += 1;
+                return Step::Quiet;
+            }
             reading.mark_end();
         }
         step

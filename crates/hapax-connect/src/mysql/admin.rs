@@ -3,7 +3,7 @@
 //! Reads and writes our tables. Invariant: whatever moves a delivery also fences the worker that has it. Not here:
 //! questions, dry runs and the lease check, which are the command line's.
 
-use hapax_engine::books::{Forgotten, LoggedEpoch, StoredDelivery};
+use hapax_engine::books::{Forgotten, LoggedEpoch, OldNames, StoredDelivery};
 use hapax_engine::sink::SinkError;
 use hapax_model::contract::Contract;
 use hapax_model::fault::point;
@@ -170,7 +170,7 @@ async fn refuse_clash(session: &mut Session, old: &str, new: &str, sink: &str) -
     Err(adopt_clash(target_name(session), &id))
 }
 
-/// Gives the progress and letters of lanes to one lane, which goes on at `to`, and fences the old ones for good. Their
+/// Gives the progress and letters of lanes to one lane, which goes on at `to`, and fences the workers that have the old ones. Their
 /// epochs follow one another in the order of `old`; the last one keeps its memory. The new lane may be one of them.
 ///
 /// # Errors
@@ -181,13 +181,14 @@ pub async fn adopt_lanes(
     new: &DeliveryId,
     to: &Bookmark,
     contract: Option<&Contract>,
+    names: OldNames,
 ) -> Result<Progress, SinkError> {
     if !has_table(session, "hapax_progress").await? {
         return Err(no_delivery(target_name(session), new));
     }
     progress::refuse_long_names(session, new)?;
     ask::begin(session, During::Look).await?;
-    let moved = move_lanes(session, old, new, to, contract).await;
+    let moved = move_lanes(session, old, new, to, contract, names).await;
     ask::end(session, During::Look, moved).await
 }
 
@@ -197,6 +198,7 @@ async fn move_lanes(
     new: &DeliveryId,
     to: &Bookmark,
     contract: Option<&Contract>,
+    names: OldNames,
 ) -> Result<Progress, SinkError> {
     let (now, mut lanes) = (stored(now_ms()), Vec::new());
     for id in old {
@@ -215,8 +217,10 @@ async fn move_lanes(
         raise_numbers(session, id, new, *raised).await?;
         let remember = "INSERT IGNORE INTO hapax_adopted (workflow, sink, lane, by_workflow, adopted_at_ms) \
                         VALUES (?, ?, ?, ?, ?)";
-        let given = values![&id.workflow, &id.sink, &id.lane, &id.workflow, now];
-        ask::execute(session, During::Look, remember, given).await?;
+        if names == OldNames::Fenced {
+            let given = values![&id.workflow, &id.sink, &id.lane, &id.workflow, now];
+            ask::execute(session, During::Look, remember, given).await?;
+        }
         if id != last {
             delete(session, "hapax_progress", id).await?;
         }

@@ -138,12 +138,12 @@ async fn lanes_become_one() {
     let second = commit(&mut worker, &lane("a"), &second).await;
     let old = [lane("a.1"), lane("a")];
     let to = Bookmark::new(second.bookmark.incarnation.next("inode 8"), Position::at(9));
-    let clash = adopt_lanes(&mut person, &old[..1], &lane("a"), &to, None).await;
+    let clash = adopt_lanes(&mut person, &old[..1], &lane("a"), &to, None, OldNames::Fenced).await;
     assert_eq!(code(clash), "HX4191");
-    let missing = adopt_lanes(&mut person, &[lane("nobody")], &lane("new"), &to, None).await;
+    let missing = adopt_lanes(&mut person, &[lane("nobody")], &lane("new"), &to, None, OldNames::Fenced).await;
     assert_eq!(code(missing), NO_DELIVERY);
 
-    let now = adopt_lanes(&mut person, &old, &lane("a"), &to, None).await.unwrap();
+    let now = adopt_lanes(&mut person, &old, &lane("a"), &to, None, OldNames::Fenced).await.unwrap();
 
     assert_eq!((now.epoch, now.generation, &now.bookmark), (Epoch(2), Generation(4), &to));
     assert_eq!(now.totals, second.totals.plus(second.totals));
@@ -159,7 +159,8 @@ async fn lanes_become_one() {
         .collect();
     assert_eq!(log, [(2, 3, 2), (1, 1, 1)]);
 
-    let moved = adopt_lanes(&mut person, &[lane("a")], &lane("a.1"), &to, Some(&contract())).await.unwrap();
+    let moved =
+        adopt_lanes(&mut person, &[lane("a")], &lane("a.1"), &to, Some(&contract()), OldNames::Free).await.unwrap();
     assert_eq!((moved.epoch, moved.totals, moved.generation), (now.epoch, now.totals, Generation(5)));
     assert_eq!(claim(&mut worker, &lane("a.1"), &take(0)).await.unwrap().bookmark, to);
 }

@@ -4,7 +4,7 @@
 //! Reads and writes our tables; makes them only for `hapax setup`. Not here: the statements (`admin`, `letters`,
 //! `progress`); what a state store has besides, which no MySQL database is.
 
-use hapax_engine::books::{Books, Forgotten, LetterCounts, LetterGroup, LoggedEpoch, StoredDelivery};
+use hapax_engine::books::{Books, Forgotten, LetterCounts, LetterGroup, LoggedEpoch, OldNames, StoredDelivery};
 use hapax_engine::letters::{LetterChoice, LetterStore, StoredLetter};
 use hapax_engine::sink::SinkError;
 use hapax_model::contract::Contract;
@@ -126,8 +126,9 @@ impl Books for MysqlBooks {
         new: &DeliveryId,
         to: &Bookmark,
         contract: Option<&Contract>,
+        names: OldNames,
     ) -> Result<Progress, SinkError> {
-        admin::adopt_lanes(&mut *self.session().await?, old, new, to, contract).await
+        admin::adopt_lanes(&mut *self.session().await?, old, new, to, contract, names).await
     }
 
     async fn forget(&mut self, id: &DeliveryId) -> Result<Forgotten, SinkError> {

@@ -15,6 +15,7 @@ use super::plan::Ready;
 use super::row_error::{self, ROW_TOO_LARGE};
 use super::statement::{Named, Statement, WAS_THERE, statement};
 use crate::table::booked::Done;
+use crate::table::mapping::WriteOrder;
 use crate::table::rows::Rows;
 use crate::table::shape::{AbsentSet, RowKind, RowShape};
 use crate::table::tries::Fault;
@@ -96,7 +97,12 @@ impl Place<'_> {
 
     /// How many rows one statement carries at most, whatever they hold.
     fn most_rows(&self, shape: &RowShape, statement: &Statement) -> usize {
-        let by_kind = if shape.kind == RowKind::Delete { MOST_DELETES } else { usize::MAX };
+        let by_kind = match shape.kind {
+            // One DELETE takes its rows in the order of an index, whatever order it names them in.
+            RowKind::Delete if self.rows.mapping.order != WriteOrder::AnyOrder => 1,
+            RowKind::Delete => MOST_DELETES,
+            _ => usize::MAX,
+        };
         let by_values = MOST_VALUES / shape.bound.len().max(1);
         let text = self.largest.saturating_sub(FRAME_BYTES + statement.frame_bytes());
         let by_text = text / statement.row_bytes().max(1);

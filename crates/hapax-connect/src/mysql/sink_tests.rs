@@ -243,3 +243,16 @@ async fn cuts_do_not_show_with_a_trigger() {
     )
     .await;
 }
+
+/// Goal: a trigger sees deletes in the order of the lane. Method: three rows, deleted in another order than that of their keys, in one
+/// epoch.
+#[tokio::test]
+async fn a_trigger_sees_deletes_in_lane_order() {
+    let ddl = "CREATE TABLE t (id int NOT NULL PRIMARY KEY, a varchar(9)); \
+               CREATE TABLE seen (n int AUTO_INCREMENT PRIMARY KEY, id int); \
+               CREATE TRIGGER gone AFTER DELETE ON t FOR EACH ROW INSERT INTO seen (id) VALUES (OLD.id)";
+    let mut rig = Rig::new(ddl, keyed(ConflictMode::Update)).await;
+    rig.deliver(&[r#"{"id":0,"a":"x"}"#, r#"{"id":3,"a":"x"}"#, r#"{"id":7,"a":"x"}"#]).await;
+    rig.deliver(&[r#"{"id":7,"op":"d"}"#, r#"{"id":0,"op":"d"}"#, r#"{"id":3,"op":"d"}"#]).await;
+    assert_eq!(rig.texts("SELECT id FROM seen ORDER BY n").await, ["7", "0", "3"]);
+}

@@ -3,7 +3,7 @@
 //! Reads and writes our tables, in a target or in a state store. Invariant: whatever moves a delivery also fences the
 //! worker that has it. Not here: questions, dry runs and the lease check, which are the command line's.
 
-use hapax_engine::books::{Forgotten, LoggedEpoch, StoredDelivery};
+use hapax_engine::books::{Forgotten, LoggedEpoch, OldNames, StoredDelivery};
 use hapax_engine::sink::SinkError;
 use hapax_model::contract::Contract;
 use hapax_model::fault::point;
@@ -203,7 +203,7 @@ async fn rename(session: &Session, table: &'static str, old: &str, new: &str, si
     Ok(())
 }
 
-/// Gives the progress and letters of lanes to one lane, which goes on at `to`, and fences the old ones for good. Their
+/// Gives the progress and letters of lanes to one lane, which goes on at `to`, and fences the workers that have the old ones. Their
 /// epochs follow one another in the order of `old`; the last one keeps its memory. The new lane may be one of them.
 ///
 /// # Errors
@@ -214,12 +214,13 @@ pub async fn adopt_lanes(
     new: &DeliveryId,
     to: &Bookmark,
     contract: Option<&Contract>,
+    names: OldNames,
 ) -> Result<Progress, SinkError> {
     if !has_table(session, "progress").await? {
         return Err(no_delivery(target_name(session), new));
     }
     ask::begin(session, During::Look).await?;
-    let moved = move_lanes(session, old, new, to, contract).await;
+    let moved = move_lanes(session, old, new, to, contract, names).await;
     ask::end(session, During::Look, moved).await
 }
 
@@ -229,6 +230,7 @@ async fn move_lanes(
     new: &DeliveryId,
     to: &Bookmark,
     contract: Option<&Contract>,
+    names: OldNames,
 ) -> Result<Progress, SinkError> {
     let mut lanes = Vec::new();
     for id in old {
@@ -246,7 +248,9 @@ async fn move_lanes(
         raise_numbers(session, id, new, *raised).await?;
         let remember = "INSERT INTO hapax.adopted (workflow, sink, lane, by_workflow, adopted_at_ms) \
                         VALUES ($1, $2, $3, $1, $4) ON CONFLICT (workflow, sink, lane) DO NOTHING";
-        ask::execute(session, During::Look, remember, &[&id.workflow, &id.sink, &id.lane, &now]).await?;
+        if names == OldNames::Fenced {
+            ask::execute(session, During::Look, remember, &[&id.workflow, &id.sink, &id.lane, &now]).await?;
+        }
         if id != last {
             for table in ["progress", "intents"] {
                 delete(session, table, id).await?;

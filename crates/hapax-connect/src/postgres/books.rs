@@ -4,8 +4,8 @@
 //! Not here: the statements (`admin`, `letters`, `progress`, `lease`, `memory`).
 
 use hapax_engine::books::{
-    Books, Forgotten, LetterCounts, LetterGroup, LoggedEpoch, NotedDelivery, Pause, StateBooks, StoredDelivery,
-    StoredLease,
+    Books, Forgotten, LetterCounts, LetterGroup, LoggedEpoch, NotedDelivery, OldNames, Pause, StateBooks,
+    StoredDelivery, StoredLease,
 };
 use hapax_engine::letters::{LetterChoice, LetterStore, StoredLetter};
 use hapax_engine::sink::SinkError;
@@ -118,8 +118,9 @@ impl Books for PostgresBooks {
         new: &DeliveryId,
         to: &Bookmark,
         contract: Option<&Contract>,
+        names: OldNames,
     ) -> Result<Progress, SinkError> {
-        admin::adopt_lanes(&*self.session().await?, old, new, to, contract).await
+        admin::adopt_lanes(&*self.session().await?, old, new, to, contract, names).await
     }
 
     async fn forget(&mut self, id: &DeliveryId) -> Result<Forgotten, SinkError> {

@@ -3,7 +3,7 @@
 //! Reads and writes our tables, in a target or in a state store. Invariant: whatever moves a delivery also fences the
 //! worker that has it. Not here: questions, dry runs and the lease check, which are the command line's.
 
-use hapax_engine::books::{Forgotten, LoggedEpoch, NotedDelivery, Pause, StoredDelivery, StoredLease};
+use hapax_engine::books::{Forgotten, LoggedEpoch, NotedDelivery, OldNames, Pause, StoredDelivery, StoredLease};
 use hapax_engine::sink::SinkError;
 use hapax_engine::state::DeliveryNote;
 use hapax_model::contract::Contract;
@@ -194,7 +194,7 @@ fn refuse_clash(connection: &Connection, old: &str, new: &str, sink: &str) -> Re
     }
 }
 
-/// Gives the progress and letters of lanes to one lane, which goes on at `to`, and fences the old ones for good. Their
+/// Gives the progress and letters of lanes to one lane, which goes on at `to`, and fences the workers that have the old ones. Their
 /// epochs follow one another in the order of `old`; the last one keeps its memory. The new lane may be one of them.
 ///
 /// # Errors
@@ -205,6 +205,7 @@ pub fn adopt_lanes(
     new: &DeliveryId,
     to: &Bookmark,
     contract: Option<&Contract>,
+    names: OldNames,
 ) -> Result<Progress, SinkError> {
     in_transaction(connection, |transaction| {
         let fail = |error: rusqlite::Error| look_error(transaction, &error);
@@ -222,7 +223,9 @@ pub fn adopt_lanes(
             raise_numbers(transaction, id, new, *raised)?;
             let remember = "INSERT INTO hapax_adopted (workflow, sink, lane, by_workflow, adopted_at_ms) \
                             VALUES (?1, ?2, ?3, ?1, ?4) ON CONFLICT (workflow, sink, lane) DO NOTHING";
-            transaction.execute(remember, params![id.workflow, id.sink, id.lane, now]).map_err(fail)?;
+            if names == OldNames::Fenced {
+                transaction.execute(remember, params![id.workflow, id.sink, id.lane, now]).map_err(fail)?;
+            }
             if id != last {
                 for table in ["hapax_progress", "hapax_intents"] {
                     delete(transaction, table, id)?;

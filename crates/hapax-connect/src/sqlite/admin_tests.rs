@@ -111,12 +111,12 @@ fn lanes_become_one() {
     let second = commit(&worker, &lane("a"), &second);
     let old = [lane("a.1"), lane("a")];
     let to = Bookmark::new(second.bookmark.incarnation.next("inode 8"), Position::at(9));
-    let clash = adopt_lanes(&person, &old[..1], &lane("a"), &to, None);
+    let clash = adopt_lanes(&person, &old[..1], &lane("a"), &to, None, OldNames::Fenced);
     assert_eq!(code(clash), "HX4191");
-    let missing = adopt_lanes(&person, &[lane("nobody")], &lane("new"), &to, None);
+    let missing = adopt_lanes(&person, &[lane("nobody")], &lane("new"), &to, None, OldNames::Fenced);
     assert_eq!(code(missing), NO_DELIVERY);
 
-    let now = adopt_lanes(&person, &old, &lane("a"), &to, None).unwrap();
+    let now = adopt_lanes(&person, &old, &lane("a"), &to, None, OldNames::Fenced).unwrap();
 
     assert_eq!((now.epoch, now.generation, &now.bookmark), (Epoch(2), Generation(4), &to));
     assert_eq!(now.totals, second.totals.plus(second.totals));
@@ -131,7 +131,7 @@ fn lanes_become_one() {
         .collect();
     assert_eq!(log, [(2, 3, 2), (1, 1, 1)]);
 
-    let moved = adopt_lanes(&person, &[lane("a")], &lane("a.1"), &to, Some(&contract())).unwrap();
+    let moved = adopt_lanes(&person, &[lane("a")], &lane("a.1"), &to, Some(&contract()), OldNames::Free).unwrap();
     assert_eq!((moved.epoch, moved.totals, moved.generation), (now.epoch, now.totals, Generation(5)));
     assert_eq!(claim(&worker, &lane("a.1"), &take(0)).unwrap().bookmark, to);
 }

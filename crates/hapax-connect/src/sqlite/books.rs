@@ -7,8 +7,8 @@ use std::path::Path;
 use std::time::Duration;
 
 use hapax_engine::books::{
-    Books, Forgotten, LetterCounts, LetterGroup, LoggedEpoch, NotedDelivery, Pause, StateBooks, StoredDelivery,
-    StoredLease,
+    Books, Forgotten, LetterCounts, LetterGroup, LoggedEpoch, NotedDelivery, OldNames, Pause, StateBooks,
+    StoredDelivery, StoredLease,
 };
 use hapax_engine::letters::{LetterChoice, LetterStore, StoredLetter};
 use hapax_engine::sink::SinkError;
@@ -131,9 +131,10 @@ impl Books for SqliteBooks {
         new: &DeliveryId,
         to: &Bookmark,
         contract: Option<&Contract>,
+        names: OldNames,
     ) -> Result<Progress, SinkError> {
         let (old, new, to, contract) = (old.to_vec(), new.clone(), to.clone(), contract.cloned());
-        self.run(move |connection| admin::adopt_lanes(connection, &old, &new, &to, contract.as_ref())).await
+        self.run(move |connection| admin::adopt_lanes(connection, &old, &new, &to, contract.as_ref(), names)).await
     }
 
     async fn forget(&mut self, id: &DeliveryId) -> Result<Forgotten, SinkError> {

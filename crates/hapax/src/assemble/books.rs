@@ -11,8 +11,8 @@ use hapax_connect::sqlite::SqliteBooks;
 use hapax_connect::sqlite::config::BUSY_TIMEOUT;
 use hapax_connect::sqlite::tables::Role;
 use hapax_engine::books::{
-    Books, Forgotten, LetterCounts, LetterGroup, LoggedEpoch, NotedDelivery, Pause, StateBooks, StoredDelivery,
-    StoredLease,
+    Books, Forgotten, LetterCounts, LetterGroup, LoggedEpoch, NotedDelivery, OldNames, Pause, StateBooks,
+    StoredDelivery, StoredLease,
 };
 use hapax_engine::letters::{LetterChoice, LetterStore, StoredLetter};
 use hapax_engine::sink::SinkError;
@@ -282,8 +282,9 @@ impl Books for AnyBooks {
         new: &DeliveryId,
         to: &Bookmark,
         contract: Option<&Contract>,
+        names: OldNames,
     ) -> Result<Progress, SinkError> {
-        each!(self, books => books.adopt_lanes(old, new, to, contract).await)
+        each!(self, books => books.adopt_lanes(old, new, to, contract, names).await)
     }
 
     async fn forget(&mut self, id: &DeliveryId) -> Result<Forgotten, SinkError> {

@@ -1,7 +1,7 @@
 //! `hapax reset`: a person moves a delivery, accepts a change, or gives a renamed workflow its progress.
 
 use hapax_connect::file::{FileSource, with_end, without_end};
-use hapax_engine::books::{Books as _, StateBooks as _};
+use hapax_engine::books::{Books as _, OldNames, StateBooks as _};
 use hapax_engine::sink::Target as _;
 use hapax_engine::source::{Follow, Held, Source as _, SourceError, StartAt};
 use hapax_engine::state::TakeOver;
@@ -94,7 +94,7 @@ async fn adopt_lane(args: &ResetArgs, old: &str, chosen: &[Part<'_>], config: &C
     }
     for (part, from, new, to, contract) in plans {
         let mut books = AnyBooks::of_part(part, config).await?.ok_or_else(|| no_books(part))?;
-        let after = books.adopt_lanes(std::slice::from_ref(&from), &new, &to, Some(&contract)).await?;
+        let after = books.adopt_lanes(std::slice::from_ref(&from), &new, &to, Some(&contract), OldNames::Free).await?;
         if let Some(mut state) = AnyBooks::of_state(config).await? {
             state.adopt_lane_memory(&from, &new).await?;
         }

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use hapax_connect::file::earlier::{bring_together, earlier_lanes};
 use hapax_connect::file::many::{Born, FoundStem, Prospect, find_stems, prospect};
 use hapax_connect::file::{Crowd, RotationRule};
-use hapax_engine::books::{Books as _, StateBooks as _};
+use hapax_engine::books::{Books as _, OldNames, StateBooks as _};
 use hapax_engine::source::{Held, Source as _, SourceError};
 use hapax_model::position::{Bookmark, DeliveryId};
 
@@ -97,7 +97,9 @@ impl Files {
             compare_at: Instant::now(),
             lease,
         };
-        files.look(config).await;
+        if let Err(failure) = files.look(config).await {
+            return Err((failure, files.lease));
+        }
         let (waiting, read_before) = (files.waiting.len(), files.at_rest.len());
         tracing::info!(
             workflow = files.of.workflow,
@@ -112,8 +114,15 @@ impl Files {
     }
 
     /// Looks for stems that are new, for files that have changed since they were read, and now and then into those.
-    pub(super) async fn look(&mut self, config: &Config) {
-        let found = find_stems(&self.pattern, &self.folder, self.rotation);
+    ///
+    /// # Errors
+    /// If one file lies under two names: nothing is opened, since both would deliver it.
+    pub(super) async fn look(&mut self, config: &Config) -> Result<(), Failure> {
+        let mut found = find_stems(&self.pattern, &self.folder, self.rotation);
+        found.add_known(self.known.keys().map(String::as_str), &self.pattern, &self.folder, self.rotation);
+        if let Some((one, other, name)) = found.twice() {
+            return Err(under_two_names(&self.of.workflow, one, other, name));
+        }
         for unreadable in &found.unreadable {
             if self.said.insert(unreadable.clone()) {
                 tracing::warn!(
@@ -135,6 +144,7 @@ impl Files {
             self.compare_at_rest(config, &found.stems).await;
         }
         self.crowd.set(self.waiting.len());
+        Ok(())
     }
 
     fn is_busy(&self, lane: &str) -> bool {
@@ -283,6 +293,14 @@ impl Files {
     }
 }
 
+fn under_two_names(workflow: &str, one: &str, other: &str, name: &str) -> Failure {
+    let message = format!(
+        "workflow {workflow}: the lanes \"{one}\" and \"{other}\" hold the same file, {name}, by a hard or symbolic link: all of it would \
+         be delivered twice. Let the pattern find one of the two names"
+    );
+    Failure::new("HX3014", message).with_exit(5)
+}
+
 /// Before lanes were stems, each rotated file was a lane of its own, `x#2` or `x.1`: together they are one lane now.
 async fn bring_over_earlier_lanes(
     part: &Part<'_>,
@@ -301,8 +319,7 @@ async fn bring_over_earlier_lanes(
             let message = format!(
                 "progress of workflow {workflow} knows lanes of an earlier version, in which every rotated file was a lane of its \
                  own: {}. They are one lane now, \"{stem}\", and cannot be brought together: {why}. Let the earlier version deliver \
-                 what there is, or say where to begin: `hapax forget` all but one of them, then `hapax reset {workflow} --lane \
-                 {stem:?} --adopt-lane` with that one",
+                 what there is; see the page of HX3015 for the other way",
                 names.join(", ")
             );
             Failure::new("HX3015", message).with_exit(5)
@@ -311,7 +328,7 @@ async fn bring_over_earlier_lanes(
             |lane: &str| DeliveryId { workflow: workflow.clone(), sink: part.sink.name.clone(), lane: lane.to_owned() };
         let old: Vec<DeliveryId> = together.lanes.iter().map(|lane| id(lane)).collect();
         let Some(mut books) = AnyBooks::of_part(part, config).await? else { continue };
-        books.adopt_lanes(&old, &id(&stem), &together.at, None).await?;
+        books.adopt_lanes(&old, &id(&stem), &together.at, None, OldNames::Fenced).await?;
         if let (Some(mut state), Some(last)) = (AnyBooks::of_state(config).await?, old.last()) {
             state.adopt_lane_memory(last, &id(&stem)).await?;
         }

@@ -301,8 +301,16 @@ impl Fleet {
 
     async fn look_for_files(&mut self) {
         let config = Arc::clone(&self.config.borrow());
-        for files in &mut self.files {
-            files.look(&config).await;
+        for at in (0..self.files.len()).rev() {
+            let Err(failure) = self.files[at].look(&config).await else { continue };
+            let files = self.files.remove(at);
+            let (id, end) = (files.id(), DeliveryEnd::Stopped(failure.into()));
+            files.release().await;
+            for running in self.running.values().filter(|running| running.id.workflow == id.workflow) {
+                running.stop.send_replace(true);
+            }
+            self.say_ended(&id, &end);
+            self.ended.push((id, end));
         }
     }
 
