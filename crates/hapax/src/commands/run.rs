@@ -37,11 +37,11 @@ use crate::roster::Roster;
 
 /// Delivers.
 pub(crate) async fn run(args: &RunArgs, shared: &Shared) -> Result<u8, Failure> {
+    // From here on a signal is heard, and does not end the process in the middle of something.
+    let (orders, mut ordered) = signals::listen();
     let loaded = load(shared)?;
     let config = Arc::new(loaded.config);
     refuse_endless(args, &chosen_parts(&config, &args.only)?)?;
-    // From here on a signal is heard, and does not end the process in the middle of something.
-    let (orders, mut ordered) = signals::listen();
     let memory = MemoryBudget::new(config.memory.as_usize());
     let roster = Roster::new(&memory, config.memory.as_usize() as u64);
     let counting = roster.process.descriptors.watch();
