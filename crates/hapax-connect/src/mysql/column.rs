@@ -306,6 +306,14 @@ impl MysqlColumn {
         "?".to_owned()
     }
 
+    /// The character set of its text, if that lacks some characters; none if it has all, or the column is no text.
+    #[must_use]
+    pub fn narrow_character_set(&self) -> Option<&str> {
+        let collation = self.collation.as_deref().filter(|_| self.kind.is_text())?;
+        let set = collation.split('_').next().unwrap_or(collation);
+        (!["utf8mb4", "uca1400", "utf16", "utf16le", "utf32", "gb18030", "binary"].contains(&set)).then_some(set)
+    }
+
     /// Whether its collation takes different texts for one, or ignores spaces at the end; none if it is no text.
     #[must_use]
     pub fn weak_collation(&self) -> Option<&str> {

@@ -13,13 +13,13 @@ pub fn suggested_ddl(config: &MysqlSinkConfig) -> String {
     suggested_for(&config.table, Flavour::MariaDb)
 }
 
-/// A `CREATE TABLE` that fits the configuration. The collation that compares keys exactly has another name in each
-/// server.
+/// A `CREATE TABLE` that fits the configuration, for text of all characters whatever the server's default is. The
+/// collation that compares keys exactly has another name in each server.
 #[must_use]
 pub fn suggested_for(config: &TableConfig, flavour: Flavour) -> String {
     let text = ddl::suggested_ddl::<MysqlColumn>(config);
     let text = match text.strip_suffix("\n);") {
-        Some(columns) => format!("{columns}\n) ENGINE = InnoDB;"),
+        Some(columns) => format!("{columns}\n) ENGINE = InnoDB DEFAULT CHARACTER SET utf8mb4;"),
         None => text,
     };
     match flavour {
@@ -47,7 +47,8 @@ mod tests {
         assert_eq!(
             suggested_for(&config, Flavour::MariaDb),
             "CREATE TABLE `sales`.`orders` (\n  `order by` varchar(255) CHARACTER SET utf8mb4 COLLATE utf8mb4_nopad_bin NOT \
-             NULL,\n  `hapax_version` binary(18),\n  PRIMARY KEY (`order by`)\n) ENGINE = InnoDB;"
+             NULL,\n  `hapax_version` binary(18),\n  PRIMARY KEY (`order by`)\n) ENGINE = \
+             InnoDB DEFAULT CHARACTER SET utf8mb4;"
         );
         assert!(suggested_for(&config, Flavour::Mysql).contains("COLLATE utf8mb4_0900_bin NOT NULL"));
     }

@@ -93,6 +93,7 @@ pub async fn check_live(config: &MysqlSinkConfig) -> Result<LiveCheck, SinkError
     let identity = identity(&mut session, &table, number).await.map_err(|fault| look(config, &fault))?;
     let mut notes = notes(&table, number);
     notes.extend(mapping.order.note());
+    notes.extend(narrow_columns(&mapping));
     let mut would_stop = None;
     if config.table.progress == ProgressPlace::Sink
         && let Err(error) = tables::check(&mut session).await
@@ -383,6 +384,21 @@ fn notes(table: &MysqlTable, number: Option<u64>) -> Vec<String> {
         );
     }
     notes
+}
+
+/// Columns whose text cannot have every character that an event may have.
+fn narrow_columns(mapping: &Mapping<MysqlColumn>) -> Option<String> {
+    let fed = mapping.columns.iter().filter(|column| matches!(column.feed, Feed::Field(_)));
+    let narrow: Vec<String> = fed
+        .filter_map(|column| Some(format!("{} ({})", column.live.name, column.live.narrow_character_set()?)))
+        .collect();
+    (!narrow.is_empty()).then(|| {
+        format!(
+            "not every character fits {}: a row with another one becomes a dead letter; MODIFY the column with CHARACTER SET \
+             utf8mb4",
+            narrow.join(", ")
+        )
+    })
 }
 
 /// The number that InnoDB gave the table; none if this user may not ask, or it is none of InnoDB's single tables.
