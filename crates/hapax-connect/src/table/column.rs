@@ -205,7 +205,7 @@ impl Why {
     /// A decimal has fewer digits behind the point.
     pub const TOO_FINE: Self = Self::Because("cannot hold so many digits behind the point");
     /// Text that is no number.
-    pub const NO_NUMBER: Self = Self::Because("takes numbers, also as text like 12 or -1.5");
+    pub const NO_NUMBER: Self = Self::Because("takes numbers, also as text like 12");
     /// Neither of the two.
     pub const NO_BOOLEAN: Self = Self::Because("takes true and false, also as text, 1 and 0");
     /// A number or a boolean, in a column of bytes.
