@@ -2,7 +2,10 @@
 //!
 //! Reads: at most [`MOST`] inputs of a source, on a cursor of its own. Writes: nothing. Not here: the table.
 
+mod sort;
+
 use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::path::Path;
 
 use hapax_connect::file::many::Born;
 use hapax_connect::file::{Crowd, many};
@@ -11,14 +14,17 @@ use hapax_engine::batch::{Batch, FieldBytes, Inputs};
 use hapax_engine::decode::UnknownFields;
 use hapax_engine::decode::csv::{Format, read_record};
 use hapax_engine::pipeline::{Origin, Pipeline};
+use hapax_engine::rows::RowReader as _;
 use hapax_engine::source::{Follow, Polled, Room, Source, StartAt};
 use hapax_model::epoch::Epoch;
 use hapax_model::field::FieldPath;
 use hapax_model::key::{DedupStrategy, KeyNeed, Keyer, Uniqueness};
+use hapax_model::letter::{Cause, CauseCount, count_causes};
 use hapax_model::position::Incarnation;
 use serde_json::Value;
 
-use crate::assemble::{Live, Part};
+use self::sort::{sort_of, sort_of_untyped};
+use crate::assemble::{AnyRows, Live, Part, plan};
 use crate::config;
 use crate::config::checked::{FileLane, GenerateSource};
 use crate::exit::Failure;
@@ -27,6 +33,10 @@ use crate::exit::Failure;
 pub(crate) const MOST: usize = 200;
 /// How many of their bytes.
 const MOST_BYTES: usize = 4 * 1024 * 1024;
+/// How many causes of dead letters are told apart.
+const MOST_CAUSES: usize = 3;
+/// How much of an input that is no event is shown.
+const SHOWN_CHARACTERS: usize = 80;
 /// How deep objects are looked into.
 const DEPTH: usize = 3;
 
@@ -40,6 +50,8 @@ pub(crate) struct Sample {
     pub(crate) count: usize,
     /// Inputs that are no events.
     bad: usize,
+    /// The first of them, and why it is none.
+    first_bad: Option<(String, String)>,
 }
 
 /// One field.
@@ -97,13 +109,52 @@ fn events_of(part: &Part<'_>, fields: &[FieldPath], inputs: &Inputs) -> (Batch, 
     let keyer = Keyer::new(DedupStrategy::SourceOffset, Uniqueness::WithVersion, KeyNeed::Nothing);
     let origin = Origin { source: String::new(), lane: String::new() };
     let mut pipeline = part.with_transform(Pipeline::new(fields, keyer, None, UnknownFields::Counted, origin));
+    let batch = processed(&mut pipeline, inputs);
+    let others = pipeline.unknown().iter().map(|(name, _)| name.clone()).collect();
+    (batch, others)
+}
+
+/// What a pipeline makes of the inputs that are not cut off.
+fn processed(pipeline: &mut Pipeline, inputs: &Inputs) -> Batch {
     let mut batch = pipeline.batch();
     batch.inputs.set_format(inputs.format());
     let whole = (0..inputs.len()).filter(|input| inputs.oversized_length(*input).is_none());
     whole.for_each(|input| batch.inputs.push(inputs.position(input), inputs.bytes(input)));
     pipeline.process(&mut batch, 0, Epoch(0), &Incarnation::new(1, ""));
-    let others = pipeline.unknown().iter().map(|(name, _)| name.clone()).collect();
-    (batch, others)
+    batch
+}
+
+/// Which of the first inputs would be dead letters, as far as that can be told without asking the database.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct WouldDie {
+    /// How many inputs were looked at.
+    pub(crate) inputs: usize,
+    /// How many of them would die.
+    pub(crate) dead: usize,
+    /// Of what.
+    pub(crate) causes: Vec<CauseCount>,
+}
+
+/// Takes inputs through a part's own pipeline, up to what its live table takes; writes nothing. Where the rows may not be
+/// read, only what is no event at all is known.
+pub(crate) async fn would_die(part: &Part<'_>, live: &Live, inputs: &Inputs) -> WouldDie {
+    let rows = AnyRows::of_part(part).await.ok();
+    let fields = match &rows {
+        Some(rows) => rows.shape().fields.clone(),
+        None => live.fed.iter().map(|(_, path)| path.clone()).collect(),
+    };
+    let table = part.table();
+    let keyer = plan::keyer(part.workflow, table, live.mode());
+    let origin = Origin { source: String::new(), lane: String::new() };
+    let pipeline = Pipeline::new(&fields, keyer, table.delete_when.clone(), plan::unknown_fields(table), origin);
+    let batch = processed(&mut part.with_transform(pipeline), inputs);
+    let mut died: BTreeMap<usize, Cause> =
+        batch.letters().iter().map(|(input, letter)| (*input, letter.cause.clone())).collect();
+    for (event, cause) in rows.map(|rows| rows.misfits(&batch)).unwrap_or_default() {
+        died.entry(batch.event(event).input()).or_insert(cause);
+    }
+    let causes = count_causes(died.values(), MOST_CAUSES);
+    WouldDie { inputs: batch.inputs.len(), dead: died.len(), causes }
 }
 
 /// What a look at the first events told of a table's columns.
@@ -199,27 +250,36 @@ impl Sample {
 
     fn add(&mut self, format: &Format, bytes: &[u8]) {
         let mut found = Vec::new();
-        let sound = match format {
+        let flaw = match format {
             Format::Json => match serde_json::from_slice(bytes) {
                 Ok(Value::Object(event)) => {
                     flatten(&mut Vec::new(), &event, &mut found);
-                    true
+                    None
                 }
-                Ok(_) | Err(_) => false,
+                Ok(_) => Some("JSON, but no object".to_owned()),
+                Err(_) => Some("no JSON".to_owned()),
             },
             Format::Csv(csv) => {
                 let take = |name: &str, text: Option<std::borrow::Cow<'_, str>>| {
                     let sort = text.as_deref().map_or(Sort::Unknown, sort_of_untyped);
                     found.push((vec![name.to_owned()], sort, text.unwrap_or_default().into_owned()));
                 };
-                read_record(csv, bytes, take).is_ok()
+                read_record(csv, bytes, take).err().map(|cause| format!("no record of this header ({})", cause.message))
             }
         };
-        if sound {
-            self.add_fields(found);
-        } else {
-            self.bad += 1;
+        match flaw {
+            None => self.add_fields(found),
+            Some(flaw) => {
+                self.bad += 1;
+                self.first_bad.get_or_insert_with(|| (beginning(bytes), flaw));
+            }
         }
+    }
+
+    /// Why there is nothing to write a configuration for: inputs are there, and none of them is an event.
+    pub(crate) fn without_event(&self) -> Option<String> {
+        let (input, flaw) = self.first_bad.as_ref().filter(|_| self.count == 0)?;
+        Some(format!("none of the first {} input(s) is an event; the first is {flaw}: {input}", self.bad))
     }
 
     fn add_fields(&mut self, found: Vec<FoundField>) {
@@ -254,6 +314,24 @@ impl Sample {
     }
 }
 
+/// The beginning of an input, on one line.
+fn beginning(bytes: &[u8]) -> String {
+    let text = String::from_utf8_lossy(bytes);
+    let line: String = text.chars().take(SHOWN_CHARACTERS).map(|c| if c.is_control() { ' ' } else { c }).collect();
+    if text.chars().nth(SHOWN_CHARACTERS).is_some() { format!("{line}…") } else { line }
+}
+
+/// What to write for a file whose own name looks like a pattern, if it is there.
+pub(crate) fn taken_for_a_pattern(written: &str, folder: &Path) -> Option<String> {
+    let spelled = |c: char| if matches!(c, '*' | '?' | '[' | ']') { format!("[{c}]") } else { c.to_string() };
+    let literal: String = written.chars().map(spelled).collect();
+    folder.join(written).is_file().then(|| {
+        format!(
+            ". A file of this very name is there, but * ? [ make a pattern; for the file itself write \"{literal}\""
+        )
+    })
+}
+
 /// A field's name, or its path where it lies inside another.
 pub(crate) fn shown(path: &FieldPath) -> String {
     match path.names() {
@@ -286,49 +364,6 @@ fn flatten(before: &mut Vec<String>, event: &serde_json::Map<String, Value>, fou
             }
         }
         before.pop();
-    }
-}
-
-fn sort_of(value: &Value) -> Sort {
-    match value {
-        Value::Null => Sort::Unknown,
-        Value::Bool(_) => Sort::Boolean,
-        Value::Number(number) if number.is_i64() || number.is_u64() => Sort::Integer,
-        Value::Number(_) => Sort::Decimal,
-        Value::String(text) => sort_of_text(text),
-        Value::Array(_) | Value::Object(_) => Sort::Json,
-    }
-}
-
-/// A text that has a form of its own.
-fn sort_of_text(text: &str) -> Sort {
-    let digits =
-        |range: std::ops::Range<usize>| text.get(range).is_some_and(|part| part.bytes().all(|b| b.is_ascii_digit()));
-    let dashes = text.as_bytes().get(4) == Some(&b'-') && text.as_bytes().get(7) == Some(&b'-');
-    let is_date = text.len() >= 10 && dashes && digits(0..4) && digits(5..7) && digits(8..10);
-    let is_uuid = text.len() == 36
-        && text.bytes().enumerate().all(|(at, b)| match at {
-            8 | 13 | 18 | 23 => b == b'-',
-            _ => b.is_ascii_hexdigit(),
-        });
-    match text.as_bytes().get(10) {
-        None if is_date => Sort::Date,
-        Some(b'T' | b't' | b' ') if is_date && digits(11..13) => Sort::Timestamp,
-        _ if is_uuid => Sort::Uuid,
-        _ => Sort::Text,
-    }
-}
-
-/// A text of CSV, which may stand for anything.
-fn sort_of_untyped(text: &str) -> Sort {
-    let is_number = text.parse::<f64>().is_ok_and(f64::is_finite) && !text.contains(['i', 'n', 'I', 'N']);
-    let padded = text.len() > 1 && text.starts_with('0') && !text.contains('.');
-    match text {
-        "true" | "false" | "t" | "f" | "TRUE" | "FALSE" => Sort::Boolean,
-        _ if text.parse::<i64>().is_ok() && !padded => Sort::Integer,
-        _ if is_number && !padded => Sort::Decimal,
-        _ if text.starts_with(['{', '[']) && serde_json::from_str::<Value>(text).is_ok() => Sort::Json,
-        _ => sort_of_text(text),
     }
 }
 

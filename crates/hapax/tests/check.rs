@@ -105,11 +105,55 @@ fn columns_that_no_event_fills_are_named() {
     let answer = world.hapax(&["check", "--live"]);
     answer.exits(0).says(&["writes id, customer, amount\n", "none of the first 1 event(s) fills address_city, note"]);
     let json = world.hapax(&["check", "--live", "--json"]).exits(0).json();
-    assert_eq!(json["checked"][0]["sample"], serde_json::json!({"events": 1, "unfilled": ["address_city", "note"]}));
+    let sample = serde_json::json!({
+        "events": 1, "unfilled": ["address_city", "note"], "inputs": 1, "deadLetters": 0, "causes": [],
+    });
+    assert_eq!(json["checked"][0]["sample"], sample);
     world.configure("orders", "columns: { address_city: .address.city }", "deduplication: { keyFields: [id] }");
     world.hapax(&["check", "--live"]).exits(0).says(&["address_city", "fills note;"]);
     world.write("orders.jsonl", "");
     world.hapax(&["check", "--live"]).exits(0).says(&["the source has no event yet"]);
+}
+
+/// Goal: `--live` tells before a run which of the first events the table would refuse, and fails if it is all of them;
+/// inputs that are no events are not taken for none. Method: a column of another type, one event that fits, plain text.
+#[test]
+fn events_that_would_be_dead_letters_are_counted() {
+    let world = World::shop("", "guarantee: exactly-once, deduplication: { keyFields: [id] }");
+    let wrong = "{\"id\":1,\"customer\":\"ann\",\"amount\":\"a lot\"}\n";
+    world.write("orders.jsonl", wrong);
+    let answer = world.hapax(&["check", "--live"]);
+    answer.exits(1).says(&["1 of the first 1 input(s) would be dead letters", "HX2020", "column \"amount\" (INTEGER)"]);
+    let json = world.hapax(&["check", "--live", "--json"]).exits(1).json();
+    assert_eq!((json["checked"][0]["sample"]["deadLetters"].as_u64(), world.rows()), (Some(1), 0));
+    world.write("orders.jsonl", format!("{wrong}{}", crate::world::orders(2..=3)));
+    world.hapax(&["check", "--live"]).exits(0).says(&["1 of the first 3 input(s) would be dead letters", "1: HX2020"]);
+    world.write("orders.jsonl", "2025-05-20 16:27:01 startup archives unpack\n\n[{\"id\":1}]\n");
+    let answer = world.hapax(&["check", "--live"]);
+    answer.exits(1).says(&["2 of the first 2 input(s) would be dead letters", "HX2001", "HX2005"]);
+    answer.keeps_silent_about(&["no event yet"]);
+    world.write("orders.jsonl", crate::world::orders(1..=2));
+    world.hapax(&["check", "--live"]).exits(0).keeps_silent_about(&["dead letters"]);
+}
+
+/// Goal: a file whose own name looks like a pattern is not waited for without a word. Method: `init` and `check --live`
+/// with the name, and with what they say to write.
+#[test]
+fn a_file_with_brackets_in_its_name_is_hinted_at() {
+    let world = World::shop("", "guarantee: exactly-once, deduplication: { keyFields: [id] }");
+    world.write("all [new] orders.jsonl", crate::world::orders(1..=2));
+    let yaml = world.read("hapax.yaml");
+    let with = |path: &str| world.write("hapax.yaml", yaml.replace("path: orders.jsonl", &format!("path: '{path}'")));
+    with("all [new] orders.jsonl");
+    let literal = "all [[]new[]] orders.jsonl";
+    world.hapax(&["check", "--live"]).exits(0).says(&["no file fits the pattern yet", literal]);
+    let init = ["init", "--to", "sqlite:shop.db", "--output", "other.yaml", "--from"];
+    world.hapax(&[&init[..], &["all [new] orders.jsonl"]].concat()).exits(2).says(&["HX5092", literal]);
+    world.hapax(&[&init[..], &[literal]].concat()).exits(0);
+    assert!(!world.read("other.yaml").contains("start: latest"), "a pattern cannot begin at its end");
+    with(literal);
+    world.hapax(&["run", "--once"]).exits(0);
+    assert_eq!(world.rows(), 2);
 }
 
 /// Goal: `ignore` over the key's own fields drops later events of a thing, so somebody must say that there are none.

@@ -151,6 +151,68 @@ fn nested_events_fill_the_proposed_table() {
     assert_eq!(world.ask::<String>(row), "7ann11");
 }
 
+/// Goal: what is proposed takes the events that were looked at, as they stand. Method: texts that begin with a date, and
+/// numbers of CSV that stand for something else; run the statement, then the file.
+#[test]
+fn texts_that_only_begin_like_another_type_stay_text() {
+    let world = World::empty();
+    world.sql("CREATE TABLE other (a)");
+    world.write("log.csv", "id,msg,phone,at\n1,2025-05-20 16:27:01 startup,+4912345,2025-05-20T16:27:01Z\n2,2025-05-20 16:28:01 x,+4999,2025-05-20\n");
+    let answer = world.hapax(&["init", "--from", "log.csv", "--to", "shop.db", "--table", "t", "--key", "id"]);
+    answer.exits(0).says(&["id (whole numbers), msg (text), phone (text), at (times)"]);
+    let text = world.read("hapax.yaml");
+    let lines = text.lines().filter_map(|line| line.trim().strip_prefix("#   "));
+    let statement: Vec<&str> = lines.skip_while(|line| !line.starts_with("CREATE TABLE")).collect();
+    world.sql(&statement.join("\n"));
+    world.hapax(&["check", "--live"]).exits(0);
+    world.hapax(&["run", "--once"]).exits(0);
+    assert_eq!(
+        world.ask::<String>("SELECT group_concat(msg || phone, '|') FROM t"),
+        "2025-05-20 16:27:01 startup+4912345|2025-05-20 16:28:01 x+4999"
+    );
+}
+
+/// Goal: where no input is an event nothing is written, and the message says why and what to do. Method: plain text, a
+/// list, CSV with another number of fields; then plain text as the documentation reads it, line by line as it stands.
+#[test]
+fn a_source_without_an_event_is_no_configuration() {
+    let world = World::empty();
+    world.sql("CREATE TABLE lines (line TEXT)");
+    let lines = [
+        "2025-05-20 16:27:01 startup",
+        "  \"quoted\", a\ttab; and a \\ backslash ",
+        "{\"a\":1}",
+        "陳昌倬",
+        "'",
+        "0012",
+    ];
+    world.write("dpkg.log", format!("{}\n", lines.join("\n")).replace("{\"a\":1}\n", ""));
+    world.write("list.json", "[{\"id\":1}]\n");
+    world.write("wrong.csv", "a,b\n1\n");
+    for (file, why) in [
+        ("dpkg.log", "none of the first 5 input(s) is an event; the first is no JSON: 2025-05-20 16:27:01 startup"),
+        ("list.json", "JSON, but no object: [{\"id\":1}]"),
+        ("wrong.csv", "no record of this header"),
+    ] {
+        let answer = world.hapax(&["init", "--from", file, "--to", "sqlite:shop.db", "--table", "lines"]);
+        answer.exits(2).says(&["HX5092", file, why, "Nothing was written"]);
+        assert!(!world.path("hapax.yaml").exists(), "{file}");
+    }
+    world.write("dpkg.log", format!("{}\n", lines.join("\n")));
+    world.write(
+        "hapax.yaml",
+        "workflows:\n  - id: lines\n    source:\n      file:\n        path: dpkg.log\n        format: csv\n        \
+         csv: { header: [line], delimiter: \"\\x01\", quote: none }\n    sink: { sqlite: { path: shop.db, table: lines, \
+         onConflict: append } }\n    delivery: { guarantee: exactly-once }\n",
+    );
+    world.hapax(&["check", "--live"]).exits(0).keeps_silent_about(&["dead letters"]);
+    world.hapax(&["run", "--once"]).exits(0);
+    assert_eq!(
+        world.ask::<String>("SELECT group_concat(line, char(10)) FROM (SELECT line FROM lines ORDER BY rowid)"),
+        lines.join("\n")
+    );
+}
+
 /// Goal: without a terminal what is missing is named, and nothing is written. Method: leave out each.
 #[test]
 fn missing_arguments_are_named() {

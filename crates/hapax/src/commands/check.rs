@@ -6,9 +6,9 @@ use serde_json::{Value, json};
 use super::{load, print_json};
 use crate::assemble::{AnyBooks, AnyState, Live, Part, Place, parts};
 use crate::cli::{CheckArgs, Shared};
-use crate::config::Config;
+use crate::config::{Config, Source};
 use crate::exit::{Failure, USAGE};
-use crate::sample::{self, Filled};
+use crate::sample::{self, Filled, WouldDie};
 use hapax_model::audit::Audit;
 
 /// What one sink's check found.
@@ -27,8 +27,8 @@ enum SourceSeen {
     Unreadable(Failure),
     /// It is a pattern that no file fits yet.
     NoFileYet,
-    /// It can be read; with the live table, what its first events fill.
-    Readable(Option<Filled>),
+    /// It can be read; with the live table, what its first events fill, and which would be dead letters.
+    Readable(Option<(Filled, WouldDie)>),
 }
 
 impl Finding<'_> {
@@ -50,7 +50,8 @@ impl Finding<'_> {
         let live = self.live.as_ref().and_then(|live| live.as_ref().err()).map_or(0, |failure| failure.exit_code);
         let source = match &self.source {
             SourceSeen::Unreadable(failure) => failure.exit_code,
-            SourceSeen::NotAsked | SourceSeen::NoFileYet | SourceSeen::Readable(_) => 0,
+            SourceSeen::Readable(Some((_, die))) => u8::from(die.dead > 0 && die.dead == die.inputs),
+            SourceSeen::NotAsked | SourceSeen::NoFileYet | SourceSeen::Readable(None) => 0,
         };
         let would_stop = u8::from(self.live().is_some_and(|live| live.would_stop.is_some()));
         // What rests on nothing refuses nothing.
@@ -118,7 +119,13 @@ async fn look_at_source(part: &Part<'_>, live: Option<&Live>) -> SourceSeen {
     match sample::first_inputs_of(part, live).await {
         Err(failure) => SourceSeen::Unreadable(failure),
         Ok(None) => SourceSeen::NoFileYet,
-        Ok(Some(inputs)) => SourceSeen::Readable(live.map(|live| sample::filled(part, &live.fed, &inputs))),
+        Ok(Some(inputs)) => match live {
+            None => SourceSeen::Readable(None),
+            Some(live) => {
+                let die = sample::would_die(part, live, &inputs).await;
+                SourceSeen::Readable(Some((sample::filled(part, &live.fed, &inputs), die)))
+            }
+        },
     }
 }
 
@@ -139,7 +146,12 @@ fn print_finding(finding: &Finding<'_>, args: &CheckArgs) {
     }
     match source {
         SourceSeen::Unreadable(failure) => println!("  source: {failure}"),
-        SourceSeen::NoFileYet => println!("  source: no file fits the pattern yet; a run waits for one"),
+        SourceSeen::NoFileYet => {
+            println!(
+                "  source: no file fits the pattern yet; a run waits for one{}",
+                literal_file(part).unwrap_or_default()
+            );
+        }
         SourceSeen::NotAsked | SourceSeen::Readable(_) => {}
     }
     match live {
@@ -173,9 +185,22 @@ fn print_finding(finding: &Finding<'_>, args: &CheckArgs) {
     }
 }
 
+/// A word on a file whose name was taken for a pattern.
+fn literal_file(part: &Part<'_>) -> Option<String> {
+    let Source::File(file) = part.source else { return None };
+    sample::taken_for_a_pattern(&file.written, &file.many.as_ref()?.folder)
+}
+
 fn print_filled(source: &SourceSeen) {
-    let SourceSeen::Readable(Some(filled)) = source else { return };
+    let SourceSeen::Readable(Some((filled, die))) = source else { return };
+    if die.dead > 0 {
+        println!("  sample: {} of the first {} input(s) would be dead letters:", die.dead, die.inputs);
+        for cause in &die.causes {
+            println!("    {}: {}: {}", cause.count, cause.code, cause.example);
+        }
+    }
     match (filled.events, filled.unfilled.as_slice()) {
+        (0, _) if die.inputs > 0 => {}
         (0, _) => println!("  sample: the source has no event yet, so nothing is said of what fills the columns"),
         (_, []) => {}
         (events, unfilled) => println!(
@@ -204,14 +229,19 @@ fn as_json(findings: &[Finding<'_>], incomplete: &[(&str, &str)], state: Option<
             });
             let (unreadable, sampled) = match source {
                 SourceSeen::Unreadable(failure) => (Some(trouble(failure)), None),
-                SourceSeen::Readable(filled) => (None, filled.as_ref()),
+                SourceSeen::Readable(seen) => (None, seen.as_ref()),
                 SourceSeen::NotAsked | SourceSeen::NoFileYet => (None, None),
             };
             json!({
                 "workflow": part.workflow.id, "sink": part.sink.name, "source": part.source_in_words(),
                 "judged": judged, "audit": judged.then_some(audit), "refused": refused, "table": live,
                 "sourceUnreadable": unreadable,
-                "sample": sampled.map(|filled| json!({"events": filled.events, "unfilled": filled.unfilled})),
+                "sample": sampled.map(|(filled, die)| json!({
+                    "events": filled.events, "unfilled": filled.unfilled, "inputs": die.inputs, "deadLetters": die.dead,
+                    "causes": die.causes.iter().map(|cause| json!({
+                        "count": cause.count, "code": cause.code, "cause": cause.fingerprint, "message": cause.example,
+                    })).collect::<Vec<_>>(),
+                })),
             })
         })
         .collect();
@@ -222,7 +252,7 @@ fn as_json(findings: &[Finding<'_>], incomplete: &[(&str, &str)], state: Option<
 /// The mode, why it is this one, and the columns that are written, as far as the sample tells.
 fn description(live: &Live, source: &SourceSeen) -> String {
     let unfilled: &[String] = match source {
-        SourceSeen::Readable(Some(filled)) if filled.events > 0 => &filled.unfilled,
+        SourceSeen::Readable(Some((filled, _))) if filled.events > 0 => &filled.unfilled,
         SourceSeen::Readable(_) | SourceSeen::NotAsked | SourceSeen::Unreadable(_) | SourceSeen::NoFileYet => &[],
     };
     let written: Vec<&str> = live.columns.iter().filter(|name| !unfilled.contains(name)).map(String::as_str).collect();

@@ -5,6 +5,7 @@ use super::{Server, Shop, on_every_server};
 on_every_server! {
     the_table_that_it_proposes_fits,
     nested_events_fill_the_proposed_table,
+    the_proposed_table_takes_what_was_looked_at,
 }
 
 /// The `CREATE TABLE` in a text, without what stands before and after it.
@@ -63,4 +64,25 @@ fn the_table_that_it_proposes_fits<S: Server>() {
     shop.hapax(&["check", "--live"]).exits(0);
     shop.hapax(&["run", "--once"]).exits(0);
     assert_eq!(shop.ask("SELECT replace(concat(tags), ' ', '') FROM events WHERE n = 1.5"), "[1,2]");
+}
+
+/// Goal: texts that begin with a date, and whole numbers beyond a bigint, are taken by the proposed columns. Method: run
+/// the statement, then the file; a column of another type is told before the run.
+fn the_proposed_table_takes_what_was_looked_at<S: Server>() {
+    let shop = Shop::<S>::empty();
+    let line = |id: u64, at: &str| {
+        format!("{{\"id\":{id},\"msg\":\"2025-05-20 16:27:01 x\",\"at\":\"{at}\",\"n\":{}}}\n", u64::MAX)
+    };
+    shop.world.write("events.jsonl", [line(1, "2025-05-20 16:27:01"), line(2, "2025-05-20T16:27:01+02:00")].concat());
+    shop.hapax(&["init", "--from", "events.jsonl", "--to", &shop.url(), "--table", "events"]).exits(0);
+    let proposed = statement_in(&shop.world.read("hapax.yaml"));
+    shop.hapax(&["setup", "--yes"]).exits(0);
+    shop.sql("CREATE TABLE events (id bigint PRIMARY KEY, msg date)");
+    let words = ["2 of the first 2 input(s) would be dead letters", "column \"msg\" (date)"];
+    shop.hapax(&["check", "--live"]).exits(1).says(&words);
+    shop.sql("DROP TABLE events");
+    shop.sql(&proposed);
+    shop.hapax(&["check", "--live"]).exits(0).keeps_silent_about(&["dead letters"]);
+    shop.hapax(&["run", "--once"]).exits(0);
+    assert_eq!(shop.ask("SELECT concat(count(msg), ' ', count(at), ' ', count(n)) FROM events"), "2 2 2");
 }

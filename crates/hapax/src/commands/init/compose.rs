@@ -60,7 +60,10 @@ impl Draft {
                     let shown = if delimiter == b'\t' { "tab".to_owned() } else { char::from(delimiter).to_string() };
                     line(text, 8, &format!("csv: {{ delimiter: {} }}", scalar(&shown)));
                 }
-                line(text, 8, "# start: latest           # to skip what is there at the first start");
+                // A pattern reads every file from its beginning.
+                if !self.from.is_pattern() {
+                    line(text, 8, "# start: latest           # to skip what is there at the first start");
+                }
             }
         }
     }

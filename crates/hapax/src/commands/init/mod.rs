@@ -42,6 +42,9 @@ pub(crate) async fn init(args: &InitArgs, shared: &Shared) -> Result<u8, Failure
     let mut answers = Answers::new(args)?;
     let from = answers.source()?;
     let (sample, form) = sample::read(&from, &folder).await?;
+    if let Some(why) = sample.without_event() {
+        return Err(Failure::new(UNCLEAR, sample::no_events(&from, &why)).with_exit(USAGE));
+    }
     sample.describe().iter().for_each(|line| println!("{line}"));
     let to = answers.target(&folder)?;
     let table = answers.table(&from)?;

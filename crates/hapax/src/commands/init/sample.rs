@@ -8,7 +8,7 @@ use hapax_engine::decode::csv::Dialect;
 
 use super::UNCLEAR;
 use crate::exit::{Failure, USAGE};
-use crate::sample::{MOST, Sample, first_inputs};
+use crate::sample::{MOST, Sample, first_inputs, taken_for_a_pattern};
 
 /// Where events come from.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -23,6 +23,11 @@ impl From {
             "generate" => Self::Generate,
             path => Self::File(path.to_owned()),
         }
+    }
+
+    /// Whether it is a pattern of files.
+    pub(super) fn is_pattern(&self) -> bool {
+        matches!(self, Self::File(path) if many::is_pattern(path))
     }
 
     /// A name for the workflow and the table.
@@ -74,6 +79,18 @@ pub(super) async fn read(from: &From, folder: &Path) -> Result<(Sample, FileForm
     }
 }
 
+/// Why nothing is written, and what to do about it.
+pub(super) fn no_events(from: &From, why: &str) -> String {
+    let From::File(written) = from else { return why.to_owned() };
+    let cure = if is_csv(written) {
+        "The first record must name the fields, and the delimiter be one of , ; | or a tab; else write `csv:` by hand"
+    } else {
+        "Without `format: csv`, or a name that ends in .csv or .tsv, a file has one JSON object per line. Lines of plain \
+         text are read as CSV with one field, `format: csv` and `csv: { header: [line], delimiter: \"\\x01\", quote: none }`"
+    };
+    format!("{written}: {why}. Nothing was written. {cure}; docs/connectors/file.md tells more")
+}
+
 fn is_csv(written: &str) -> bool {
     let path = written.to_ascii_lowercase();
     let bare = [".gz", ".gzip", ".zst", ".zstd"].iter().find_map(|end| path.strip_suffix(end)).unwrap_or(&path);
@@ -86,8 +103,10 @@ fn first_file(written: &str, folder: &Path) -> Result<PathBuf, Failure> {
     if many::is_pattern(written) {
         many::check_pattern(written).map_err(|why| unclear(format!("\"{written}\" is no pattern: {why}")))?;
         let found = many::find_stems(written, &place, RotationRule::None).stems;
-        let none =
-            || unclear(format!("no file fits \"{written}\" yet: one is needed to see what its events look like"));
+        let none = || {
+            let hint = taken_for_a_pattern(written, &place).unwrap_or_default();
+            unclear(format!("no file fits \"{written}\" yet: one is needed to see what its events look like{hint}"))
+        };
         return found.into_iter().next().map(|found| found.path).ok_or_else(none);
     }
     let path = place.join(written);
