@@ -101,7 +101,7 @@ impl Place<'_> {
             // One DELETE takes its rows in the order of an index, whatever order it names them in.
             RowKind::Delete if self.rows.mapping.order != WriteOrder::AnyOrder => 1,
             RowKind::Delete => MOST_DELETES,
-            _ => usize::MAX,
+            RowKind::Upsert | RowKind::Tombstone => usize::MAX,
         };
         let by_values = MOST_VALUES / shape.bound.len().max(1);
         let text = self.largest.saturating_sub(FRAME_BYTES + statement.frame_bytes());

@@ -203,15 +203,23 @@ impl FileAdversary {
         let current = world.case.fault == FileFault::RemoveCurrent;
         let before = world.writer.stems().stems[stem].records.len();
         let times = if current { 2 } else { 3 };
-        for _ in 0..times {
+        let mut upto_removed = before;
+        for n in 0..times {
             self.rotate(world, stem)?;
             self.append(world, stem)?;
+            if n == 0 {
+                upto_removed = world.writer.stems().stems[stem].records.len();
+            }
         }
         let files = world.stem_files(stem);
         std::fs::remove_file(files.member(".2"))?;
         world.tell(format!("removed {}.2", files.name));
-        // What is still open somewhere can be read.
-        Ok((!current || world.case.moment == FaultMoment::Down).then_some(before))
+        // What is still open somewhere can be read: of the current file anything, of the next one all that was in it.
+        Ok(match (current, world.case.moment == FaultMoment::Down) {
+            (_, true) => Some(before),
+            (true, false) => None,
+            (false, false) => Some(upto_removed),
+        })
     }
 
     /// Adds a stem that is complete from the first moment on.
