@@ -109,14 +109,14 @@ pub trait StateBooks: Send {
     /// The witness of every delivery, ordered by id.
     fn witnesses(&mut self) -> impl Future<Output = Result<Vec<(DeliveryId, Witness)>, SinkError>> + Send;
 
-    /// Forgets the witness of a delivery: a person accepts that its progress went back.
+    /// Forgets the witness of a delivery, and what its last worker said: a person accepts that its progress went back.
     fn reset_witness(&mut self, id: &DeliveryId) -> impl Future<Output = Result<(), SinkError>> + Send;
 
     /// Gives the memory of a renamed workflow to its new name: witness and intent. For a state store that is another
     /// database than the one that holds progress, after [`Books::adopt`] there.
     fn adopt_memory(&mut self, old: &str, new: &str, sink: &str) -> impl Future<Output = Result<(), SinkError>> + Send;
 
-    /// Gives the memory of a lane to another: its intent; the witnesses of both are forgotten. For a state store that is another
+    /// Gives the memory of a lane to another: its intent; the witnesses and notes of both are forgotten. For a state store that is another
     /// database than the one that holds progress, after [`Books::adopt_lanes`] there.
     fn adopt_lane_memory(
         &mut self,

@@ -274,6 +274,33 @@ fn a_person_goes_on_with_the_next_file() {
     }
 }
 
+/// Goal: after a file was given up at its beginning, what was read behind it is compared with the file that it came from. Method:
+/// a worker that ended right after its step to a file; `reset --to next`; two more files.
+#[test]
+fn a_file_that_was_given_up_at_its_beginning_is_no_difference() {
+    let world = shop("in/app.log", "onConflict: update", "id INTEGER PRIMARY KEY, amount INTEGER");
+    world.write("in/app.log", lines(1..=2));
+    world.hapax(&["run", "--once"]).exits(0);
+    rotate(&world);
+    world.write("in/app.log", lines(3..=4));
+    world.hapax(&["run", "--once"]).exits(0);
+    world.sql(
+        "DELETE FROM orders WHERE id > 2; DELETE FROM hapax_epochs WHERE epoch = 3;
+         UPDATE hapax_progress SET epoch = 2, position = '0', read = 2, delivered = 2, rows = 2",
+    );
+    rotate(&world);
+    world.write("in/app.log", lines(5..=6));
+    world.hapax(&["reset", "orders", "--to", "next", "--yes"]).exits(0);
+    world.hapax(&["run", "--once"]).exits(0);
+    rotate(&world);
+    world.write("in/app.log", lines(7..=9));
+    world.hapax(&["run", "--once"]).exits(0);
+    assert_eq!(ids(&world), "1 2 5 6 7 8 9");
+    world.hapax(&["reconcile", "--deep"]).exits(0).says(&["7 keys of 7 inputs from epoch 1", "verdict  adds up"]);
+    world.sql("DELETE FROM orders WHERE id = 5");
+    world.hapax(&["reconcile", "--deep"]).exits(1).says(&["expected a row, found no row", "\"id\":5"]);
+}
+
 /// Goal: lanes of an earlier version, every rotated file one of its own, become one lane, in order and without a row lost or
 /// doubled. Method: rows as it left them: two files read, one begun, one not; then all is read, and `newer` lets the newest win.
 #[test]

@@ -12,6 +12,20 @@ fn delivered() -> World {
     world
 }
 
+/// Goal: after a reset nobody reads of the stop that it cured. Method: a contract that changed stops; accept it; status.
+#[test]
+fn a_reset_takes_the_last_word_of_the_stopped_worker_away() {
+    let world = delivered();
+    world.sql("DROP TABLE orders; CREATE TABLE orders (id INTEGER PRIMARY KEY, customer TEXT, amount INTEGER)");
+    world.hapax(&["run", "--once"]).exits(5);
+    world.hapax(&["status"]).exits(0).says(&["stopped", "HX4012"]);
+    world.hapax(&["reset", "orders", "--accept", "--dry-run"]).exits(0);
+    world.hapax(&["status"]).exits(0).says(&["stopped", "HX4012"]);
+    world.hapax(&["reset", "orders", "--accept", "--yes"]).exits(0);
+    world.hapax(&["status"]).exits(0).keeps_silent_about(&["stopped", "HX4012"]);
+    assert_eq!(world.status()[0]["exitCode"], serde_json::Value::Null);
+}
+
 /// Goal: `earliest`, `latest` and a byte move the position, and only after a yes. Method: count what each run repeats.
 #[test]
 fn a_delivery_is_moved_to_where_a_person_says() {

@@ -133,3 +133,55 @@ fn without_progress_or_sense_it_says_so() {
     world.hapax(&["trace", "0", "--lane", "x"]).exits(2).says(&["HX5040", "no delivery fits", "orders/sqlite/"]);
     world.hapax(&["trace", "--help"]).exits(0).says(&["Examples:", "hapax trace order_id=7 --search"]);
 }
+
+/// Goal: a part of a key names nothing: the missing fields are named. Method: a key of two fields; two workflows, of which one has
+/// all that it needs.
+#[test]
+fn a_part_of_a_key_is_refused() {
+    let world =
+        World::shop("onConflict: update", "guarantee: exactly-once, deduplication: { keyFields: [id, customer] }");
+    world.sql("DROP TABLE orders; CREATE TABLE orders (id INTEGER NOT NULL, customer TEXT NOT NULL, amount INTEGER, PRIMARY KEY (id, customer))");
+    world.write("orders.jsonl", orders(1..=2));
+    world.hapax(&["run", "--once"]).exits(0);
+    for arguments in [&["trace", "id=2"][..], &["trace", "id=2", "--search"]] {
+        world.hapax(arguments).exits(2).says(&["HX5040", "customer missing", "id, "]);
+    }
+    world.hapax(&["trace", "id=2,customer=ann"]).exits(0).says(&["verdict      delivered: its row is there"]);
+    let whole = "  - id: byid
+    source: { file: { path: orders.jsonl } }
+    sink: { sqlite: { path: shop.db, table: byid, onConflict: update } }
+    delivery: { guarantee: exactly-once, deduplication: { keyFields: [id] } }
+";
+    world.sql("CREATE TABLE byid (id INTEGER PRIMARY KEY, customer TEXT, amount INTEGER)");
+    world.write("hapax.yaml", world.read("hapax.yaml") + whole);
+    world.hapax(&["run", "--once"]).exits(0);
+    let both = world.hapax(&["trace", "id=2"]);
+    both.exits(0).says(&["unknown: these fields are a part of a key only", "verdict      delivered: its row is there"]);
+}
+
+/// Goal: a position belongs to one file of a chain, and its verdict to that file. Method: a file that was read and one that was
+/// not, at the same position; the other is named.
+#[test]
+fn a_position_of_a_chain_belongs_to_one_file() {
+    let world = World::shop("onConflict: update", KEYED);
+    world.write("orders.jsonl", orders(1..=3));
+    world.hapax(&["run", "--once"]).exits(0);
+    crate::world::rename(&world.path("orders.jsonl"), &world.path("orders.jsonl.1"));
+    world.write("orders.jsonl", order(7, 70));
+    world.hapax(&["run", "--once"]).exits(0);
+    world.append("orders.jsonl", order(8, 80));
+    let second = order(7, 70).len().to_string();
+    let unread = world.hapax(&["trace", &second]);
+    unread.exits(0).says(&[
+        "of file 2 (inode ",
+        "which has not reached this input",
+        "\"id\":8",
+        "verdict      not yet read",
+    ]);
+    unread.says(&["too: 1; --file 1 asks for that one"]);
+    let read = world.hapax(&["trace", &second, "--file", "1"]);
+    read.exits(0).says(&["of file 1 (inode ", "past this input", "\"id\":2", "verdict      delivered"]);
+    read.keeps_silent_about(&["--file"]);
+    world.hapax(&["trace", "0"]).exits(0).says(&["of file 2", "\"id\":7", "verdict      delivered"]);
+    world.hapax(&["trace", "0", "--file", "9"]).exits(2).says(&["HX5040", "has no file 9", "files 1 to 2"]);
+}

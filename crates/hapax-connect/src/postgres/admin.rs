@@ -319,7 +319,7 @@ async fn rename_lane(
     ask::execute(session, During::Look, &sql, &[&old.workflow, &old.sink, &old.lane, &new.lane]).await.map(|_| ())
 }
 
-/// Gives a state store's memory of a lane to another: its intent; the witnesses of both are forgotten.
+/// Gives a state store's memory of a lane to another: its intent; the witnesses and notes of both are forgotten.
 ///
 /// # Errors
 /// If the state store cannot be written.
@@ -332,6 +332,7 @@ pub async fn adopt_lane_memory(session: &Session, old: &DeliveryId, new: &Delive
 async fn move_lane_memory(session: &Session, old: &DeliveryId, new: &DeliveryId) -> Result<(), SinkError> {
     for id in [old, new] {
         delete(session, "witness", id).await?;
+        delete(session, "notes", id).await?;
     }
     if old == new || !has_table(session, "intents").await? {
         return Ok(());

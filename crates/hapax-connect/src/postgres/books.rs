@@ -142,7 +142,9 @@ impl StateBooks for PostgresBooks {
     }
 
     async fn reset_witness(&mut self, id: &DeliveryId) -> Result<(), SinkError> {
-        admin::delete(&*self.session().await?, "witness", id).await.map(|_| ())
+        let session = self.session().await?;
+        admin::delete(&session, "notes", id).await?;
+        admin::delete(&session, "witness", id).await.map(|_| ())
     }
 
     async fn adopt_memory(&mut self, old: &str, new: &str, sink: &str) -> Result<(), SinkError> {

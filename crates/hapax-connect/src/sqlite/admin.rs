@@ -276,7 +276,7 @@ fn raise_numbers(connection: &Connection, id: &DeliveryId, new: &DeliveryId, rai
     Ok(())
 }
 
-/// Gives a state store's memory of a lane to another: its intent; the witnesses of both are forgotten.
+/// Gives a state store's memory of a lane to another: its intent; the witnesses and notes of both are forgotten.
 ///
 /// # Errors
 /// If the state store cannot be written.
@@ -287,6 +287,7 @@ pub fn adopt_lane_memory(connection: &Connection, old: &DeliveryId, new: &Delive
 fn move_lane_memory(connection: &Connection, old: &DeliveryId, new: &DeliveryId) -> Result<(), SinkError> {
     for id in [old, new] {
         delete(connection, "hapax_witness", id)?;
+        delete(connection, "hapax_notes", id)?;
     }
     if old == new || !has_table(connection, "hapax_intents")? {
         return Ok(());
@@ -408,12 +409,15 @@ pub fn witnesses(connection: &Connection) -> Result<Vec<(DeliveryId, Witness)>, 
         .collect()
 }
 
-/// Forgets the witness of a delivery: a person accepts that its progress went back.
+/// Forgets the witness of a delivery, and what its last worker said: a person accepts that its progress went back.
 ///
 /// # Errors
 /// If the state store cannot be written.
 pub fn reset_witness(connection: &Connection, id: &DeliveryId) -> Result<(), SinkError> {
-    in_transaction(connection, |transaction| delete(transaction, "hapax_witness", id).map(|_| ()))
+    in_transaction(connection, |transaction| {
+        delete(transaction, "hapax_notes", id)?;
+        delete(transaction, "hapax_witness", id).map(|_| ())
+    })
 }
 
 /// Asks the workers of a workflow to read no more. Makes the tables of a state store where they are missing.

@@ -37,6 +37,9 @@ pub(crate) struct TraceArgs {
     pub(crate) what: Vec<String>,
     #[command(flatten)]
     pub(crate) choice: LookChoice,
+    /// Which file of a rotated lane the position lies in, by its number in the chain; by default the one that is read now.
+    #[arg(long, value_name = "NUMBER", conflicts_with = "search")]
+    pub(crate) file: Option<u32>,
     /// Read the source to find the events of the key: from `--from` on, at most `--limit` inputs.
     #[arg(long)]
     pub(crate) search: bool,

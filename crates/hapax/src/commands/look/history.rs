@@ -5,6 +5,7 @@
 //! a file settles only with its first record.
 
 use hapax_engine::books::LoggedEpoch;
+use hapax_model::epoch::Generation;
 use hapax_model::position::{Bookmark, Incarnation, Position};
 
 /// The inputs of one epoch.
@@ -26,6 +27,11 @@ impl Range {
         from <= position && (began.number != to.incarnation.number || position < to.position)
     }
 
+    /// The files that it began and ended in.
+    pub(super) fn incarnations(&self) -> impl Iterator<Item = &Incarnation> {
+        std::iter::once(&self.logged.to.incarnation).chain(self.from.iter().map(|from| &from.incarnation))
+    }
+
     /// Whether inputs from `position` on belong to a later epoch.
     pub(super) fn ends_before(&self, at: &Bookmark) -> bool {
         at.incarnation.number == self.logged.to.incarnation.number && at.position >= self.logged.to.position
@@ -34,17 +40,27 @@ impl Range {
 
 /// The log, the oldest first, as ranges.
 pub(super) fn ranges(log: Vec<LoggedEpoch>) -> Vec<Range> {
-    let mut before: Option<Bookmark> = None;
+    let mut before: Option<(Generation, Bookmark)> = None;
     let mut ranges = Vec::with_capacity(log.len());
     for logged in log {
-        let follows = before.filter(|end| end.position == logged.from);
+        let follows =
+            before.filter(|(generation, end)| end.position == logged.from && !moved(*generation, end, &logged));
+        let follows = follows.map(|(_, end)| end);
         let inside = (logged.from <= logged.to.position && logged.to.position != Position::default())
             .then(|| Bookmark::new(logged.to.incarnation.clone(), logged.from));
-        before = Some(logged.to.clone());
+        before = Some((logged.generation, logged.to.clone()));
         let from = follows.or(inside).map(|from| as_known_at_the_end(from, &logged.to));
         ranges.push(Range { from, logged });
     }
     ranges
+}
+
+/// Whether a person moved the delivery from the beginning of one file to that of another, between the end of an epoch and
+/// `next`. A reset raises the generation, and so does the claim after it; no epoch reads more than one file.
+fn moved(generation: Generation, end: &Bookmark, next: &LoggedEpoch) -> bool {
+    let (old, new) = (end.incarnation.number, next.to.incarnation.number);
+    let reads = if next.to.position == Position::default() { new.saturating_sub(1) } else { new };
+    end.position == Position::default() && next.generation.0 >= generation.0 + 2 && old != new && old != reads
 }
 
 /// Where inputs began, with what their file was known to be once they were read: its first record may be one of them.
@@ -62,7 +78,7 @@ pub(super) fn number_of(incarnation: &str) -> u32 {
 
 #[cfg(test)]
 pub(super) mod tests {
-    use hapax_model::epoch::{Epoch, Generation};
+    use hapax_model::epoch::Epoch;
     use hapax_model::ledger::Totals;
 
     use super::*;
@@ -106,5 +122,29 @@ pub(super) mod tests {
         let ranges = ranges(vec![logged(7, 10, 2, 0), logged(8, 0, 2, 5)]);
         assert_eq!(ranges[0].from, None);
         assert_eq!(ranges[1].from.as_ref().map(|from| from.incarnation.number), Some(2));
+    }
+
+    /// Goal: whoever was moved from the beginning of one file to that of another began in the other. Method: a reset at position 0,
+    /// and two restarts there.
+    #[test]
+    fn a_move_from_beginning_to_beginning_is_no_continuation() {
+        let of = |log: Vec<LoggedEpoch>| -> Vec<Option<u32>> {
+            ranges(log).iter().map(|range| range.from.as_ref().map(|from| from.incarnation.number)).collect()
+        };
+        let later = |logged: LoggedEpoch| LoggedEpoch { generation: Generation(3), ..logged };
+        let before = || vec![logged(1, 0, 1, 10), logged(2, 10, 2, 0)];
+        let then = |after: [LoggedEpoch; 2]| of(before().into_iter().chain(after.map(later)).collect());
+        assert_eq!(then([logged(3, 0, 3, 15), logged(4, 15, 4, 0)]), [Some(1), Some(1), Some(3), Some(3)], "a reset");
+        assert_eq!(
+            then([logged(3, 0, 4, 0), logged(4, 0, 4, 5)]),
+            [Some(1), Some(1), None, Some(4)],
+            "nothing is guessed"
+        );
+        assert_eq!(then([logged(3, 0, 2, 15), logged(4, 15, 3, 0)]), [Some(1), Some(1), Some(2), Some(2)], "restarts");
+        assert_eq!(
+            then([logged(3, 0, 3, 0), logged(4, 0, 3, 5)]),
+            [Some(1), Some(1), Some(2), Some(3)],
+            "restarts, a step"
+        );
     }
 }

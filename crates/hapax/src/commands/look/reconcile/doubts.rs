@@ -108,9 +108,7 @@ impl Doubts {
 
     /// Whether this key is looked at in this part.
     pub(super) fn concerns(&self, key: &[u8]) -> bool {
-        let mut hasher = DefaultHasher::new();
-        key.hash(&mut hasher);
-        hasher.finish() % self.parts == self.part
+        hash_of(key) % self.parts == self.part
     }
 
     /// The last event of this key asks for something that is not there.
@@ -144,6 +142,13 @@ impl Doubts {
         all.sort_by_key(|(_, doubt)| (doubt.epoch, doubt.at.position));
         all
     }
+}
+
+/// Tells keys apart, as far as 64 bits do.
+pub(super) fn hash_of(key: &[u8]) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    key.hash(&mut hasher);
+    hasher.finish()
 }
 
 fn cost(key: &[u8], difference: &Difference) -> usize {

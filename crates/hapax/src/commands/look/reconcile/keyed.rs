@@ -4,6 +4,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use hapax_engine::batch::{Batch, Inputs};
+use hapax_engine::books::LoggedEpoch;
 use hapax_engine::letters::{LetterChoice, LetterStore as _, StoredLetter};
 use hapax_engine::pipeline::Pipeline;
 use hapax_engine::rows::{RowReader as _, RowState};
@@ -18,13 +19,15 @@ use super::super::history::{Range, number_of, ranges};
 use super::super::reader::{Next, Reader, holds, unreadable};
 use super::super::subject::{KeysWanted, Subject};
 use super::chain::Check;
-use super::doubts::{Difference, Doubts, TooMany, misses};
+use super::doubts::{Difference, Doubts, TooMany, hash_of, misses};
 use crate::assemble::{AnyBooks, AnyRows, AnySource};
 use crate::cli::Shared;
 use crate::exit::Failure;
 
 /// How many keys the target is asked for at once.
 const ASKED_AT_ONCE: usize = 1000;
+/// How many keys are told apart to count them: about 20 MiB.
+const KEYS_COUNTED: usize = 1_800_000;
 /// How many letters are read at once.
 const PAGE: usize = 500;
 
@@ -58,8 +61,9 @@ pub(super) async fn compare(
         Err(why) => return Ok(Compared::not(why)),
     };
     let total = chosen.iter().map(|range| range.logged.counts.read).sum();
-    let mut walk =
-        Walk { subject, books, rows, dead: HashSet::new(), bar: super::super::bar(total, shared), read: 0, asked: 0 };
+    let bar = super::super::bar(total, shared);
+    let (dead, keys) = (HashSet::new(), KeyCount::default());
+    let mut walk = Walk { subject, books, rows, dead, bar, read: 0, keys, otherwise: 0 };
     walk.load_letters().await?;
     let found = match walk.all_parts(chosen).await {
         // A range that the log names and the source cannot give; the chain says what is wrong with the log.
@@ -68,13 +72,20 @@ pub(super) async fn compare(
     };
     walk.bar.finish_and_clear();
     let reach = match chosen.first() {
-        Some(first) => format!("{} keys of {} inputs from epoch {} on", walk.asked, walk.read, first.logged.epoch),
+        Some(first) => format!("{} of {} inputs from epoch {} on", walk.keys, walk.read, first.logged.epoch),
         None => "no inputs".to_owned(),
     };
-    let aside = match passed_over {
+    let mut aside = match passed_over {
         0 => String::new(),
         epochs => format!("; {epochs} older epochs were passed over, the source no longer holds their inputs"),
     };
+    if walk.otherwise > 0 {
+        aside += &format!(
+            "; {} inputs were not compared: the workflow, as it is now, makes dead letters of them, and it did not when they were \
+             delivered",
+            walk.otherwise
+        );
+    }
     let check = match &found {
         None => Check::agrees("target", format!("{reach}, all as they should be{aside}")),
         Some(difference) => Check::differs("target", format!("{difference}{aside}")),
@@ -136,7 +147,28 @@ struct Walk<'a> {
     dead: HashSet<(u32, Position)>,
     bar: indicatif::ProgressBar,
     read: u64,
-    asked: u64,
+    keys: KeyCount,
+    /// Inputs that were delivered, and of which the configuration as it is now makes dead letters.
+    otherwise: u64,
+}
+
+/// How many keys there are, each once, as far as memory reaches.
+#[derive(Default)]
+struct KeyCount(HashSet<u64>);
+
+impl KeyCount {
+    fn add(&mut self, key: &[u8]) {
+        if self.0.len() <= KEYS_COUNTED {
+            self.0.insert(hash_of(key));
+        }
+    }
+}
+
+impl std::fmt::Display for KeyCount {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let more = if self.0.len() > KEYS_COUNTED { "more than " } else { "" };
+        write!(f, "{more}{} keys", self.0.len().min(KEYS_COUNTED))
+    }
 }
 
 impl Walk<'_> {
@@ -168,7 +200,7 @@ impl Walk<'_> {
             match self.part(chosen, Doubts::new(part, parts)).await? {
                 Ok(None) => part += 1,
                 Ok(Some(difference)) => return Ok(Some(difference)),
-                Err(TooMany) => (part, parts, self.asked) = (0, parts * 4, 0),
+                Err(TooMany) => (part, parts, self.otherwise) = (0, parts * 4, 0),
             }
         }
         Ok(None)
@@ -245,7 +277,7 @@ impl Walk<'_> {
             }
             self.read += batch.inputs.len() as u64;
             self.bar.set_position(self.read);
-            if self.ask(Arc::new(batch), from, epoch, doubts).await? == Err(TooMany) {
+            if self.ask(Arc::new(batch), from, &range.logged, doubts).await? == Err(TooMany) {
                 return Ok(Err(TooMany));
             }
             // Where nothing is ever removed, no later event can settle it.
@@ -280,13 +312,19 @@ impl Walk<'_> {
         &mut self,
         batch: Arc<Batch>,
         from: &Bookmark,
-        epoch: Epoch,
+        logged: &LoggedEpoch,
         doubts: &mut Doubts,
     ) -> Result<Result<(), TooMany>, Failure> {
-        let place = |position| Bookmark::new(from.incarnation.clone(), position);
+        let (place, epoch) = (|position| Bookmark::new(from.incarnation.clone(), position), logged.epoch);
+        // More than the epoch had: some are of inputs that it delivered, with a transform that was another one.
+        let other_transform = batch.letters().len() as u64 > logged.counts.dead;
         for (_, letter) in batch.letters() {
             let key = letter_key(letter.position);
             if self.is_dead(from, letter.position) || !doubts.concerns(&key) {
+                continue;
+            }
+            if other_transform {
+                self.otherwise += 1;
                 continue;
             }
             let (at, expected) = (place(letter.position), format!("a dead letter ({})", letter.cause.code));
@@ -303,7 +341,7 @@ impl Walk<'_> {
                 last.insert(key, event.index());
             }
         }
-        self.asked += last.len() as u64;
+        last.keys().for_each(|key| self.keys.add(key));
         let last: Vec<(Vec<u8>, usize)> = last.into_iter().collect();
         for some in last.chunks(ASKED_AT_ONCE) {
             let events: Vec<usize> = some.iter().map(|(_, event)| *event).collect();
@@ -382,6 +420,12 @@ impl Walk<'_> {
             batch.inputs.push(doubt.at.position, &doubt.input);
             pipeline.process(&mut batch, 0, Epoch(doubt.epoch), &doubt.at.incarnation);
             if batch.is_empty() {
+                // Its letter was replayed when the workflow still made an event of it.
+                if letters.iter().any(|letter| number_of(&letter.incarnation) == doubt.at.incarnation.number) {
+                    self.otherwise += 1;
+                    doubts.settle(&key);
+                    continue;
+                }
                 return Ok(Some((key, self.with_key(doubt))));
             }
             let batch = Arc::new(batch);

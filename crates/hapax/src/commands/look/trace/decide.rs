@@ -128,7 +128,9 @@ pub(super) fn decide(facts: Facts<'_>, input: Input<'_>) -> Verdict {
         // No epoch was ever committed: whatever lies before the position was never read.
         return if progress.epoch.0 == 0 { Verdict::BeforeStart } else { Verdict::Pruned };
     };
-    let before_log = input.position < first.logged.from;
+    let began = first.from.as_ref().map_or(&first.logged.to.incarnation, |from| &from.incarnation).number;
+    let number = input.incarnation.map_or(began, |file| file.number);
+    let before_log = (number, input.position) < (began, first.logged.from);
     match (before_log, facts.log) {
         (true, Log::Whole) => Verdict::BeforeStart,
         (_, Log::Pruned) => Verdict::Pruned,
@@ -173,6 +175,27 @@ mod tests {
         assert_eq!(at(40, &log, Some(&now), Some("pid 7")), Verdict::InFlight);
         assert_eq!(at(5, &[], None, None), Verdict::NotYetRead);
         assert_eq!(at(5, &[], Some(&progress(0, 10)), None), Verdict::BeforeStart);
+    }
+
+    /// Goal: positions of one file are not taken for those of another. Method: a lane that began inside its first file and was moved to
+    /// the middle of its second.
+    #[test]
+    fn a_place_before_the_log_is_one_of_its_first_file() {
+        let log = ranges(vec![logged(1, 10, 1, 20), logged(2, 20, 2, 0), logged(3, 8, 2, 12)]);
+        let file = |n: u32| Incarnation::new(n, &format!("f{n}"));
+        let bookmark = Bookmark::new(file(2), Position::at(12));
+        let now = Progress { bookmark, ..progress(3, 12) };
+        let facts = Facts { progress: Some(&now), worker: None, first: log.first(), log: Log::Whole };
+        let judged = |n: u32, position: u64| {
+            let (file, position) = (file(n), Position::at(position));
+            let in_log = log.iter().any(|range| range.holds(position, Some(&file)));
+            decide(facts, Input { position, incarnation: Some(&file), in_log, letter: None, absent: false })
+        };
+        assert_eq!(
+            [judged(1, 5), judged(1, 15), judged(2, 5)],
+            [Verdict::BeforeStart, Verdict::Delivered, Verdict::Skipped]
+        );
+        assert_eq!([judged(2, 9), judged(2, 12)], [Verdict::Delivered, Verdict::NotYetRead]);
     }
 
     /// Goal: what the log no longer holds is not called lost. Method: a log that begins at epoch 7.

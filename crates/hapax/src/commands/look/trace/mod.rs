@@ -13,7 +13,7 @@ use hapax_engine::letters::{LetterChoice, LetterStore as _, StoredLetter};
 use hapax_engine::rows::{ByHash, RowChoice, RowReader as _};
 use hapax_engine::source::{Source as _, StartAt};
 use hapax_model::epoch::Epoch;
-use hapax_model::key::KeyHash;
+use hapax_model::key::{DedupStrategy, KeyHash};
 use hapax_model::letter::LetterBytes;
 use hapax_model::position::{Bookmark, Incarnation, Position};
 use serde_json::json;
@@ -25,6 +25,7 @@ use super::super::{load, print_json};
 use super::history::{Range, number_of, ranges};
 use super::reader::input_at;
 use super::subject::{KeysWanted, StateSide, Subject, subjects};
+use super::unclear;
 use crate::assemble::AnyBooks;
 use crate::cli::{Shared, TraceArgs};
 use crate::exit::Failure;
@@ -37,6 +38,8 @@ const INPUTS_READ: u64 = 1_000_000;
 const PAGE: usize = 500;
 /// How many events of one key are told one by one; of the others only how many there are.
 const SIGHTINGS: usize = 20;
+/// How much of a list of files a note shows.
+const SHOWN_NUMBERS: usize = 60;
 
 /// Tells the story.
 pub(crate) async fn trace(args: &TraceArgs, shared: &Shared) -> Result<u8, Failure> {
@@ -45,9 +48,20 @@ pub(crate) async fn trace(args: &TraceArgs, shared: &Shared) -> Result<u8, Failu
     crate::assemble::find_files(&mut loaded.config).await;
     let chosen = subjects(&loaded.config, &args.choice)?;
     let state = StateSide::read(&loaded.config).await?;
-    let mut stories = Vec::new();
+    let mut tracers = Vec::new();
     for subject in &chosen {
-        stories.push(Tracer::open(subject, &state).await?.tell(&what, args).await?);
+        tracers.push(Tracer::open(subject, &state).await?);
+    }
+    let lacks: Vec<Option<String>> = tracers.iter().map(|tracer| tracer.lacks(&what)).collect();
+    if let Some(Some(lacking)) = lacks.iter().all(Option::is_some).then(|| lacks[0].clone()) {
+        return Err(unclear(lacking));
+    }
+    let mut stories = Vec::new();
+    for (tracer, lacking) in tracers.into_iter().zip(lacks) {
+        stories.push(match lacking {
+            Some(lacking) => tracer.story("these fields".to_owned()).close_unknown(lacking),
+            None => tracer.tell(&what, args).await?,
+        });
     }
     if shared.json {
         print_json(&json!({"deliveries": stories.iter().map(Story::as_json).collect::<Vec<_>>()}));
@@ -55,6 +69,11 @@ pub(crate) async fn trace(args: &TraceArgs, shared: &Shared) -> Result<u8, Failu
         stories.iter().for_each(|story| print!("{story}"));
     }
     Ok(0)
+}
+
+/// A file of a chain, as people tell it from others: `2 (inode 7)`.
+fn named(file: &Incarnation) -> String {
+    format!("{} ({})", file.number, file.text.split(',').next().unwrap_or_default())
 }
 
 /// Everything that is known of one delivery before the question.
@@ -80,11 +99,10 @@ impl<'a> Tracer<'a> {
 
     async fn tell(mut self, what: &What, args: &TraceArgs) -> Result<Story, Failure> {
         match what {
-            What::Position(position) => self.tell_position(*position).await,
+            What::Position(position) => self.tell_position(*position, args.file).await,
             What::Key(key) => self.tell_key(Wanted::of_hash(*key), None, args).await,
             What::Fields(event) => {
-                let bytes = self.subject.as_input(event);
-                let asked = self.batch_of(|inputs| inputs.push(Position::default(), &bytes), None, KeysWanted::Shown);
+                let (bytes, asked) = self.asked(event);
                 let unique = self.subject.part.workflow.delivery.deduplication.unique;
                 let wanted = Wanted::of_fields(&asked, unique);
                 self.tell_key(wanted, Some(bytes), args).await
@@ -92,9 +110,70 @@ impl<'a> Tracer<'a> {
         }
     }
 
-    async fn tell_position(&mut self, position: Position) -> Result<Story, Failure> {
-        let mut sighting = self.sight(position, None).await?;
-        let mut story = self.story(format!("position {position}"));
+    /// An event of key fields, as an input and as a batch.
+    fn asked(&self, event: &str) -> (Vec<u8>, Batch) {
+        let bytes = self.subject.as_input(event);
+        let asked = self.batch_of(|inputs| inputs.push(Position::default(), &bytes), None, KeysWanted::Shown);
+        (bytes, asked)
+    }
+
+    /// Which fields are missing, where those that were asked for are only a part of the key.
+    fn lacks(&self, what: &What) -> Option<String> {
+        let What::Fields(event) = what else { return None };
+        let strategy = self.subject.strategy();
+        let (DedupStrategy::ContentFields { fields, .. } | DedupStrategy::Composite { fields }) = &strategy else {
+            return None;
+        };
+        let missing: Vec<String> =
+            fields.iter().filter(|field| !what::has(event, field)).map(ToString::to_string).collect();
+        if missing.is_empty() || !self.asked(event).1.is_empty() {
+            return None;
+        }
+        let key: Vec<String> = fields.iter().map(ToString::to_string).collect();
+        let (id, missing, key) = (&self.subject.id, missing.join(", "), key.join(", "));
+        Some(format!(
+            "these fields are a part of a key only, and name nothing: {missing} missing; the key of {id} is {key}"
+        ))
+    }
+
+    /// The file of the lane that a position is meant in: the one with this number, else the one that is read now.
+    fn file(&self, number: Option<u32>) -> Result<Option<Incarnation>, Failure> {
+        let present = self.progress.as_ref().map(|stored| &stored.progress.bookmark.incarnation);
+        let Some(number) = number else { return Ok(present.cloned()) };
+        let known = || present.into_iter().chain(self.ranges.iter().rev().flat_map(Range::incarnations));
+        if let Some(file) = known().find(|file| file.number == number) {
+            return Ok(Some(file.clone()));
+        }
+        let mut numbers: Vec<u32> = known().map(|file| file.number).collect();
+        numbers.sort_unstable();
+        let reach = match (numbers.first(), numbers.last()) {
+            (Some(first), Some(last)) => format!("files {first} to {last}"),
+            (None, _) | (_, None) => "no file yet".to_owned(),
+        };
+        Err(unclear(format!("{} has no file {number}: the log knows {reach}", self.subject.id)))
+    }
+
+    /// The numbers of other files of the lane that an epoch read at this position, the newest first.
+    fn other_files(&self, position: Position, file: &Incarnation) -> Vec<String> {
+        let holding = self.ranges.iter().rev().filter(|range| range.holds(position, None));
+        let mut numbers: Vec<u32> = holding.filter_map(|range| Some(range.from.as_ref()?.incarnation.number)).collect();
+        numbers.dedup();
+        numbers.retain(|number| *number != file.number);
+        numbers.iter().map(ToString::to_string).collect()
+    }
+
+    async fn tell_position(&mut self, position: Position, number: Option<u32>) -> Result<Story, Failure> {
+        let file = self.file(number)?;
+        let mut sighting = self.sight(position, file.as_ref()).await?;
+        let of = file.as_ref().filter(|file| self.is_chain(file)).map(|file| format!(" of file {}", named(file)));
+        let mut story = self.story(format!("position {position}{}", of.unwrap_or_default()));
+        if let (Some(file), None) = (&file, number) {
+            let others = self.other_files(position, file);
+            if let Some(newest) = others.first() {
+                let files = super::short(&others.join(", "), SHOWN_NUMBERS);
+                story.notes.push(format!("other files of this lane have a position {position} too: {files}; --file {newest} asks for that one"));
+            }
+        }
         let from = self.before(&sighting).await;
         if let Some(letter) = sighting.letters.first() {
             let (LetterBytes::Whole(bytes) | LetterBytes::Cut { head: bytes, .. }) = &letter.bytes;
@@ -105,7 +184,7 @@ impl<'a> Tracer<'a> {
                     let begins = inputs.position(0);
                     if begins != position {
                         story.notes.push(format!("position {position} is inside the input that begins at {begins}"));
-                        sighting = self.sight(begins, None).await?;
+                        sighting = self.sight(begins, file.as_ref()).await?;
                     }
                     sighting.input = Some(inputs.standing_alone(0));
                 }
@@ -133,10 +212,11 @@ impl<'a> Tracer<'a> {
             return range.from.clone();
         }
         match &self.progress {
-            Some(stored) if stored.progress.bookmark.position <= sighting.position => {
-                Some(stored.progress.bookmark.clone())
+            Some(stored) => {
+                let (at, wanted) = (&stored.progress.bookmark, sighting.incarnation.as_ref());
+                let same_file = wanted.is_none_or(|wanted| wanted.number == at.incarnation.number);
+                (same_file && at.position <= sighting.position).then(|| at.clone())
             }
-            Some(_) => None,
             None => self.subject.unpaced_source().start(StartAt::Earliest).await.ok(),
         }
     }
@@ -280,6 +360,11 @@ impl<'a> Tracer<'a> {
         let unknown = Incarnation::new(1, "");
         pipeline.process(&mut batch, 0, Epoch(0), incarnation.unwrap_or(&unknown));
         batch
+    }
+
+    /// Whether the lane has had more than this file.
+    fn is_chain(&self, file: &Incarnation) -> bool {
+        file.number > 1 || self.ranges.iter().flat_map(Range::incarnations).any(|other| other.number != file.number)
     }
 
     fn story(&self, asked: String) -> Story {

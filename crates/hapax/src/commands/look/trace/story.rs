@@ -237,9 +237,21 @@ impl Story {
         self
     }
 
-    fn place(&self, position: Position) -> &'static str {
+    /// Ends without a verdict; why.
+    pub(super) fn close_unknown(mut self, why: String) -> Self {
+        self.row = Row::Unasked("these fields name no row".into());
+        self.verdict = (Verdict::Unknown.name(), format!("unknown: {why}"));
+        self
+    }
+
+    fn place(&self, sighting: &Sighting) -> &'static str {
+        let past = |stored: &StoredDelivery| {
+            let at = &stored.progress.bookmark;
+            let number = sighting.incarnation.as_ref().map_or(at.incarnation.number, |file| file.number);
+            (number, sighting.position) < (at.incarnation.number, at.position)
+        };
         match &self.progress {
-            Some(stored) if position < stored.progress.bookmark.position => ", past this input",
+            Some(stored) if past(stored) => ", past this input",
             Some(_) => ", which has not reached this input",
             None => "",
         }
@@ -280,7 +292,7 @@ impl fmt::Display for Story {
             Some(stored) => {
                 let (progress, at) = (&stored.progress, age(stored.updated_at_ms));
                 let place = match self.sightings.as_slice() {
-                    [one] => self.place(one.position),
+                    [one] => self.place(one),
                     [] | [..] => "",
                 };
                 let (epoch, position) = (progress.epoch, progress.bookmark.position);

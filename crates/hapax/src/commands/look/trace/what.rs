@@ -40,6 +40,12 @@ impl What {
     }
 }
 
+/// Whether an event of key fields has this one.
+pub(super) fn has(event: &str, field: &FieldPath) -> bool {
+    let event: serde_json::Value = serde_json::from_str(event).unwrap_or_default();
+    field.names().iter().try_fold(&event, |inside, name| inside.get(name)).is_some()
+}
+
 fn fields(arguments: &[String]) -> Result<String, Failure> {
     let mut event = BTreeMap::new();
     for pair in arguments.iter().flat_map(|argument| pairs(argument)) {
