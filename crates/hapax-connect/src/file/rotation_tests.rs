@@ -290,9 +290,9 @@ async fn a_replaced_file_is_followed_after_a_restart() {
         while inputs.len() < if whole { 2 } else { 1 } {
             source.poll(&mut inputs, room).await.expect("poll");
         }
-        if whole {
-            expect_polled(&mut source, Polled::End).await;
-        }
+        // It counts as read once it was quiet for a while.
+        while whole && source.poll(&mut inputs, room).await.expect("poll") != Polled::End {}
+        assert_eq!(inputs.len(), if whole { 2 } else { 1 });
         let bookmark = committed(&mut source, &start).await;
         fs::write(bed.directory.path().join("next"), "3\n").expect("written");
         std::thread::sleep(Duration::from_millis(20));
