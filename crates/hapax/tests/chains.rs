@@ -532,7 +532,8 @@ fn accepting_a_missing_number_goes_on() {
     assert_eq!(ids(&world), "1 2 3 5");
 }
 
-/// Goal: a name that is no UTF-8 is named, since no pattern can find it. Method: one beside another.
+/// Goal: a name that is no UTF-8 is named, since no pattern can find it, and hides no file that vanished. Method: one beside another,
+/// which then vanishes unread.
 #[test]
 fn a_name_that_is_no_text_is_named() {
     use std::os::unix::ffi::OsStrExt as _;
@@ -540,6 +541,11 @@ fn a_name_that_is_no_text_is_named() {
     world.write("in/app.log", lines(1..=1));
     fs::write(world.path("in").join(std::ffi::OsStr::from_bytes(b"b\xffd.log")), lines(2..=2)).expect("written");
     world.hapax(&["run", "--once"]).exits(0).says(&["no UTF-8"]);
+    world.append("in/app.log", lines(3..=3));
+    world.sql("UPDATE hapax_progress SET incarnation = replace(incarnation, ', read to its end', '')");
+    fs::remove_file(world.path("in/app.log")).expect("gone");
+    world.write("in/other.log", lines(4..=4));
+    world.hapax(&["run", "--once"]).exits(5).says(&["app.log", "gone"]);
 }
 
 /// Goal: a chain whose times contradict its names is not begun. Method: numbers that rise, so that the older file has the lower one.

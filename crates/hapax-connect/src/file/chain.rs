@@ -263,12 +263,8 @@ pub(super) fn decide_successor(members: &[Member], at: usize, known: impl Fn(&Me
 
 /// What the names and times of all files that a delivery begins with say against each other.
 pub(super) fn contradiction_among(members: &[Member]) -> Option<String> {
-    let (first, others) = members.split_first()?;
-    if first.suffix == Suffix::Live {
-        return None;
-    }
-    let all: Vec<&Member> = members.iter().collect();
-    contradiction(first, &others.iter().collect::<Vec<_>>()).or_else(|| contradiction(first, &all))
+    let first = members.first().filter(|first| first.suffix != Suffix::Live)?;
+    contradiction(first, &members.iter().collect::<Vec<_>>())
 }
 
 /// What the names and times of the files after `current` say against each other.

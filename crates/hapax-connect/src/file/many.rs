@@ -45,6 +45,8 @@ pub struct FoundStems {
     pub stems: Vec<FoundStem>,
     /// What could not be looked at, and why: it may be a lane of its own.
     pub unreadable: Vec<String>,
+    /// Files whose names are no text: no pattern finds them. They say nothing about the lanes.
+    pub misnamed: Vec<String>,
     /// One folder that the pattern finds by two paths.
     folder_twice: Option<(String, String)>,
 }
@@ -122,7 +124,7 @@ pub fn find_stems(pattern: &str, folder: &Path, rule: RotationRule) -> FoundStem
         met.entry(parent.to_path_buf()).or_default().entry(stem).or_default().insert(name);
     }
     for parent in met.keys() {
-        found.unreadable.extend(names_that_are_no_text(parent));
+        found.misnamed.extend(names_that_are_no_text(parent));
     }
     for (parent, stems) in met {
         match group_by_stem(&parent, &stems.keys().cloned().collect(), rule) {

@@ -23,7 +23,9 @@ pub(crate) fn nothing_to_adopt(target: String, old: &str, sink: &str) -> SinkErr
 
 /// The new name has progress already.
 pub(crate) fn adopt_clash(target: String, id: &DeliveryId) -> SinkError {
-    let message = format!("{id} already has progress of its own; forget one of the two before adopting");
+    let message = format!(
+        "{id} already has progress of its own; its row in the table of progress must be deleted before another is adopted"
+    );
     SinkError::Unfit { code: ADOPT_CLASH, target, message }
 }
 

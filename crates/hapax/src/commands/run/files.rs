@@ -123,7 +123,7 @@ impl Files {
         if let Some((one, other, name)) = found.twice() {
             return Err(under_two_names(&self.of.workflow, one, other, name));
         }
-        for unreadable in &found.unreadable {
+        for unreadable in found.unreadable.iter().chain(&found.misnamed) {
             if self.said.insert(unreadable.clone()) {
                 tracing::warn!(
                     workflow = self.of.workflow,
@@ -132,7 +132,7 @@ impl Files {
                 );
             }
         }
-        self.said.retain(|said| found.unreadable.contains(said));
+        self.said.retain(|said| found.unreadable.contains(said) || found.misnamed.contains(said));
         for stem in &found.stems {
             self.look_at(stem);
         }
