@@ -68,12 +68,15 @@ def idempotent(bootstrap, topic):
 class Member(threading.Thread, ConsumerRebalanceListener):
     """One member: what it processed is done when its offset is committed."""
 
-    def __init__(self, bootstrap, topic, all_done):
+    def __init__(self, bootstrap, topic, partitions, all_done):
         super().__init__(daemon=True)
         self.consumer = KafkaConsumer(bootstrap_servers=bootstrap, group_id=topic, enable_auto_commit=False,
                                       auto_offset_reset="earliest", session_timeout_ms=45_000,
                                       heartbeat_interval_ms=500, metadata_max_age_ms=2000)
         self.consumer.subscribe([topic], listener=self)
+        # A member that learns of the topic after it has joined joins again, and if `poll` ends while it does so (a slow
+        # machine), version 3.0.12 forgets that it was about to, and waits for ever: so it knows the topic before it joins.
+        cells.until(lambda: len(self.consumer.partitions_for_topic(topic)) == partitions, "the member knows the topic")
         self.all_done, self.pending = all_done, []
         self.stop, self.assigned, self.error = threading.Event(), 0, None
 
@@ -96,7 +99,7 @@ class Member(threading.Thread, ConsumerRebalanceListener):
     def run(self):
         try:
             while not self.stop.is_set():
-                for records in self.consumer.poll(100, max_records=50).values():
+                for records in self.consumer.poll(1000, max_records=50).values():
                     self.pending.extend((record.partition, record.offset) for record in records)
                 try:
                     self.commit()
@@ -111,7 +114,7 @@ class Member(threading.Thread, ConsumerRebalanceListener):
 
 def group(bootstrap, topic):
     admin = create(bootstrap, topic, 4)
-    all_done, count = cells.share(lambda done: Member(bootstrap, topic, done),
+    all_done, count = cells.share(lambda done: Member(bootstrap, topic, 4, done),
                                   lambda numbers: produce(bootstrap, topic, numbers))
     offsets = admin.list_group_offsets([topic])[topic]
     admin.delete_groups([topic])
