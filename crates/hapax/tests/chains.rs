@@ -150,12 +150,14 @@ fn another_path_to_the_same_file_is_refused() {
             rename(&world.path("in"), &world.path("moved"));
         }
         configure(&world, to, APPEND.0);
+        world.hapax(&["check", "--live"]).exits(5).says(&["a run would stop", "HX3014", "--adopt-lane"]);
         world.hapax(&["run", "--once"]).exits(5).says(&["HX3014", "app.log", "delivered again"]);
         assert_eq!(ids(&world), "1 2 3", "{from} became {to}");
         configure(&world, from, APPEND.0);
         if to.starts_with("moved") {
             rename(&world.path("moved"), &world.path("in"));
         }
+        world.hapax(&["check", "--live"]).exits(0).keeps_silent_about(&["would stop"]);
         world.hapax(&["run", "--once"]).exits(0);
     }
     let world = shop("in/app.log", APPEND.0, APPEND.1);
@@ -178,7 +180,9 @@ fn a_read_file_that_is_rewritten_at_equal_size_is_noticed() {
         let world = shop(path, APPEND.0, APPEND.1);
         world.write("in/app.log", lines(1..=5));
         world.hapax(&["run", "--once"]).exits(0);
+        world.hapax(&["check", "--live"]).exits(0);
         world.write("in/app.log", line(1, 1) + &lines(6..=9));
+        world.hapax(&["check", "--live", "--json"]).exits(5).says(&["wouldStop", "HX3004", "rewritten in place"]);
         world.hapax(&["run", "--once"]).exits(5).says(&["HX3004", "rewritten in place", "app.log"]);
         assert_eq!(ids(&world), "1 2 3 4 5", "{path}");
     }
@@ -439,6 +443,7 @@ fn one_file_under_two_names_stops_before_anything_is_claimed() {
                 .and_then(|()| symlink(world.path("in"), world.path("in/other"))),
         };
         link().expect("a link");
+        world.hapax(&["check", "--live"]).exits(5).says(&["a run would stop", "HX3014", "the same file"]);
         world.hapax(&["run", "--once"]).exits(5).says(&["HX3014", "the same file", "be delivered twice"]);
         assert_eq!(world.rows(), 0, "{kind}");
         for name in ["in/again.log", "in/loop", "in/other"] {

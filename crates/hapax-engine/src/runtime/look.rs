@@ -6,7 +6,7 @@ use hapax_model::fault::{self, Bug};
 use hapax_model::position::{Bookmark, DeliveryId};
 use hapax_model::progress::{Progress, Witness, WitnessVerdict, decide_witness};
 
-use super::{Control, Settings, Stop, point, stopping, wait_for_target};
+use super::{Control, Delivery, Settings, Stop, point, stopping, wait_for_target};
 use crate::backoff::Backoff;
 use crate::sink::{Claim, Reaction, SinkError, TransactionalSink};
 use crate::source::{Follow, Held, Source, SourceError, SourceReaction, StartAt};
@@ -80,12 +80,32 @@ impl From<SourceError> for Refusal {
     }
 }
 
-async fn try_once<S: Source, K: TransactionalSink, T: StateStore>(
+/// What looking without fencing has found.
+struct Seen {
+    contract: Contract,
+    witness: Option<Witness>,
+    /// Where the delivery would begin.
+    start: Bookmark,
+}
+
+/// Why a start would stop here for a person, found by looking alone: nothing is claimed, fenced or written. What would be
+/// tried again is no reason.
+pub async fn would_stop<S: Source, K: TransactionalSink, T: StateStore>(
+    delivery: &mut Delivery<S, K, T>,
+) -> Option<Stop> {
+    let Delivery { settings, source, sink, state } = delivery;
+    match look(settings, source, sink, state.as_mut()).await {
+        Err(Refusal::Stop(stop)) => Some(stop),
+        Ok(Seen { .. }) | Err(Refusal::Retry(_)) => None,
+    }
+}
+
+async fn look<S: Source, K: TransactionalSink, T: StateStore>(
     settings: &Settings,
     source: &mut S,
     sink: &mut K,
     state: Option<&mut T>,
-) -> Result<Claimed, Refusal> {
+) -> Result<Seen, Refusal> {
     let identity = sink.inspect().await?;
     let contract = settings.contract.clone().with(TARGET, identity.0);
     let found = sink.look().await?;
@@ -103,6 +123,16 @@ async fn try_once<S: Source, K: TransactionalSink, T: StateStore>(
         None => source.start(settings.start).await?,
     };
     compare(settings, found.as_ref(), &contract, witness.as_ref(), &start, source).await?;
+    Ok(Seen { contract, witness, start })
+}
+
+async fn try_once<S: Source, K: TransactionalSink, T: StateStore>(
+    settings: &Settings,
+    source: &mut S,
+    sink: &mut K,
+    state: Option<&mut T>,
+) -> Result<Claimed, Refusal> {
+    let Seen { contract, witness, start } = look(settings, source, sink, state).await?;
     point("look.done");
 
     let claim = Claim::Take { start, contract: contract.clone(), session: settings.session.clone() };

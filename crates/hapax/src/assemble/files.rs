@@ -4,6 +4,7 @@
 //! Not here: which lane a file is (`hapax-connect`), starting them (`run`).
 
 use std::collections::BTreeMap;
+use std::path::Path;
 
 use hapax_connect::file::many::{Born, chain_names, find_stems};
 use hapax_connect::file::{Crowd, FileFormat, HeaderFrom};
@@ -11,7 +12,7 @@ use hapax_engine::books::Books as _;
 use hapax_model::position::{Bookmark, DeliveryId};
 
 use super::{AnyBooks, Part, part_of, parts};
-use crate::config::checked::FileLane;
+use crate::config::checked::{FileLane, FileSource};
 use crate::config::{Config, Source};
 use crate::exit::Failure;
 
@@ -28,22 +29,7 @@ pub(crate) async fn find_files(config: &mut Config) {
             tracing::warn!(workflow = part.workflow.id, %failure, "what was delivered cannot be read; only files are shown");
             BTreeMap::new()
         });
-        let listed = find_stems(&file.written, &many.folder, file.rotation);
-        let mut lanes: Vec<FileLane> = listed
-            .stems
-            .into_iter()
-            .map(|stem| {
-                let first_seen = stem.first(Born::Before).filter(|_| !known.contains_key(&stem.lane));
-                FileLane { name: stem.lane, path: stem.path, first_seen, crowd: Crowd::default() }
-            })
-            .collect();
-        for name in known.into_keys() {
-            if !lanes.iter().any(|lane| lane.name == name) {
-                let path = many.folder.join(&name);
-                lanes.push(FileLane { name, path, first_seen: None, crowd: Crowd::default() });
-            }
-        }
-        lanes.sort_by(|a, b| a.name.cmp(&b.name));
+        let lanes = lanes_of_files(file, &many.folder, known);
         let id = DeliveryId { workflow: part.workflow.id.clone(), sink: part.sink.name.clone(), lane: String::new() };
         found.extend(lanes.into_iter().map(|lane| (id.clone(), lane)));
     }
@@ -55,6 +41,26 @@ pub(crate) async fn find_files(config: &mut Config) {
     }
 }
 
+/// The lanes of a pattern: those whose files lie there, and those that progress knows.
+pub(crate) fn lanes_of_files(file: &FileSource, folder: &Path, known: BTreeMap<String, Bookmark>) -> Vec<FileLane> {
+    let mut lanes: Vec<FileLane> = find_stems(&file.written, folder, file.rotation)
+        .stems
+        .into_iter()
+        .map(|stem| {
+            let first_seen = stem.first(Born::Before).filter(|_| !known.contains_key(&stem.lane));
+            FileLane { name: stem.lane, path: stem.path, first_seen, crowd: Crowd::default() }
+        })
+        .collect();
+    for name in known.into_keys() {
+        if !lanes.iter().any(|lane| lane.name == name) {
+            let path = folder.join(&name);
+            lanes.push(FileLane { name, path, first_seen: None, crowd: Crowd::default() });
+        }
+    }
+    lanes.sort_by(|a, b| a.name.cmp(&b.name));
+    lanes
+}
+
 /// The lanes of a part that progress knows, and where each is.
 pub(crate) async fn known_lanes(part: &Part<'_>, config: &Config) -> Result<BTreeMap<String, Bookmark>, Failure> {
     let Some(mut books) = AnyBooks::of_part(part, config).await? else { return Ok(BTreeMap::new()) };
@@ -64,6 +70,15 @@ pub(crate) async fn known_lanes(part: &Part<'_>, config: &Config) -> Result<BTre
             .is_some_and(|of| of.workflow.id == part.workflow.id && of.sink.name == part.sink.name)
     });
     Ok(own.map(|found| (found.id.lane, found.progress.bookmark)).collect())
+}
+
+/// Why a pattern is refused that finds one file under two names.
+pub(crate) fn under_two_names(workflow: &str, one: &str, other: &str, name: &str) -> Failure {
+    let message = format!(
+        "workflow {workflow}: the lanes \"{one}\" and \"{other}\" hold the same file, {name}, by a hard or symbolic link: all of it would \
+         be delivered twice. Let the pattern find one of the two names"
+    );
+    Failure::new("HX3014", message).with_exit(5)
 }
 
 impl Part<'_> {

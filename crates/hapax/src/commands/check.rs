@@ -1,6 +1,8 @@
 //! `hapax check`: does each guarantee hold, and why. With `--live` the verdict rests on the source and the target as they
 //! are: where one cannot be read there is none.
 
+mod resume;
+
 use serde_json::{Value, json};
 
 use super::{load, print_json};
@@ -17,6 +19,8 @@ struct Finding<'a> {
     audit: Audit,
     live: Option<Result<Live, Failure>>,
     source: SourceSeen,
+    /// Why a run would stop although source and table are fit: what was delivered before does not go on here.
+    resume: Option<Failure>,
 }
 
 /// What a look at the source told.
@@ -59,7 +63,8 @@ impl Finding<'_> {
             Some(_) => 0,
             None => self.audit.may_start().map_or_else(|refused| refused.exit_code, |()| 0),
         };
-        live.max(source).max(would_stop).max(audit)
+        let resume = self.resume.as_ref().map_or(0, |failure| failure.exit_code);
+        live.max(source).max(would_stop).max(audit).max(resume)
     }
 
     fn headline(&self) -> String {
@@ -75,7 +80,7 @@ pub(crate) async fn check(args: &CheckArgs, shared: &Shared) -> Result<u8, Failu
     let loaded = load(shared)?;
     let mut findings = Vec::new();
     for part in parts(&loaded.config) {
-        findings.push(find(part, args).await);
+        findings.push(find(part, args, &loaded.config).await);
     }
     let incomplete: Vec<(&str, &str)> =
         loaded.config.workflows.iter().filter_map(|w| w.incomplete().map(|lacking| (w.id.as_str(), lacking))).collect();
@@ -101,7 +106,7 @@ pub(crate) async fn check(args: &CheckArgs, shared: &Shared) -> Result<u8, Failu
     Ok(judged.max(state).max(incomplete))
 }
 
-async fn find<'a>(part: Part<'a>, args: &CheckArgs) -> Finding<'a> {
+async fn find<'a>(part: Part<'a>, args: &CheckArgs, config: &Config) -> Finding<'a> {
     let live = if args.live {
         Some(part.live().await)
     } else if part.table_decides_mode() {
@@ -112,7 +117,13 @@ async fn find<'a>(part: Part<'a>, args: &CheckArgs) -> Finding<'a> {
     let read = live.as_ref().and_then(|live| live.as_ref().ok());
     let source = if args.live { look_at_source(&part, read).await } else { SourceSeen::NotAsked };
     let audit = part.audit(read);
-    Finding { part, audit, live, source }
+    let resume = match (read, &source) {
+        (Some(live), SourceSeen::Readable(_) | SourceSeen::NoFileYet) if args.live && live.would_stop.is_none() => {
+            resume::would_stop(&part, live, config).await
+        }
+        _ => None,
+    };
+    Finding { part, audit, live, source, resume }
 }
 
 async fn look_at_source(part: &Part<'_>, live: Option<&Live>) -> SourceSeen {
@@ -139,7 +150,7 @@ async fn look_at_state(config: &Config) -> Result<(), Failure> {
 }
 
 fn print_finding(finding: &Finding<'_>, args: &CheckArgs) {
-    let Finding { part, audit, live, source } = finding;
+    let Finding { part, audit, live, source, resume } = finding;
     println!("{} → {}: {}", part.workflow.id, part.sink.name, finding.headline());
     if let Some(source) = part.source_in_words() {
         println!("  source: {source}");
@@ -170,6 +181,9 @@ fn print_finding(finding: &Finding<'_>, args: &CheckArgs) {
             );
         }
         None => {}
+    }
+    if let Some(failure) = resume {
+        println!("  a run would stop: {failure}");
     }
     if finding.missing().is_some() {
         return;
@@ -216,7 +230,7 @@ fn as_json(findings: &[Finding<'_>], incomplete: &[(&str, &str)], state: Option<
     let checked: Vec<_> = findings
         .iter()
         .map(|finding| {
-            let Finding { part, audit, live, source } = finding;
+            let Finding { part, audit, live, source, resume } = finding;
             let judged = finding.missing().is_none();
             let refused = audit.may_start().err().filter(|_| judged);
             let refused = refused.map(|r| json!({"code": r.code, "reason": r.reason, "cure": r.cure}));
@@ -235,7 +249,7 @@ fn as_json(findings: &[Finding<'_>], incomplete: &[(&str, &str)], state: Option<
             json!({
                 "workflow": part.workflow.id, "sink": part.sink.name, "source": part.source_in_words(),
                 "judged": judged, "audit": judged.then_some(audit), "refused": refused, "table": live,
-                "sourceUnreadable": unreadable,
+                "sourceUnreadable": unreadable, "wouldStop": resume.as_ref().map(trouble),
                 "sample": sampled.map(|(filled, die)| json!({
                     "events": filled.events, "unfilled": filled.unfilled, "inputs": die.inputs, "deadLetters": die.dead,
                     "causes": die.causes.iter().map(|cause| json!({

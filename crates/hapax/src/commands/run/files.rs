@@ -16,7 +16,7 @@ use hapax_model::position::{Bookmark, DeliveryId};
 
 use super::pattern_lease::PatternLease;
 use super::start::SharedLook;
-use crate::assemble::{AnyBooks, Part, known_lanes, part_of};
+use crate::assemble::{AnyBooks, Part, known_lanes, part_of, under_two_names};
 use crate::config::checked::{FileLane, FileSource};
 use crate::config::{Config, Source};
 use crate::exit::Failure;
@@ -291,14 +291,6 @@ impl Files {
         self.open.remove(lane);
         self.stopped.insert(lane.to_owned());
     }
-}
-
-fn under_two_names(workflow: &str, one: &str, other: &str, name: &str) -> Failure {
-    let message = format!(
-        "workflow {workflow}: the lanes \"{one}\" and \"{other}\" hold the same file, {name}, by a hard or symbolic link: all of it would \
-         be delivered twice. Let the pattern find one of the two names"
-    );
-    Failure::new("HX3014", message).with_exit(5)
 }
 
 /// Before lanes were stems, each rotated file was a lane of its own, `x#2` or `x.1`: together they are one lane now.
