@@ -239,6 +239,9 @@ pub(crate) enum DlqCommand {
         /// Replay although an older value may overwrite a newer one.
         #[arg(long)]
         overwrite: bool,
+        /// Replay letters in doubt although append may write their rows a second time.
+        #[arg(long)]
+        in_doubt: bool,
         /// At most so many letters, such as 500/s or 30/m: a target that others use is not flooded.
         #[arg(long, value_name = "RATE")]
         rate: Option<String>,

@@ -96,4 +96,11 @@ fn letters_of_doubt_are_marked<P: Lockable>() {
     assert!(doubtful["input"].as_str().is_some_and(|input| input.contains("\"id\":2")), "{doubtful:#}");
     world.hapax(&["dlq", "show", "2"]).exits(0).says(&["HX2040", "in doubt"]);
     world.hapax(&["reconcile"]).exits(0).says(&["adds up"]);
+    // Nothing in the table could tell a second row from the first.
+    let replay = ["dlq", "replay", "--cause", "HX2040", "--yes"];
+    world.hapax(&replay).exits(1).says(&["1 letter(s): in doubt", "a second time", "--in-doubt", "Nothing to replay"]);
+    world.hapax(&["dlq", "replay", "--id", "2", "--yes"]).exits(1).says(&["in doubt", "Nothing to replay"]);
+    assert_eq!(place.count("orders WHERE id = 2"), 0, "it stays until a person says so");
+    world.hapax(&[&replay[..], &["--in-doubt"]].concat()).exits(0).says(&["as --in-doubt allows"]);
+    assert_eq!(place.count("orders WHERE id = 2"), 1);
 }

@@ -30,14 +30,14 @@ pub(crate) async fn dlq(command: DlqCommand, shared: &Shared) -> Result<u8, Fail
     match &command {
         DlqCommand::List(choice) => list(choice, &loaded.config, shared).await,
         DlqCommand::Show { id, choice } => show(*id, choice, &loaded.config, shared).await,
-        DlqCommand::Replay { choice, doing, overwrite, rate } => {
+        DlqCommand::Replay { choice, doing, overwrite, in_doubt, rate } => {
             if choice.all {
                 let message = "letters are replayed by the configuration of their workflow; --all has no meaning here";
                 return Err(Failure::new("HX5001", message).with_exit(USAGE));
             }
-            let overwrite = if *overwrite { verdict::Overwrite::Allowed } else { verdict::Overwrite::Refused };
+            let allowed = verdict::Allowed { overwrite: *overwrite, in_doubt: *in_doubt };
             let rate = rate.as_deref().map(read_rate).transpose()?;
-            let wanted = replay::Wanted { doing: *doing, overwrite, rate };
+            let wanted = replay::Wanted { doing: *doing, allowed, rate };
             replay::replay(choice, &wanted, &loaded.config, shared).await
         }
         DlqCommand::Discard { choice, doing } => discard(choice, *doing, &loaded.config).await,

@@ -18,7 +18,7 @@ use serde_json::json;
 use super::choice::{FoundCause, find, is_of, same_cause};
 use super::pace::{PAGE, Pace, Watched};
 use super::print_json;
-use super::verdict::{Deletes, Overwrite, Verdict, Writing, judge, judge_whole};
+use super::verdict::{Allowed, Deletes, Verdict, Writing, judge, judge_known, judge_whole};
 use crate::assemble::{AnyBooks, AnyRows, Live, Part, Writer, lanes, plan};
 use crate::cli::{DlqChoice, Doing, Shared};
 use crate::commands::confirmed;
@@ -77,7 +77,7 @@ impl Sum {
 /// How a replay is wanted.
 pub(super) struct Wanted {
     pub(super) doing: Doing,
-    pub(super) overwrite: Overwrite,
+    pub(super) allowed: Allowed,
     pub(super) rate: Option<Rate>,
 }
 
@@ -88,19 +88,19 @@ pub(super) async fn replay(
     config: &Config,
     shared: &Shared,
 ) -> Result<u8, Failure> {
-    let overwrite = wanted.overwrite;
+    let allowed = wanted.allowed;
     let mut sum = Sum::default();
     // A cause's number is that of all lanes together.
     let causes = if choice.cause.is_some() { Some(find(choice, config).await?.causes) } else { None };
-    let chosen = Chosen { choice, causes: causes.as_deref(), overwrite };
+    let chosen = Chosen { choice, causes: causes.as_deref(), allowed };
     for part in lanes(config).filter(|part| is_meant(part, choice)) {
         if let Some(mut replaying) = Replaying::open(part, &chosen, config).await? {
             replaying.look(&mut sum).await?;
         }
     }
-    let ready: u64 = sum.verdicts.iter().filter(|(verdict, _)| verdict.goes_ahead(overwrite)).map(|(_, n)| n).sum();
+    let ready: u64 = sum.verdicts.iter().filter(|(verdict, _)| verdict.goes_ahead(allowed)).map(|(_, n)| n).sum();
     if !shared.json {
-        sum.verdicts.iter().for_each(|(verdict, n)| println!("{n} letter(s): {}", verdict.text(overwrite)));
+        sum.verdicts.iter().for_each(|(verdict, n)| println!("{n} letter(s): {}", verdict.text(allowed)));
         print_out_of_order(&sum);
     }
     let nothing = ready == 0;
@@ -122,7 +122,7 @@ pub(super) async fn replay(
     } else if doing_it {
         print_done(&sum);
     }
-    let left = sum.verdicts.keys().any(|verdict| !verdict.goes_ahead(overwrite)) || sum.overtaken() > 0;
+    let left = sum.verdicts.keys().any(|verdict| !verdict.goes_ahead(allowed)) || sum.overtaken() > 0;
     Ok(u8::from(left || sum.refused > 0))
 }
 
@@ -136,7 +136,7 @@ struct Chosen<'a> {
     choice: &'a DlqChoice,
     /// Only these causes; none for all.
     causes: Option<&'a [FoundCause]>,
-    overwrite: Overwrite,
+    allowed: Allowed,
 }
 
 /// The letters of one part, and what they would be written to.
@@ -147,7 +147,7 @@ struct Replaying<'a> {
     /// The letters of this part alone. Where there is one lane, those of its earlier names too.
     choice: LetterChoice,
     causes: Vec<LetterGroup>,
-    overwrite: Overwrite,
+    allowed: Allowed,
 }
 
 impl<'a> Replaying<'a> {
@@ -166,13 +166,13 @@ impl<'a> Replaying<'a> {
             return Ok(None);
         }
         let live = part.live().await?;
-        Ok(Some(Self { part, books, live, choice: narrowed, causes, overwrite: chosen.overwrite }))
+        Ok(Some(Self { part, books, live, choice: narrowed, causes, allowed: chosen.allowed }))
     }
 
     /// Whether only the table can tell which letters are safe: without a row there is none that is newer. Where events
     /// delete rows it cannot; nor where a worker may write one between the look and the replay.
     fn asks_the_table(&self) -> bool {
-        self.overwrite == Overwrite::Refused && self.judge_whole() == Verdict::OutOfOrder
+        !self.allowed.overwrite && judge_known(self.writing()) == Verdict::OutOfOrder
     }
 
     fn writing(&self) -> Writing {
@@ -181,17 +181,15 @@ impl<'a> Replaying<'a> {
         Writing { mode: self.live.mode(), progress: table.progress, deletes }
     }
 
-    fn judge_whole(&self) -> Verdict {
-        judge_whole(self.writing())
-    }
-
     /// Judges every letter, and writes nothing.
     async fn look(&mut self, sum: &mut Sum) -> Result<(), Failure> {
         let mut rows = if self.asks_the_table() { Some(AnyRows::of_part(&self.part).await?) } else { None };
         if rows.is_none() && !self.choice.names_letters() {
             // There may be millions: they are counted where they are.
             for group in &self.causes {
-                sum.judged(if group.code == CUT { Verdict::Impossible } else { self.judge_whole() }, group.count);
+                let verdict =
+                    if group.code == CUT { Verdict::Impossible } else { judge_whole(&group.code, self.writing()) };
+                sum.judged(verdict, group.count);
             }
             return Ok(());
         }
@@ -203,9 +201,10 @@ impl<'a> Replaying<'a> {
                 Some(rows) => self.with_a_row(rows, &whole).await?,
                 None => Vec::new(),
             };
-            let verdict = if rows.is_some() { Verdict::Safe } else { self.judge_whole() };
             sum.judged(Verdict::Impossible, cut.len() as u64);
-            sum.judged(verdict, (whole.len() - present.len()) as u64);
+            for letter in whole.iter().filter(|letter| !present.contains(&letter.id)) {
+                sum.judged(if rows.is_some() { Verdict::Safe } else { judge(letter, self.writing()) }, 1);
+            }
             sum.judged(Verdict::OutOfOrder, present.len() as u64);
             sum.judged_with_row += present.len() as u64;
             present.into_iter().for_each(|id| sum.names_out_of_order(id));
@@ -248,7 +247,7 @@ impl<'a> Replaying<'a> {
             let writing = self.writing();
             let goes = |letter: &&StoredLetter| {
                 let verdict = judge(letter, writing);
-                verdict.goes_ahead(self.overwrite) || (asks && verdict == Verdict::OutOfOrder)
+                verdict.goes_ahead(self.allowed) || (asks && verdict == Verdict::OutOfOrder)
             };
             let ready: Vec<StoredLetter> = page.iter().filter(goes).cloned().collect();
             if !ready.is_empty() {

@@ -1,16 +1,16 @@
 //! Is a replay safe? Pure: a function of how the delivery writes and of the letter.
 
 use hapax_engine::letters::StoredLetter;
-use hapax_model::letter::LetterBytes;
+use hapax_model::letter::{IN_DOUBT, LetterBytes};
 use hapax_model::mode::{ConflictMode, ProgressPlace};
 
-/// Whether an older value may overwrite a newer one.
+/// What a person allows a replay to do, beyond what is safe.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Overwrite {
-    /// A person said so.
-    Allowed,
-    /// Not without being told.
-    Refused,
+pub(super) struct Allowed {
+    /// An older value may overwrite a newer one.
+    pub(super) overwrite: bool,
+    /// What may be in the target already may be written again.
+    pub(super) in_doubt: bool,
 }
 
 /// What replaying a letter may do.
@@ -28,17 +28,17 @@ pub(super) enum Verdict {
     UntoldWithoutFence,
     /// Events delete rows: a key without a row may have been deleted by a newer event.
     UntoldAfterDeletes,
+    /// Nobody knows whether its rows were written, and nothing tells rows apart: they may be written twice.
+    InDoubt,
     /// Only the beginning of the input was kept.
     Impossible,
 }
 
 impl Verdict {
     /// For people.
-    pub(super) const fn text(self, overwrite: Overwrite) -> &'static str {
+    pub(super) const fn text(self, allowed: Allowed) -> &'static str {
         match self {
-            Self::OutOfOrder | Self::UntoldWithoutFence | Self::UntoldAfterDeletes
-                if matches!(overwrite, Overwrite::Allowed) =>
-            {
+            Self::OutOfOrder | Self::UntoldWithoutFence | Self::UntoldAfterDeletes if allowed.overwrite => {
                 "out of order: an older value may overwrite a newer one, as --overwrite allows"
             }
             Self::Safe => "safe: written and marked in one transaction",
@@ -57,6 +57,12 @@ impl Verdict {
                  which a replay would undo. They stay; find out by `hapax trace` which of them have no newer event, and \
                  replay these with --id NUMBER --overwrite"
             }
+            Self::InDoubt if allowed.in_doubt => "in doubt: they may be written a second time, as --in-doubt allows",
+            Self::InDoubt => {
+                "in doubt: whether their rows were written is not known, and append would write them a second time. They stay; \
+                 find out by `hapax trace` or in the table which of them are missing, and replay these with --id NUMBER \
+                 --in-doubt, or discard the others"
+            }
             Self::Impossible => "impossible: the input was too large, only its beginning is kept",
         }
     }
@@ -69,17 +75,17 @@ impl Verdict {
             Self::MayRepeat => "mayRepeat",
             Self::OutOfOrder => "outOfOrder",
             Self::UntoldWithoutFence | Self::UntoldAfterDeletes => "orderUnknown",
+            Self::InDoubt => "inDoubt",
             Self::Impossible => "impossible",
         }
     }
 
     /// Whether the replay goes ahead.
-    pub(super) const fn goes_ahead(self, overwrite: Overwrite) -> bool {
+    pub(super) const fn goes_ahead(self, allowed: Allowed) -> bool {
         match self {
             Self::Safe | Self::SafeByKey | Self::MayRepeat => true,
-            Self::OutOfOrder | Self::UntoldWithoutFence | Self::UntoldAfterDeletes => {
-                matches!(overwrite, Overwrite::Allowed)
-            }
+            Self::OutOfOrder | Self::UntoldWithoutFence | Self::UntoldAfterDeletes => allowed.overwrite,
+            Self::InDoubt => allowed.in_doubt,
             Self::Impossible => false,
         }
     }
@@ -103,16 +109,25 @@ pub(super) enum Deletes {
 }
 
 /// Judges one letter of a delivery.
-pub(super) const fn judge(letter: &StoredLetter, writing: Writing) -> Verdict {
-    if matches!(letter.bytes, LetterBytes::Cut { .. }) {
-        return Verdict::Impossible;
+pub(super) fn judge(letter: &StoredLetter, writing: Writing) -> Verdict {
+    match &letter.bytes {
+        LetterBytes::Cut { .. } => Verdict::Impossible,
+        LetterBytes::Whole(_) => judge_whole(&letter.code, writing),
     }
-    judge_whole(writing)
 }
 
-/// The same for any letter whose input is kept whole. Where it is out of order, the table tells which letters are not: those
-/// without a row.
-pub(super) const fn judge_whole(writing: Writing) -> Verdict {
+/// The same for any letter of that code whose input is kept whole. Where it is out of order, the table tells which letters
+/// are not: those without a row.
+pub(super) fn judge_whole(code: &str, writing: Writing) -> Verdict {
+    // With progress in the sink the target has said that they did not land.
+    if code == IN_DOUBT && writing.mode == ConflictMode::Append && writing.progress == ProgressPlace::State {
+        return Verdict::InDoubt;
+    }
+    judge_known(writing)
+}
+
+/// The same for letters of which it is known that they were not written.
+pub(super) const fn judge_known(writing: Writing) -> Verdict {
     match (writing.mode, writing.progress, writing.deletes) {
         (ConflictMode::Update, _, Deletes::Some) => Verdict::UntoldAfterDeletes,
         (ConflictMode::Update, ProgressPlace::State, Deletes::None) => Verdict::UntoldWithoutFence,
