@@ -135,3 +135,50 @@ fn an_input_that_was_set_aside_is_a_letter() {
     assert_eq!((batch.len(), batch.letters()[0].0, batch.letters()[0].1.cause.code), (1, 1, "HX2110"));
     assert_eq!(pulse.turn(), 0, "nothing runs any more");
 }
+
+/// Goal: events without a key are numbered in the order of their epoch's output; dead and filtered inputs take no number, and
+/// how the inputs were polled does not show. Method: the keys against those of numbers counted by hand; one poll and two.
+#[test]
+fn events_are_numbered_in_their_epoch() {
+    let keyer = || Keyer::new(DedupStrategy::EpochSequence, Uniqueness::WithVersion, KeyNeed::Event);
+    let only = Incarnation::new(1, "only");
+    let lines = [
+        r#"{"id":1,"times":1}"#,
+        r#"{"id":2,"times":0}"#,
+        r#"{"id":3,"times":9}"#,
+        r#"{"id":4,"times":3}"#,
+        r#"{"id":5,"times":1}"#,
+    ];
+    let found = |epoch: Epoch, cut: usize| {
+        let origin = Origin { source: "lines".into(), lane: "0".into() };
+        let fields = [FieldPath::of_name("id")];
+        let mut pipeline = Pipeline::new(&fields, keyer(), None, UnknownFields::Counted, origin)
+            .with_transform(&Repeat, Arc::default());
+        let mut batch = pipeline.batch();
+        for (n, line) in lines.iter().enumerate() {
+            if cut > 0 && n == cut {
+                pipeline.process(&mut batch, 0, epoch, &only);
+            }
+            batch.inputs.push(Position::at(n as u64), line.as_bytes());
+        }
+        pipeline.process(&mut batch, cut, epoch, &only);
+        batch.events().map(|event| event.event_key()).collect::<Vec<_>>()
+    };
+    let counted = |epoch: Epoch| {
+        let facts = |sequence| KeyFacts {
+            source: "lines",
+            lane: "0",
+            incarnation: &only,
+            position: Position::at(99),
+            emit: 0,
+            epoch,
+            sequence,
+        };
+        let key = |sequence| keyer().derive(&facts(sequence), &[]).expect("it needs no field").event;
+        (0..5).map(key).collect::<Vec<_>>()
+    };
+    for cut in [0, 1, 4] {
+        assert_eq!(found(Epoch(1), cut), counted(Epoch(1)), "cut at {cut}");
+    }
+    assert_eq!(found(Epoch(2), 0), counted(Epoch(2)));
+}

@@ -16,7 +16,7 @@ use hapax_model::rejects::{OnReject, RejectRule};
 use super::*;
 use crate::batch::{Batch, Layout, Operation, OutputEvent};
 use crate::second_pass::SecondPass;
-use crate::sink::{EpochRecord, UpsertLimits, Written};
+use crate::sink::{EpochRecord, Reaction, UpsertLimits, Written};
 
 /// The target and the store of one test.
 #[derive(Debug, Default)]
@@ -435,7 +435,7 @@ async fn other_keys_after_a_restart_are_noticed() {
             let mut noticed = false;
             for (number, (from, to)) in (1..).zip(cut) {
                 if let Err(error) = epoch(&mut second, number, *from, *to, key).await {
-                    assert_eq!(error.code(), "HX4014", "{error}");
+                    assert_eq!((error.code(), error.reaction()), ("HX4014", Reaction::Stop(1)), "{error}");
                     noticed = true;
                     break;
                 }

@@ -63,6 +63,35 @@ fn update_keeps_the_last_and_ignore_the_first() {
     ignore.accounts_for(4, 0);
 }
 
+/// Goal: the strategy that is written makes the keys: which events are one row, within an epoch and across two. Method: a line
+/// twice and another one in a first run, the same line again in a second; rows after each, and what progress says of the key.
+#[test]
+fn each_key_strategy_keeps_what_it_says() {
+    let cases = [
+        ("keyFields: [id], unique: true, strategy: content", "content-fields", 2, 2),
+        ("keyFields: [id], strategy: content", "content-fields", 3, 4),
+        ("keyFields: [id], strategy: content-with-epoch", "content-fields-epoch", 2, 3),
+        ("keyFields: [id], strategy: composite", "composite", 2, 3),
+        ("strategy: epoch-sequence", "epoch-sequence", 3, 4),
+        ("strategy: source-offset", "source-offset", 3, 4),
+    ];
+    for (deduplication, name, first, second) in cases {
+        let delivery = format!("guarantee: exactly-once, deduplication: {{ {deduplication} }}");
+        let world = World::shop("onConflict: ignore, keyColumn: hapax_key", &delivery);
+        world.sql("DROP TABLE orders");
+        world.sql("CREATE TABLE orders (hapax_key TEXT NOT NULL UNIQUE, id INTEGER, customer TEXT, amount INTEGER)");
+        world.write("orders.jsonl", [order(1, 10), order(1, 10), order(2, 20)].concat());
+        world.hapax(&["run", "--once"]).exits(0);
+        assert_eq!(world.rows(), first, "{deduplication}: one epoch");
+        world.append("orders.jsonl", order(1, 10));
+        world.hapax(&["run", "--once"]).exits(0);
+        assert_eq!(world.rows(), second, "{deduplication}: two epochs");
+        let contract = world.ask::<String>("SELECT contract FROM hapax_progress");
+        assert!(contract.contains(name), "{deduplication}: {contract}");
+        world.accounts_for(4, 0);
+    }
+}
+
 /// Goal: two different events of one epoch under a key that was promised to be unique are told, not dropped. Method:
 /// `unique: true` with a key that is not; then the cure.
 #[test]

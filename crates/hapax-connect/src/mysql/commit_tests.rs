@@ -1,7 +1,7 @@
 use hapax_engine::sink::{Reaction, TransactionalSink as _};
 use hapax_model::mode::ConflictMode;
 
-use super::super::rig::{Rig, Server, keyed};
+use super::super::rig::{Rig, SLEEPY, Server, end_the_sleeper, keyed};
 use super::super::sample::{id, run};
 use super::super::sink::MysqlSink;
 use super::*;
@@ -206,33 +206,17 @@ async fn a_locked_table_is_waited_for_and_named() {
     contract::sink::a_locked_table_is_waited_for_and_named(rig, "LOCK TABLES t WRITE", "UNLOCK TABLES").await;
 }
 
-const SLEEPY: &str = "CREATE TABLE t (id int PRIMARY KEY, b int); CREATE TABLE slow (x int); INSERT INTO slow VALUES (1); \
-    CREATE TRIGGER s BEFORE INSERT ON t FOR EACH ROW IF EXISTS (SELECT 1 FROM slow) THEN DO SLEEP(5); END IF";
-
 /// Goal: a session that is ended in mid-epoch leaves nothing behind, and the same epoch lands once. Method: end it while
 /// a trigger sleeps.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_ended_session_leaves_nothing_and_the_epoch_lands_once() {
     let mut rig = Rig::new(SLEEPY, keyed(ConflictMode::Update)).await;
-    let mut other = rig.database.place.bare().await;
-    let sleeping = format!(
-        "SELECT id FROM information_schema.PROCESSLIST WHERE db = '{}' AND id <> CONNECTION_ID() AND state = 'User sleep'",
-        rig.database.place.name()
-    );
-    let ending = async {
-        let found = loop {
-            let found = super::super::rig::texts(&mut other, &sleeping).await;
-            match found.into_iter().next() {
-                Some(id) => break id,
-                None => tokio::time::sleep(Duration::from_millis(20)).await,
-            }
-        };
-        run(&mut other, &format!("KILL {found}; DELETE FROM slow")).await;
-    };
+    let ending = end_the_sleeper(rig.database.place.bare().await);
     let batch = rig.batch(&[r#"{"id":1,"b":1}"#]);
     let (done, ()) = tokio::join!(rig.try_deliver(batch), ending);
     let error = done.unwrap_err();
     assert_eq!(error.reaction(), Reaction::Retry, "{error}");
+    assert_eq!(rig.texts("SELECT count(*) FROM t").await, ["0"]);
     rig.commit_again(&[r#"{"id":1,"b":1}"#]).await.unwrap();
     assert_eq!(rig.texts("SELECT b FROM t").await, ["1"]);
     assert_eq!(rig.texts("SELECT epoch FROM hapax_progress").await, ["1"]);

@@ -84,6 +84,23 @@ pub(super) async fn texts(session: &mut Session, sql: &str) -> Vec<String> {
     rows.iter().map(|row| text(row, 0).unwrap_or_else(|| "NULL".to_owned())).collect()
 }
 
+/// A table whose inserts sleep while `slow` has a row.
+pub(super) const SLEEPY: &str = "CREATE TABLE t (id int PRIMARY KEY, b int); CREATE TABLE slow (x int); INSERT INTO slow VALUES (1); \
+    CREATE TRIGGER s BEFORE INSERT ON t FOR EACH ROW IF EXISTS (SELECT 1 FROM slow) THEN DO SLEEP(5); END IF";
+
+/// Ends the session that sleeps in [`SLEEPY`], once one does; later ones do not sleep.
+pub(super) async fn end_the_sleeper(mut other: Session) {
+    let sleeping = "SELECT id FROM information_schema.PROCESSLIST \
+                    WHERE db = DATABASE() AND id <> CONNECTION_ID() AND state = 'User sleep'";
+    let found = loop {
+        match texts(&mut other, sleeping).await.into_iter().next() {
+            Some(id) => break id,
+            None => tokio::time::sleep(std::time::Duration::from_millis(20)).await,
+        }
+    };
+    run(&mut other, &format!("KILL {found}; DELETE FROM slow")).await;
+}
+
 /// Keyed by `id`, in this mode.
 pub(super) fn keyed(mode: ConflictMode) -> impl FnOnce(&mut MysqlSinkConfig) {
     move |config| rig::by_id(&mut config.table, mode)

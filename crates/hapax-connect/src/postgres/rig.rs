@@ -90,6 +90,21 @@ pub(super) async fn texts(session: &Session, sql: &str) -> Vec<String> {
     rows
 }
 
+/// A table whose inserts sleep while `slow` has a row.
+pub(super) const SLEEPY: &str = "CREATE TABLE t (id int PRIMARY KEY, b int); CREATE TABLE slow (x int); \
+    INSERT INTO slow VALUES (1); CREATE FUNCTION f() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN \
+    IF EXISTS (SELECT FROM slow) THEN PERFORM pg_sleep(50); END IF; RETURN new; END $$; \
+    CREATE TRIGGER s BEFORE INSERT ON t FOR EACH ROW EXECUTE FUNCTION f()";
+
+/// Ends the session that sleeps in [`SLEEPY`], once one does; later ones do not sleep.
+pub(super) async fn end_the_sleeper(other: Session) {
+    let sleeping = "FROM pg_stat_activity WHERE wait_event = 'PgSleep' AND datname = current_database()";
+    while texts(&other, &format!("SELECT pid::text {sleeping}")).await.is_empty() {
+        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+    }
+    run(&other, &format!("DELETE FROM slow; SELECT pg_terminate_backend(pid) {sleeping}")).await;
+}
+
 /// Keyed by `id`, in this mode.
 pub(super) fn keyed(mode: ConflictMode) -> impl FnOnce(&mut PostgresSinkConfig) {
     move |config| rig::by_id(&mut config.table, mode)

@@ -11,7 +11,7 @@ use hapax_model::mode::ConflictMode;
 
 use super::super::config::Deletes;
 use super::super::idempotent::PostgresIdempotentSink;
-use super::super::rig::{Rig, Server, keyed, texts};
+use super::super::rig::{Rig, SLEEPY, Server, end_the_sleeper, keyed, texts};
 use super::super::sample::{Place, id, run};
 use super::*;
 use crate::table::contract::state_file::{ByState, StateFile};
@@ -430,23 +430,13 @@ async fn a_locked_table_is_waited_for_and_named() {
 /// a trigger sleeps.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_ended_session_leaves_nothing_and_the_epoch_lands_once() {
-    let ddl = "CREATE TABLE t (id int PRIMARY KEY, b int); CREATE TABLE slow (x int); INSERT INTO slow VALUES (1);
-        CREATE FUNCTION f() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
-          IF EXISTS (SELECT FROM slow) THEN PERFORM pg_sleep(50); END IF; RETURN new; END $$;
-        CREATE TRIGGER s BEFORE INSERT ON t FOR EACH ROW EXECUTE FUNCTION f()";
-    let mut rig = Rig::new(ddl, keyed(ConflictMode::Update)).await;
-    let other = rig.database.place.bare().await;
-    let sleeping = "FROM pg_stat_activity WHERE wait_event = 'PgSleep' AND datname = current_database()";
-    let ending = async {
-        while texts(&other, &format!("SELECT pid::text {sleeping}")).await.is_empty() {
-            tokio::time::sleep(Duration::from_millis(20)).await;
-        }
-        run(&other, &format!("DELETE FROM slow; SELECT pg_terminate_backend(pid) {sleeping}")).await;
-    };
+    let mut rig = Rig::new(SLEEPY, keyed(ConflictMode::Update)).await;
+    let ending = end_the_sleeper(rig.database.place.bare().await);
     let batch = rig.batch(&[r#"{"id":1,"b":1}"#]);
     let (done, ()) = tokio::join!(rig.try_deliver(batch), ending);
     let error = done.unwrap_err();
     assert_eq!(error.reaction(), Reaction::Retry, "{error}");
+    assert_eq!(rig.texts("SELECT count(*) FROM t").await, ["0"]);
     rig.commit_again(&[r#"{"id":1,"b":1}"#]).await.unwrap();
     assert_eq!(rig.texts("SELECT b FROM t").await, ["1"]);
     assert_eq!(rig.texts("SELECT epoch FROM hapax.progress").await, ["1"]);

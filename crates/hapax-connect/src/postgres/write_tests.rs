@@ -33,6 +33,20 @@ async fn created_rows_are_told_from_overwritten_ones() {
     }
 }
 
+/// Goal: a statement carries as many rows as it may, and no more. Method: nine new keys, four to a statement; the rows of one
+/// statement have one command number.
+#[tokio::test]
+async fn a_statement_carries_as_many_rows_as_it_may() {
+    let mut rig = Rig::new(PLAIN, |config| {
+        keyed(ConflictMode::Update)(config);
+        config.rows_per_statement = 4;
+    })
+    .await;
+    assert_eq!(deliver(&mut rig, 0..9, 1).await, (9, 0));
+    let by_statement = "SELECT count(*) FROM t GROUP BY cmin::text ORDER BY min(id)";
+    assert_eq!(rig.texts(by_statement).await, ["4", "4", "1"]);
+}
+
 /// Goal: a tombstone that had to be inserted is no created row. Method: deletes of unknown keys among many new ones.
 #[tokio::test]
 async fn tombstones_are_not_counted_as_created() {

@@ -374,6 +374,8 @@ pub async fn an_epoch_that_was_committed_is_not_committed_again(harness: &mut im
 pub async fn illegal_moves_are_refused_and_change_nothing(harness: &mut impl Harness) {
     harness.empty(ConflictMode::Append);
     let illegal = |result: Result<(), SinkError>| assert!(matches!(result, Err(SinkError::Illegal(_))), "{result:?}");
+    let early = harness.sink(&id()).begin_transaction(Epoch(1)).expect_err("nothing was claimed");
+    assert!(matches!(early, SinkError::TransactionInitFailed { .. }), "{early}");
     let (mut sink, was) = claimed(harness, "a").await;
     let staged = Arc::new(batch(sink.fields(), 0, &[row(1, 10)]));
     let record = record(&was, &staged);
@@ -384,6 +386,7 @@ pub async fn illegal_moves_are_refused_and_change_nothing(harness: &mut impl Har
     illegal(sink.begin_transaction(record.epoch.next()));
     assert_eq!(sink.transaction_state(), TransactionState::Active { epoch: record.epoch });
     sink.write(Arc::clone(&staged)).expect("open");
+    illegal(sink.write(Arc::new(batch(sink.fields(), 0, &[row(2, 20)]))));
     sink.commit_transaction(&record).await.expect("a legal commit after refused moves");
     assert_eq!(harness.rows(), [(1, 10)]);
 }
@@ -453,6 +456,9 @@ pub async fn on_reject_stop_leaves_nothing_behind(harness: &mut impl Harness) {
     let SinkError::Rejected { stop, position, .. } = stopped else { panic!("{stopped}") };
     assert_eq!((stop, position), (RejectStop::First { input: 1 }, Position::at(1)));
     assert_eq!((harness.rows(), harness.letters()), (Vec::new(), Vec::new()));
+    assert_eq!(sink.transaction_state(), TransactionState::Failed { epoch: record.epoch });
+    let again = sink.commit_transaction(&record).await.expect_err("only a claim or an abort leads out");
+    assert!(matches!(again, SinkError::Illegal(_)), "{again}");
     sink.abort_transaction().await.expect("a failed epoch can be aborted");
     deliver(&mut sink, &was, &[row(4, 40)]).await;
     assert_eq!(harness.rows(), [(4, 40)]);

@@ -347,6 +347,26 @@ fn an_explained_key_shows_its_components() {
     assert_eq!(change.components, DedupKeyComponents::Change { fields: row });
 }
 
+/// Goal: a key made of the position shows source, lane, incarnation, position and emit index. Method: facts that tell all
+/// of them apart.
+#[test]
+fn an_explained_position_shows_its_parts() {
+    let incarnation = incarnation();
+    let position = Position { offset: 1024, index: 4 };
+    let facts = KeyFacts { position, emit: 1, ..facts(&incarnation) };
+    let keyer = with_version(DedupStrategy::SourceOffset);
+    let key = keyer.explain(&facts, &[]).unwrap();
+    assert_eq!(key.value, keyer.derive(&facts, &[]).unwrap().event.unwrap().text().as_str());
+    let parts = DedupKeyComponents::SourceOffset {
+        source_id: "file:orders".to_owned(),
+        lane: "orders.jsonl".to_owned(),
+        incarnation: "inode 7".to_owned(),
+        position,
+        emit: 1,
+    };
+    assert_eq!(key.components, parts);
+}
+
 /// Goal: which strategies contain the epoch, and which promise uniqueness, is as the audit needs it. Method: list them.
 #[test]
 fn each_strategy_says_what_it_contains_and_promises() {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use hapax_engine::second_pass::SecondPass;
-use hapax_engine::sink::{IdempotentSink as _, SinkError, UpsertLimits, WriteOutcome, Written};
+use hapax_engine::sink::{IdempotentSink as _, Reaction, SinkError, UpsertLimits, WriteOutcome, Written};
 use hapax_model::epoch::Epoch;
 use hapax_model::field::FieldPath;
 use hapax_model::key::DedupStrategy;
@@ -99,6 +99,30 @@ pub(crate) async fn too_many_refused_rows_leave_nothing_behind<D: Database>() {
     let stopped = rig.sink.upsert_batch(Arc::new(batch), &limits(OnReject::Stop)).await;
     assert!(matches!(stopped, Err(SinkError::Rejected { .. })), "{stopped:?}");
     assert_eq!(rig.rows().await, [""; 0]);
+}
+
+/// Goal: an upsert whose session is ended leaves nothing, and the same sink repeats it over another one, as often as one
+/// likes. Method: a table that sleeps, and somebody who ends the session meanwhile; then the same batch twice.
+pub(crate) async fn an_upsert_whose_session_was_ended_is_repeated<D: Database>(
+    mut database: D,
+    ending: impl Future<Output = ()>,
+) {
+    let mut config = database.config();
+    by_id(D::table(&mut config), ConflictMode::Update);
+    let mut sink = D::keyed_sink(config);
+    sink.inspect().await.unwrap();
+    let batch = Arc::new(batch(sink.fields(), 0, &[r#"{"id":1,"b":1}"#]));
+    let limits = limits(OnReject::DeadLetter);
+    let (done, ()) = tokio::join!(sink.upsert_batch(Arc::clone(&batch), &limits), ending);
+    let error = done.unwrap_err();
+    assert_eq!(error.reaction(), Reaction::Retry, "{error}");
+    assert!(matches!(error, SinkError::ConnectionLost { .. }), "{error}");
+    assert_eq!(database.texts("SELECT b FROM t").await, [""; 0]);
+    for expected in [(1, 0), (0, 1)] {
+        let written = sink.upsert_batch(Arc::clone(&batch), &limits).await.unwrap().written;
+        assert_eq!((written.inserts, written.updates), expected);
+        assert_eq!(database.texts("SELECT b FROM t").await, ["1"]);
+    }
 }
 
 /// Goal: nothing of ours is in the target. Method: all that the catalogue has after some writing, by `all`.
