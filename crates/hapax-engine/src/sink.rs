@@ -157,9 +157,7 @@ pub trait TransactionalSink: Target {
     fn finish(&mut self) -> impl Future<Output = Result<(), SinkError>> + Send;
 
     /// When what it has kept back must be saved, if no epoch comes before; none if there is nothing.
-    fn save_due(&self) -> Option<Instant> {
-        None
-    }
+    fn save_due(&self) -> Option<Instant>;
 }
 
 /// Writes events by key into a target that holds none of our tables: writing an event twice leaves what writing it

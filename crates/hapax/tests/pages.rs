@@ -140,6 +140,37 @@ fn readyz_says_what_stopped() {
     worker.ends();
 }
 
+/// Goal: of a delivery that stopped, `/readyz` says how its last epochs ended. Method: a good epoch, then a row that stops it,
+/// beside a delivery that runs.
+#[test]
+fn readyz_says_how_the_last_epochs_ended() {
+    let world = watched("", KEYED, "");
+    let second = "  - id: strict
+    source: { file: { path: strict.jsonl } }
+    sink: { sqlite: { path: shop.db, table: strict } }
+    delivery: { onReject: stop, deduplication: { keyFields: [id] } }
+";
+    world.append("hapax.yaml", second);
+    world.sql("CREATE TABLE strict (id INTEGER PRIMARY KEY, customer TEXT, amount INTEGER)");
+    world.write("orders.jsonl", "");
+    world.write("strict.jsonl", orders(1..=3));
+    let worker = world.start("worker.log", &["run"]);
+    let address = address(&worker);
+    until("the good rows are there", || world.ask::<i64>("SELECT count(*) FROM strict") == 3);
+    world.append("strict.jsonl", format!("{}no json\n", order(4, 40)));
+    until("it has stopped", || get_json(&address, "/readyz").1["reasons"][0]["state"] == "stopped");
+    let (_, ready) = get_json(&address, "/readyz");
+    let epochs = ready["reasons"][0]["epochs"].as_array().expect("epochs");
+    let told: Vec<_> = epochs.iter().map(|one| (&one["state"], one["endedAtMs"].is_u64())).collect();
+    let (good, last) = told.split_at(told.len() - 1);
+    assert!(!good.is_empty() && good.iter().all(|one| *one == (&"committed".into(), true)), "{ready:#}");
+    assert_eq!(last, [(&"aborted".into(), true)], "{ready:#}");
+    assert_eq!(epochs[0]["events"], 3, "{ready:#}");
+    until_metric(&address, "hapax_epochs_total", &["workflow=\"strict\"", "result=\"aborted\""], 1.0);
+    worker.terminate();
+    worker.ends();
+}
+
 /// Goal: a second worker stands by, is ready, and takes over within its lease after a kill; its metrics say so. Method:
 /// two workers with pages, SIGKILL for the first.
 #[test]

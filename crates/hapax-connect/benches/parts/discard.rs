@@ -1,7 +1,7 @@
 //! A sink that throws everything away and remembers how much: it exists for measuring the engine and nothing else.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use hapax_engine::batch::Batch;
 use hapax_engine::sink::{
@@ -96,6 +96,10 @@ impl TransactionalSink for Discard {
 
     async fn finish(&mut self) -> Result<(), SinkError> {
         Ok(())
+    }
+
+    fn save_due(&self) -> Option<Instant> {
+        None
     }
 }
 

@@ -5,7 +5,7 @@
 
 use std::fmt::Debug;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use hapax_engine::batch::Batch;
 use hapax_engine::letters::ReplayRule;
@@ -236,5 +236,9 @@ impl<H: Home> TransactionalSink for TableSink<H> {
     async fn finish(&mut self) -> Result<(), SinkError> {
         // Progress commits with every epoch.
         Ok(())
+    }
+
+    fn save_due(&self) -> Option<Instant> {
+        None
     }
 }

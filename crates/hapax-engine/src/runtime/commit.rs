@@ -239,9 +239,9 @@ impl<K: TransactionalSink, T: StateStore> Committer<K, T> {
     /// None: the target wants other fields.
     async fn commit_first(&mut self, record: &EpochRecord, batch: &Arc<Batch>) -> Result<Option<usize>, Stop> {
         let record = &EpochRecord { rejects: self.rejects.clone(), ..record.clone() };
-        self.control.meter.opened(record.epoch, batch.len(), now_ms());
         self.sink.begin_transaction(record.epoch).map_err(|e| Stop::of_sink(&e))?;
         self.sink.write(Arc::clone(batch)).map_err(|e| Stop::of_sink(&e))?;
+        self.control.meter.opened(record.epoch, batch.len(), now_ms());
         if planted(Bug::AckBeforeCommit) {
             self.acknowledge_early(record).await;
         }
@@ -251,7 +251,7 @@ impl<K: TransactionalSink, T: StateStore> Committer<K, T> {
             CommitEnd::GivenUp => self.commit_letters(record, batch).await?,
             CommitEnd::OtherFields => {
                 self.control.meter.ended(record.epoch, EpochState::Aborted, now_ms());
-                self.sink.abort_transaction().await.map_err(|e| Stop::of_sink(&e))?;
+                self.abort_or_claim().await?;
                 return Ok(None);
             }
         };
@@ -313,17 +313,17 @@ impl<K: TransactionalSink, T: StateStore> Committer<K, T> {
                 Err(SinkError::FieldsAdded { .. }) => return Ok(CommitEnd::OtherFields),
                 Err(error) => error,
             };
-            let in_doubt = match error.reaction() {
+            let in_doubt = error.reaction() == Reaction::InDoubt;
+            let fate = if in_doubt { EpochState::InDoubt } else { EpochState::Aborted };
+            self.control.meter.ended(record.epoch, fate, now_ms());
+            match error.reaction() {
                 Reaction::Fenced => {
                     self.control.meter.refused_by_fence(batch.len());
                     return Err(Stop::of_sink(&error));
                 }
                 Reaction::Stop(_) => return Err(Stop::of_sink(&error)),
-                Reaction::InDoubt => true,
-                Reaction::Retry => false,
-            };
-            let fate = if in_doubt { EpochState::InDoubt } else { EpochState::Aborted };
-            self.control.meter.ended(record.epoch, fate, now_ms());
+                Reaction::InDoubt | Reaction::Retry => {}
+            }
             self.pause(&error, &mut backoff).await?;
             let found = self.reclaim(&mut backoff).await?;
             let inside = inputs_before(&found.bookmark, record, batch) < batch.inputs.len();
@@ -412,7 +412,7 @@ impl<K: TransactionalSink, T: StateStore> Committer<K, T> {
     /// At-most-once: an epoch in doubt is never repeated. Its inputs become letters, so that nobody loses them unseen;
     /// the letters are no events, and are committed until they are there.
     async fn commit_letters(&mut self, record: &EpochRecord, batch: &Arc<Batch>) -> Result<Committed, Stop> {
-        self.sink.abort_transaction().await.map_err(|e| Stop::of_sink(&e))?;
+        self.abort_or_claim().await?;
         let letters = Arc::new(in_doubt::with_letters(batch, batch.inputs.len()));
         let mut record = EpochRecord { counts: letters.counts(), ..record.clone() };
         record.rejects = RejectRule::new(hapax_model::rejects::OnReject::DeadLetter, 1000);
@@ -445,17 +445,36 @@ impl<K: TransactionalSink, T: StateStore> Committer<K, T> {
         Ok(())
     }
 
+    /// Forgets what is staged, if anything is. Where that fails, the next claim does it.
     async fn abort(&mut self) {
         if self.sink.transaction_state().epoch().is_none() {
             return;
         }
-        let aborted = tokio::time::timeout(self.settings.epoch.abort_timeout, self.sink.abort_transaction()).await;
-        let id = &self.settings.id;
-        match aborted {
-            Ok(Ok(())) => {}
-            Ok(Err(error)) => tracing::warn!(delivery = %id, %error, "the abort failed; the next claim cleans up"),
-            Err(_) => tracing::warn!(delivery = %id, "the abort took too long; the next claim cleans up"),
+        if let Err(error) = self.abort_in_time().await {
+            tracing::warn!(delivery = %self.settings.id, %error, "the next claim cleans up");
         }
+    }
+
+    /// Forgets what is staged, so that another transaction can begin. Where that fails, a claim does it at once.
+    async fn abort_or_claim(&mut self) -> Result<(), Stop> {
+        let Err(error) = self.abort_in_time().await else { return Ok(()) };
+        if error.reaction() != Reaction::Retry {
+            return Err(Stop::of_sink(&error));
+        }
+        let mut backoff = Backoff::new(&self.settings.retries);
+        self.pause(&error, &mut backoff).await?;
+        self.reclaim(&mut backoff).await?;
+        Ok(())
+    }
+
+    /// An abort is given up after `abortTimeout`.
+    async fn abort_in_time(&mut self) -> Result<(), SinkError> {
+        let limit = self.settings.epoch.abort_timeout;
+        let aborted = tokio::time::timeout(limit, self.sink.abort_transaction()).await;
+        aborted.unwrap_or_else(|_| {
+            let message = format!("no answer within {} ms", limit.as_millis());
+            Err(SinkError::TransactionAbortFailed { target: self.settings.id.sink.clone(), message })
+        })
     }
 }
 

@@ -15,7 +15,7 @@ use hapax_model::ledger::{Ledger, Totals};
 use hapax_model::letter::CauseCount;
 use hapax_model::mode::ConflictMode;
 use hapax_model::position::Bookmark;
-use hapax_model::tracker::{EpochState, EpochTransactionTracker};
+use hapax_model::tracker::{EpochState, EpochTransactionRecord, EpochTransactionTracker};
 
 use super::latency::{Histogram, Recent, Spread};
 use super::{Stop, now_ms};
@@ -69,7 +69,7 @@ pub struct Reading {
     pub commits: u64,
     /// Of these: those that only moved the position.
     pub empty_commits: u64,
-    /// Epochs whose transaction was rolled back.
+    /// Epochs whose transaction was rolled back, or refused.
     pub aborts: u64,
     /// Commits whose outcome was unknown at first.
     pub in_doubt: u64,
@@ -215,7 +215,7 @@ impl Meter {
 
     /// The last epochs and how each ended, oldest first.
     #[must_use]
-    pub fn epochs(&self) -> Vec<hapax_model::tracker::EpochTransactionRecord> {
+    pub fn epochs(&self) -> Vec<EpochTransactionRecord> {
         self.with(|inner| inner.tracker.records().cloned().collect())
     }
 
@@ -326,6 +326,14 @@ impl Meter {
                 EpochState::InDoubt => inner.reading.in_doubt += 1,
             }
         });
+    }
+
+    /// The worker ends without waiting for an answer: a commit that is under way is in doubt.
+    pub(super) fn left(&self, now_ms: u64) {
+        let open = self.epochs().into_iter().rfind(|record| record.state == EpochState::Open);
+        if let Some(record) = open {
+            self.ended(record.epoch, EpochState::InDoubt, now_ms);
+        }
     }
 
     pub(super) fn closed_early(&self, by: Bound) {

@@ -212,6 +212,7 @@ async fn end_without<T: StateStore>(settings: &Settings, state: Option<T>, contr
         DRAIN_LIMIT.as_secs()
     );
     let stop = Stop::new(1, "HX5065", message);
+    control.meter.left(now_ms());
     let last_word = async {
         let Some(mut state) = state else { return };
         note(settings, Some(&mut state), WorkerState::Stopped, Some(&stop)).await;

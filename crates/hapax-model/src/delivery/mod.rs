@@ -142,7 +142,7 @@ pub struct EpochBounds {
     pub max_bytes: ByteSize,
     /// `commitTimeout`: after this a commit is in doubt.
     pub commit_timeout: Duration,
-    /// `abortTimeout`: after this an abort is given up and the connection closed.
+    /// `abortTimeout`: after this an abort is given up, and the next claim of the delivery does it.
     pub abort_timeout: Duration,
 }
 

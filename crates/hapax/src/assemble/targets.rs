@@ -3,6 +3,7 @@
 //! A new database is one variant in each of the two enums, and one arm in each of the two macros.
 
 use std::sync::Arc;
+use std::time::Instant;
 
 #[cfg(feature = "mysql")]
 use hapax_connect::mysql::{MysqlIdempotentSink, MysqlSink};
@@ -121,6 +122,10 @@ impl TransactionalSink for AnyTable {
 
     async fn finish(&mut self) -> Result<(), SinkError> {
         each!(self, sink => sink.finish().await)
+    }
+
+    fn save_due(&self) -> Option<Instant> {
+        each!(self, sink => sink.save_due())
     }
 }
 

@@ -1,8 +1,12 @@
 //! Whether the process is well, and whether it does its work: two questions, asked by two kinds of machine.
 
+use hapax_engine::runtime::Meter;
 use serde_json::{Value, json};
 
 use crate::roster::{Roster, now_ms};
+
+/// So many epochs of a delivery that is not ready are shown.
+const EPOCHS_SHOWN: usize = 5;
 
 /// An answer.
 #[derive(Debug)]
@@ -38,11 +42,24 @@ pub(crate) fn ready(roster: &Roster) -> Verdict {
             reasons.push(json!({
                 "workflow": id.workflow, "sink": id.sink, "lane": id.lane, "state": reading.state.name(),
                 "code": trouble.map(|trouble| trouble.code), "message": trouble.map(|trouble| &trouble.message),
-                "sinceMs": trouble.map(|trouble| trouble.since_ms),
+                "sinceMs": trouble.map(|trouble| trouble.since_ms), "epochs": last_epochs(&member.meter),
             }));
         }
     }
     let good = reasons.is_empty();
     let word = if good { "ready" } else { "not ready" };
     Verdict { good, body: json!({"status": word, "reasons": reasons, "deliveries": deliveries}) }
+}
+
+/// The last epochs and how each ended, oldest first.
+fn last_epochs(meter: &Meter) -> Vec<Value> {
+    let epochs = meter.epochs();
+    let last = epochs.iter().skip(epochs.len().saturating_sub(EPOCHS_SHOWN));
+    let one = last.map(|record| {
+        json!({
+            "epoch": record.epoch.0, "state": record.state.name(), "events": record.events_written,
+            "openedAtMs": record.opened_at_ms, "endedAtMs": record.completed_at_ms,
+        })
+    });
+    one.collect()
 }

@@ -341,4 +341,18 @@ mod tests {
         assert!(page.contains("state=\"starting\"} 1"), "{page}");
         assert!(page.ends_with("# EOF\n"));
     }
+
+    /// Goal: epochs are told by how they ended. Method: another number of each.
+    #[test]
+    fn epochs_are_told_by_their_end() {
+        let id = DeliveryId { workflow: "orders".into(), sink: "sqlite".into(), lane: "0".into() };
+        let reading = Reading { commits: 3, aborts: 2, in_doubt: 1, ..Reading::default() };
+        let seen = Seen { id, reading, recent: [None; QUANTILES.len()], now_ms: 0 };
+        let told = values(names::EPOCHS.name, &seen).into_iter().map(|said| {
+            let (Label::One(end), Number::Whole(count)) = said else { panic!("one label and a count") };
+            (end, count)
+        });
+        let expected = [("committed", 3), ("aborted", 2), ("in_doubt", 1)].map(|(end, count)| (end.to_owned(), count));
+        assert_eq!(told.collect::<Vec<_>>(), expected);
+    }
 }

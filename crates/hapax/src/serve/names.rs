@@ -53,7 +53,7 @@ names! { OF_DELIVERIES:
     POSITION = gauge("hapax_position", &[], "Where the next epoch begins in its source: a line, a byte or an event, as the source counts");
     EXTENT = gauge("hapax_source_extent", &[], "Where the source ended when the worker claimed, if the source can tell; counted as the position is");
     LAST_COMMIT = gauge("hapax_last_commit_timestamp_seconds", &[], "When the last epoch committed, in seconds since 1970");
-    EPOCHS = counter("hapax_epochs_total", &["result"], "Epochs by result: committed, aborted (rolled back, and tried again), in_doubt (no answer came; found out afterwards)");
+    EPOCHS = counter("hapax_epochs_total", &["result"], "Epochs by result: committed, aborted (rolled back or refused, and tried again unless the delivery stopped), in_doubt (no answer came; found out afterwards)");
     EMPTY = counter("hapax_epochs_empty_total", &[], "Committed epochs that only moved the position");
     CLOSED_EARLY = counter("hapax_epochs_closed_early_total", &["bound"], "Epochs that a bound closed before their time: events (maxEvents), bytes (maxBytes), memory");
     UPSERTS = counter("hapax_upserts_total", &["result"], "Rows sent to the target, after reduction, by what became of them: insert, update, delete, unchanged, unknown (the target does not tell)");

@@ -1,5 +1,6 @@
 //! The protocol, step by step, against parts in memory whose faults can be chosen.
 
+mod epochs;
 mod limits;
 mod scripted;
 

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use hapax_model::epoch::Epoch;
 use hapax_model::field::FieldPath;
@@ -161,6 +161,8 @@ pub(super) enum Fault {
     StolenBefore,
     /// It lands nothing, says nothing, and another worker claims before the reclaim.
     LostThenStolen,
+    /// It lands nothing: the table has other columns now.
+    OtherFields,
 }
 
 /// The target: rows, letters and one progress row, shared by all its sinks.
@@ -178,6 +180,8 @@ pub(super) struct World {
     pub(super) refuses: Option<Cause>,
     /// How many aborts fail, as they do without a network.
     pub(super) failing_aborts: u32,
+    /// How many aborts never answer.
+    pub(super) hanging_aborts: u32,
     /// Nobody reaches the target.
     pub(super) away: bool,
     /// How often a sink was told that no more comes.
@@ -342,6 +346,7 @@ impl TransactionalSink for MemorySink {
                 self.steal();
                 Err(self.in_doubt(record.epoch))
             }
+            Some(Fault::OtherFields) => Err(SinkError::FieldsAdded { target: "memory".into() }),
         };
         let step = if result.is_ok() { Move::Committed } else { Move::Fail };
         self.state = self.state.after(step)?;
@@ -359,6 +364,11 @@ impl TransactionalSink for MemorySink {
             self.world.lock().failing_aborts = failing - 1;
             return Err(SinkError::TransactionAbortFailed { target: "memory".into(), message: "no network".into() });
         }
+        let hanging = self.world.lock().hanging_aborts;
+        if hanging > 0 {
+            self.world.lock().hanging_aborts = hanging - 1;
+            std::future::pending::<()>().await;
+        }
         self.state = self.state.after(Move::Aborted)?;
         self.staged = None;
         Ok(())
@@ -371,6 +381,10 @@ impl TransactionalSink for MemorySink {
     async fn finish(&mut self) -> Result<(), SinkError> {
         self.world.lock().finished += 1;
         Ok(())
+    }
+
+    fn save_due(&self) -> Option<Instant> {
+        None
     }
 }
 

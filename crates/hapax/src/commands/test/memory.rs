@@ -4,6 +4,7 @@
 //! finds in the store what was committed, and nothing else. Not here: what should have been written (`judge`).
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
 
 use hapax_engine::batch::{Batch, Inputs, Operation, OutputEvent};
 use hapax_engine::bookkeeping::causes;
@@ -338,5 +339,9 @@ impl TransactionalSink for MemorySink {
 
     async fn finish(&mut self) -> Result<(), SinkError> {
         Ok(())
+    }
+
+    fn save_due(&self) -> Option<Instant> {
+        None
     }
 }

@@ -184,7 +184,7 @@ static EPOCH: Table = Table {
         Field::new(
             "abortTimeout",
             Kind::Duration { least: 1, most: HOUR },
-            "After this an abort is given up and the connection closed.",
+            "After this an abort is given up, and the next claim of the delivery does it.",
         )
         .or("10s"),
     ],
