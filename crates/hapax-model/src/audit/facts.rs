@@ -1,9 +1,9 @@
-//! What the audit judges: source, transform, sink and key, as far as a guarantee depends on them.
+//! What the audit judges: source, sink and key, as far as a guarantee depends on them.
 //!
-//! Filled from the configuration and, where it can be reached, from the live target. Not here: any judgement.
+//! Filled from the configuration and, where it can be reached, from the live target. Not here: any judgement; transforms,
+//! whose programs are refused as they are read if they look outside the event or lose a key field (`hapax-transform`).
 
 use crate::delivery::{Deduplication, Delivery, StrategyName};
-use crate::field::FieldPath;
 use crate::mode::{ConflictMode, ProgressPlace};
 
 /// Everything the verdict depends on.
@@ -11,8 +11,6 @@ use crate::mode::{ConflictMode, ProgressPlace};
 pub struct AuditFacts<'a> {
     /// Where events come from.
     pub source: SourceFacts,
-    /// What is done to them.
-    pub transform: TransformFacts,
     /// Where they go.
     pub sink: SinkFacts,
     /// What names them.
@@ -109,25 +107,6 @@ pub enum StartAt {
     Earliest,
     /// With what comes after the first start.
     Latest,
-}
-
-/// What is done to events on the way.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct TransformFacts {
-    /// Whether the same input always gives the same outputs.
-    pub determinism: Determinism,
-    /// Key fields that do not come out as they went in.
-    pub lost_key_fields: Vec<FieldPath>,
-}
-
-/// Whether the same input always gives the same outputs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Determinism {
-    /// It does: nothing but the event is looked at.
-    #[default]
-    Deterministic,
-    /// Clock, randomness, environment or network are looked at.
-    LooksOutside,
 }
 
 /// Where events go.

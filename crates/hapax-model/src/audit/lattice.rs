@@ -1,4 +1,4 @@
-//! The lattice: source × transform × key × sink × guarantee → refusals and conditions.
+//! The lattice: source × key × sink × guarantee → refusals and conditions.
 //!
 //! Reads: the facts and one guarantee. Writes: nothing. Invariant: every rule can only add a refusal or a condition,
 //! so the verdict is that of the weakest part. Not here: words for people (`explain`), mechanisms (`mechanism`).
@@ -30,7 +30,6 @@ impl Findings {
 pub(super) fn judge(facts: &AuditFacts<'_>, guarantee: Guarantee) -> Findings {
     let mut findings = Findings::default();
     source(facts, guarantee, &mut findings);
-    transform(&facts.transform, &mut findings);
     key(facts, guarantee, &mut findings);
     match &facts.sink {
         SinkFacts::Sql(sql) => table(sql, &facts.delivery.deduplication, guarantee, &mut findings),
@@ -56,11 +55,6 @@ fn source(facts: &AuditFacts<'_>, guarantee: Guarantee, findings: &mut Findings)
     let order_matters = facts.sink.uses_key() && guarantee >= Guarantee::IdempotentKeys;
     let left_to_writer = facts.source.key_order == KeyOrder::LeftToWriter;
     findings.require((left_to_writer && order_matters).then_some(Condition::WriterSerialisesKeys));
-}
-
-fn transform(transform: &TransformFacts, findings: &mut Findings) {
-    findings.refuse((transform.determinism == Determinism::LooksOutside).then_some(Refusal::TransformLooksOutside));
-    findings.refusals.extend(transform.lost_key_fields.iter().cloned().map(Refusal::KeyFieldLost));
 }
 
 fn key(facts: &AuditFacts<'_>, guarantee: Guarantee, findings: &mut Findings) {

@@ -37,7 +37,7 @@ pub(super) fn keyed_delivery(guarantee: Guarantee) -> Delivery {
 pub(super) fn facts(sink: SinkFacts, delivery: &Delivery) -> AuditFacts<'_> {
     let source = SourceFacts::of(SourceKind::Kafka, StartAt::Earliest);
     let key = KeyKind::of(&delivery.deduplication, source.change_fields);
-    AuditFacts { source, transform: TransformFacts::default(), sink, key, delivery }
+    AuditFacts { source, sink, key, delivery }
 }
 
 pub(super) fn sql(table: TableKind, index: KeyIndex, mode: ConflictMode, progress: ProgressPlace) -> SinkFacts {
@@ -342,24 +342,6 @@ fn a_weak_source_weakens_the_verdict() {
     }
     judge(unordered, update, AtLeastOnce, Holds);
     judge(unordered, append, ExactlyOnce, Holds);
-}
-
-/// Goal: a transform that is not a function of the event, or loses a key field, is refused for every guarantee.
-#[test]
-fn a_transform_must_be_deterministic_and_keep_the_key() {
-    let sink = sql(TableKind::Sqlite, KeyIndex::Only, Update, Sink);
-    for guarantee in Guarantee::ALL {
-        let delivery = keyed_delivery(guarantee);
-        let outside = TransformFacts { determinism: Determinism::LooksOutside, ..TransformFacts::default() };
-        expect(&AuditFacts { transform: outside, ..facts(sink, &delivery) }, &Cannot("HX1102", None), "looks outside");
-        let lossy =
-            TransformFacts { lost_key_fields: vec![FieldPath::of_name("order_id")], ..TransformFacts::default() };
-        expect(
-            &AuditFacts { transform: lossy, ..facts(sink, &delivery) },
-            &Cannot("HX1103", None),
-            "loses a key field",
-        );
-    }
 }
 
 /// Goal: a key strategy that the event cannot feed is refused.

@@ -19,8 +19,8 @@ use serde::Serialize;
 
 pub use conditions::{Condition, ConditionReport};
 pub use facts::{
-    Addressees, Arbiter, AuditFacts, ChangeFields, Determinism, HttpMethod, KeyIndex, KeyKind, KeyOrder, Replay,
-    SinkFacts, SourceFacts, SourceKind, SqlFacts, StartAt, TableKind, TransformFacts,
+    Addressees, Arbiter, AuditFacts, ChangeFields, HttpMethod, KeyIndex, KeyKind, KeyOrder, Replay, SinkFacts,
+    SourceFacts, SourceKind, SqlFacts, StartAt, TableKind,
 };
 pub use mechanism::{derive as derive_mechanism, is_legal as is_legal_mechanism};
 pub use notes::Assumption;

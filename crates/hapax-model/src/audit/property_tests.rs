@@ -8,7 +8,6 @@ use proptest::sample::select;
 use super::lattice_tests::keyed_delivery;
 use super::*;
 use crate::delivery::{ConditionName, Delivery, Isolation};
-use crate::field::FieldPath;
 use crate::mode::{ConflictMode, ProgressPlace};
 
 type State = fn(&mut Delivery);
@@ -63,12 +62,6 @@ fn sources() -> impl Strategy<Value = SourceFacts> {
     })
 }
 
-fn transforms() -> impl Strategy<Value = TransformFacts> {
-    let outside = TransformFacts { determinism: Determinism::LooksOutside, ..TransformFacts::default() };
-    let lossy = TransformFacts { lost_key_fields: vec![FieldPath::of_name("order_id")], ..TransformFacts::default() };
-    prop_oneof![10 => Just(TransformFacts::default()), 1 => Just(outside), 1 => Just(lossy)]
-}
-
 fn keys() -> impl Strategy<Value = KeyKind> {
     select(vec![
         KeyKind::ContentUnique,
@@ -96,15 +89,15 @@ fn deliveries() -> impl Strategy<Value = Delivery> {
 }
 
 /// Facts without the delivery, which they borrow.
-type Parts = (SourceFacts, TransformFacts, SinkFacts, KeyKind);
+type Parts = (SourceFacts, SinkFacts, KeyKind);
 
 fn parts() -> impl Strategy<Value = Parts> {
-    (sources(), transforms(), sinks(), keys())
+    (sources(), sinks(), keys())
 }
 
 fn judge(parts: &Parts, delivery: &Delivery) -> Audit {
-    let (source, transform, sink, key) = parts.clone();
-    audit(&AuditFacts { source, transform, sink, key, delivery })
+    let (source, sink, key) = parts.clone();
+    audit(&AuditFacts { source, sink, key, delivery })
 }
 
 /// 0 cannot, 1 holds if and something is not stated, 2 holds if and all is stated, 3 holds.
@@ -117,12 +110,10 @@ fn rank(found: &Audit) -> u8 {
 }
 
 /// The same parts with one of them made stronger.
-fn stronger((source, transform, sink, key): &Parts) -> Vec<Parts> {
-    let (transform, key) = (transform.clone(), key.clone());
+fn stronger((source, sink, key): &Parts) -> Vec<Parts> {
     let mut all = vec![
-        (*source, TransformFacts::default(), *sink, key.clone()),
-        (SourceFacts { replay: Replay::FromAnyPosition, ..*source }, transform.clone(), *sink, key.clone()),
-        (SourceFacts { key_order: KeyOrder::Kept, ..*source }, transform.clone(), *sink, key.clone()),
+        (SourceFacts { replay: Replay::FromAnyPosition, ..*source }, *sink, key.clone()),
+        (SourceFacts { key_order: KeyOrder::Kept, ..*source }, *sink, key.clone()),
     ];
     let sinks = match *sink {
         SinkFacts::Sql(sql) => {
@@ -137,7 +128,7 @@ fn stronger((source, transform, sink, key): &Parts) -> Vec<Parts> {
         SinkFacts::Kafka { .. } => vec![SinkFacts::Kafka { progress: ProgressPlace::Sink }],
         SinkFacts::Http { method, .. } => vec![SinkFacts::Http { method, addressees: Addressees::Url }],
     };
-    all.extend(sinks.into_iter().map(|sink| (*source, transform.clone(), sink, key.clone())));
+    all.extend(sinks.into_iter().map(|sink| (*source, sink, key.clone())));
     all
 }
 

@@ -6,7 +6,6 @@ use serde::{Serialize, Serializer, ser::SerializeStruct};
 
 use super::facts::TableKind;
 use crate::delivery::{Guarantee, Mechanism};
-use crate::field::FieldPath;
 use crate::mode::ConflictMode;
 
 /// Why a guarantee cannot hold.
@@ -16,10 +15,6 @@ pub enum Refusal {
     SourceCannotReplay,
     /// The source begins its snapshot anew after a crash, and this target keeps every copy.
     SnapshotRestarts,
-    /// The transform looks at more than the event.
-    TransformLooksOutside,
-    /// The transform drops or overwrites a key field.
-    KeyFieldLost(FieldPath),
     /// The key contains the epoch, and a repetition may land in another epoch.
     KeyContainsEpoch,
     /// The key strategy needs `keyFields`, and there are none.
@@ -56,8 +51,6 @@ impl Refusal {
     pub const fn code(&self) -> &'static str {
         match self {
             Self::SourceCannotReplay => "HX1101",
-            Self::TransformLooksOutside => "HX1102",
-            Self::KeyFieldLost(_) => "HX1103",
             Self::KeyContainsEpoch => "HX1104",
             Self::KeyFieldsMissing => "HX1105",
             Self::ChangeFieldsMissing => "HX1106",
@@ -80,10 +73,6 @@ impl Refusal {
         match self {
             Self::SourceCannotReplay => "use at-most-once, or a source that keeps its events".into(),
             Self::SnapshotRestarts => "use onConflict: update or newer, or at-least-once".into(),
-            Self::TransformLooksOutside => "take what it needs from the event, such as the event's own time".into(),
-            Self::KeyFieldLost(field) => {
-                format!("keep {field} as it is, or name a field in keyFields that stays as it is")
-            }
             Self::KeyContainsEpoch => {
                 "use guarantee: exactly-once, or a key without the epoch, such as strategy: content".into()
             }
@@ -118,8 +107,6 @@ impl fmt::Display for Refusal {
         match self {
             Self::SourceCannotReplay => f.write_str("the source does not give an event a second time, so one that is lost on the way stays lost"),
             Self::SnapshotRestarts => f.write_str("a snapshot that is cut short begins anew, and this target keeps both copies of a row"),
-            Self::TransformLooksOutside => f.write_str("the transform looks at clock, randomness, environment or network, so a repetition gives another event"),
-            Self::KeyFieldLost(field) => write!(f, "the transform drops or overwrites the key field {field}, so the event loses its name"),
             Self::KeyContainsEpoch => f.write_str("the key contains the epoch, and a repetition may land in another epoch and get another key"),
             Self::KeyFieldsMissing => f.write_str("the key strategy is made of keyFields, and there are none"),
             Self::ChangeFieldsMissing => f.write_str("the change key is made of database, table, primary key and version, which this source does not supply"),

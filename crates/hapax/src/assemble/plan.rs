@@ -4,7 +4,7 @@ use hapax_engine::decode::UnknownFields;
 use hapax_engine::runtime::AfterDoubt;
 use hapax_model::audit::{
     Arbiter, Audit, AuditFacts, ChangeFields, KeyIndex, KeyKind, SinkFacts, SourceFacts, SourceKind, SqlFacts, StartAt,
-    TableKind, TransformFacts, audit,
+    TableKind, audit,
 };
 use hapax_model::contract::{Contract, KEY, MODE};
 use hapax_model::delivery::{Delivery, Guarantee, StrategyName};
@@ -126,7 +126,6 @@ pub(crate) fn audit_sink(workflow: &Workflow, source: &Source, table: &TableSink
     let sql = SqlFacts { table: kind, index, arbiter, mode, progress: table.progress };
     let facts = AuditFacts {
         source: source_facts(source),
-        transform: TransformFacts::default(),
         sink: SinkFacts::Sql(sql),
         key: KeyKind::of(&workflow.delivery.deduplication, ChangeFields::Absent),
         delivery: &workflow.delivery,
