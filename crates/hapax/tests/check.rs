@@ -19,6 +19,21 @@ fn a_guarantee_that_holds_is_explained() {
     assert!(!world.path("hapax-data").exists(), "nothing is written");
 }
 
+/// Goal: with `clientGuidance` the text for clients is printed unasked, else only by `--explain`. Method: the same
+/// workflow without the word and with it.
+#[test]
+fn client_guidance_prints_the_text_for_clients_unasked() {
+    let delivery = "guarantee: exactly-once, deduplication: { keyFields: [id] }";
+    let told = "Your workflow delivers exactly once";
+    let world = World::shop("", delivery);
+    world.hapax(&["check"]).exits(0).keeps_silent_about(&[told]);
+    world.hapax(&["check", "--explain"]).exits(0).says(&[told]);
+    world.configure("orders", "", &format!("{delivery}, clientGuidance: true"));
+    world.hapax(&["check"]).exits(0).says(&[told]);
+    let explained = world.hapax(&["check", "--explain"]);
+    assert_eq!(explained.exits(0).out.matches(told).count(), 1, "once: {explained}");
+}
+
 /// Goal: what cannot hold is refused with code 3, reason, cure and the strongest that does; `run` says the same.
 #[test]
 fn a_guarantee_that_cannot_hold_is_refused_with_code_3() {

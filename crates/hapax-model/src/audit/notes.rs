@@ -6,7 +6,7 @@ use super::Verdict;
 use super::conditions::Condition;
 use super::facts::*;
 use super::mechanism;
-use crate::delivery::{ConditionName, Guarantee, Isolation};
+use crate::delivery::{ConditionName, Guarantee, Isolation, KeyTemplate};
 use crate::field::FieldPath;
 use crate::mode::{ConflictMode, ProgressPlace};
 use crate::units::print_duration;
@@ -97,6 +97,12 @@ pub(super) fn warnings(facts: &AuditFacts<'_>, verdict: &Verdict) -> Vec<String>
         let used = mechanism::derive(delivery.guarantee, &facts.sink);
         warnings.push(format!(
             "mechanism {written} has nothing to do here, no outbox is read or sent from: {used} is used"
+        ));
+    }
+    let format = &delivery.idempotency_key.format;
+    if format.names() != KeyTemplate::change_key().names() {
+        warnings.push(format!(
+            "idempotencyKey.format \"{format}\" has no effect: deduplication.keyFields and strategy say what a key is made of"
         ));
     }
     if let (Some(ttl), SinkFacts::Sql(_)) = (delivery.deduplication.ttl, &facts.sink) {

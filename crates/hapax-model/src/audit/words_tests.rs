@@ -115,7 +115,13 @@ fn clients_are_told_what_to_expect() {
     let mut keys = keyed_delivery(Guarantee::IdempotentKeys);
     keys.documentation.example_code = Some("https://docs.example.test/dedup".into());
     let told = text(POST, &keys);
-    for phrase in ["the field idempotencyKey", "before you process", "hapax-inbox", "https://docs.example.test/dedup"] {
+    for phrase in [
+        "the field idempotencyKey",
+        "before you process",
+        "store it together with the effect",
+        "hapax-inbox",
+        "https://docs.example.test/dedup",
+    ] {
         assert!(told.contains(phrase), "{phrase}: {told}");
     }
     keys.idempotency_key.included_in_payload = false;
@@ -142,6 +148,7 @@ fn what_has_no_effect_is_noted() {
     let mut delivery = keyed_delivery(Guarantee::ExactlyOnce);
     delivery.auto_fence_on_startup = Some(false);
     delivery.mechanism = Some(Mechanism::TransactionalOutbox);
+    delivery.idempotency_key.format = "{table}/{id}".parse().expect("a format");
     delivery.deduplication.ttl = Some(Duration::from_secs(30 * 86_400));
     delivery.deduplication.strategy = Some(StrategyName::SourceOffset);
     delivery.conditions = vec![ConditionName::OneWorker];
@@ -149,6 +156,7 @@ fn what_has_no_effect_is_noted() {
     let expected = [
         "autoFenceOnStartup has no effect: every start fences older workers, and that cannot be switched off",
         "mechanism transactional-outbox has nothing to do here, no outbox is read or sent from: transaction is used",
+        "idempotencyKey.format \"{table}/{id}\" has no effect: deduplication.keyFields and strategy say what a key is made of",
         "deduplication.ttl 30d has no effect on a table: keys in it are never removed",
         "keyFields (.order_id) are not part of the event key with this strategy",
         "the condition one-worker is stated and not needed",

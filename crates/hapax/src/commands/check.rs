@@ -195,6 +195,9 @@ fn print_finding(finding: &Finding<'_>, args: &CheckArgs) {
     if args.explain {
         audit.explain().lines().for_each(|line| println!("  {line}"));
     } else {
+        if part.workflow.delivery.client_guidance {
+            println!("  clients: {}", audit.client_text);
+        }
         audit.warnings.iter().for_each(|warning| println!("  note: {warning}"));
     }
 }

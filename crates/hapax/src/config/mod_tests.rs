@@ -122,9 +122,37 @@ fn the_three_workflows_of_the_specification_are_read_as_written() {
     assert_eq!(products.delivery.mechanism, Some(Mechanism::KafkaOffsets));
     assert_eq!(products.delivery.retries, Delivery::default().retries);
     assert!(audit.delivery.client_guidance);
+    let ids: Vec<_> = loaded.config.workflows.iter().map(|workflow| workflow.id.as_str()).collect();
+    assert_eq!(ids, ["sales-orders-to-erp", "product-sync-to-search", "audit-logs-to-warehouse"]);
+    assert_eq!(products.delivery.guarantee, Guarantee::AtLeastOnce);
+    let promised = (audit.delivery.guarantee, audit.delivery.mechanism);
+    assert_eq!(promised, (Guarantee::IdempotentKeys, Some(Mechanism::GeneratedKeys)));
     for workflow in &loaded.config.workflows {
         assert_eq!(workflow.incomplete(), Some("a source and a sink"));
     }
+}
+
+/// Goal: what a key is made of and what clients are told reach the typed form. Method: blocks in which nothing has its
+/// default; then a hash that there is not.
+#[test]
+fn the_key_and_the_words_for_clients_arrive() {
+    let loaded = loaded(
+        "workflows:
+  - id: w
+    delivery:
+      idempotencyKey: { format: \"{table}/{id}\", hashAlgorithm: SHA256, includedInPayload: false }
+      documentation: { deduplicationRequired: false, sdkAvailable: false, exampleCode: \"https://example.test\" }
+",
+    );
+    let delivery = &loaded.config.workflows[0].delivery;
+    assert_eq!(delivery.idempotency_key.format.names(), ["table", "id"]);
+    assert!(!delivery.idempotency_key.included_in_payload);
+    let documentation = &delivery.documentation;
+    assert!(!documentation.deduplication_required);
+    assert!(!documentation.sdk_available);
+    assert_eq!(documentation.example_code.as_deref(), Some("https://example.test"));
+    let wrong = "workflows:\n  - id: w\n    delivery:\n      idempotencyKey: { hashAlgorithm: MD5 }\n";
+    assert_problem(wrong, 4, "HX1013", &["MD5", "SHA256"]);
 }
 
 /// Goal: the document's default block is read as it stands, and holds for workflows. Method: it, and one workflow.

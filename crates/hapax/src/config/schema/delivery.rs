@@ -125,7 +125,8 @@ static IDEMPOTENCY_KEY: Table = Table {
         Field::new(
             "format",
             Kind::Text(&KEY_FORMAT),
-            "The parts of the key of a changed row. What stands between the braces is for the eye and never enters the key.",
+            "The parts of the key of a changed row; no source gives such rows yet, so it changes no key, and `check` says so. \
+             What stands between the braces is for the eye and never enters the key.",
         )
         .or("\"{database}:{table}:{primaryKey}:{changeVersion}\""),
         Field::new("hashAlgorithm", Kind::Choice(&HASHES), "How the parts become a key.").or("SHA256"),
@@ -142,7 +143,8 @@ static RETRIES: Table = Table {
         Field::new(
             "maxAttempts",
             Kind::Integer { least: 1, most: 1000 },
-            "How many attempts there are in all; the first is one of them.",
+            "How often `run --once` tries at its start to reach the source, or a target on a server; the first try is one of them. \
+             A worker that follows, and every commit, is bounded by `giveUpAfter` alone.",
         )
         .or("5"),
         Field::new(
@@ -154,7 +156,7 @@ static RETRIES: Table = Table {
         Field::new(
             "giveUpAfter",
             Kind::Duration { least: 1, most: YEARS },
-            "No attempt comes later than this after the first.",
+            "No attempt comes later than this after the first that failed.",
         )
         .or("1h"),
     ],
