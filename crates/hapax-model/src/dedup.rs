@@ -8,8 +8,6 @@ use std::collections::{HashSet, VecDeque};
 use std::hash::Hash;
 use std::time::Duration;
 
-use crate::fault::{self, Bug};
-
 /// The window unless another is chosen: five minutes.
 ///
 /// The window must be longer than the longest gap between two deliveries of one event, plus a margin. After a crash a
@@ -66,9 +64,6 @@ impl<Id: Copy + Eq + Hash> DedupSet<Id> {
     pub fn record(&mut self, id: Id, now: Duration) -> bool {
         self.latest = self.latest.max(now);
         self.evict_by_time();
-        if fault::planted(Bug::DedupEvictsBeforeLook) {
-            self.evict_by_count();
-        }
         // Look before making room: at capacity the oldest id may be this very one.
         if self.seen.contains(&id) {
             return false;
@@ -120,6 +115,9 @@ impl<Id: Copy + Eq + Hash> Default for DedupSet<Id> {
 
 #[cfg(test)]
 mod tests {
+    use std::cell::Cell;
+    use std::hash::Hasher;
+
     use proptest::prelude::*;
 
     use super::*;
@@ -135,6 +133,7 @@ mod tests {
         assert!(set.is_empty());
         assert_eq!([1, 2, 1, 2].map(|id| set.record(id, at(0))), [true, true, false, false]);
         assert_eq!(set.len(), 2);
+        assert!(!set.is_empty());
     }
 
     /// Goal: an id is known up to the end of its window, counted from its first sight. Method: look at and after it.
@@ -144,6 +143,15 @@ mod tests {
         assert!(set.record('a', at(5)));
         assert!(!set.record('a', at(15)));
         assert!(set.record('a', at(16)));
+    }
+
+    /// Goal: unless told otherwise an id is known for five minutes. Method: look at their end and after it.
+    #[test]
+    fn the_default_window_is_five_minutes() {
+        let mut set = DedupSet::default();
+        assert!(set.record('a', at(0)));
+        assert!(!set.record('a', at(300)));
+        assert!(set.record('a', at(301)));
     }
 
     /// Goal: at capacity a repeat of the oldest id is still a repeat. Method: fill up, repeat each.
@@ -172,6 +180,41 @@ mod tests {
     fn a_missing_bound_is_refused() {
         assert_eq!(DedupSet::<u8>::new(at(1), 0).err(), Some(NoBound::Capacity));
         assert_eq!(DedupSet::<u8>::new(at(0), 1).err(), Some(NoBound::Window));
+    }
+
+    thread_local! {
+        static COMPARED: Cell<u64> = const { Cell::new(0) };
+    }
+
+    /// An id that counts how often it is compared.
+    #[derive(Debug, Clone, Copy)]
+    struct CountedId(u32);
+
+    impl PartialEq for CountedId {
+        fn eq(&self, other: &Self) -> bool {
+            COMPARED.set(COMPARED.get() + 1);
+            self.0 == other.0
+        }
+    }
+
+    impl Eq for CountedId {}
+
+    impl Hash for CountedId {
+        fn hash<H: Hasher>(&self, state: &mut H) {
+            self.0.hash(state);
+        }
+    }
+
+    /// Goal: a look does not go through the whole set. Method: many ids, each looked at again; count the comparisons.
+    #[test]
+    fn a_look_compares_few_ids() {
+        let ids = 10_000;
+        let mut set = DedupSet::new(at(10), 10_000).unwrap();
+        assert!((0..ids).all(|id| set.record(CountedId(id), at(0))));
+        COMPARED.set(0);
+        assert!((0..ids).all(|id| !set.record(CountedId(id), at(0))));
+        let compared = COMPARED.get();
+        assert!((10_000..100_000).contains(&compared), "{compared} comparisons for {ids} looks");
     }
 
     proptest! {

@@ -128,7 +128,10 @@ pub fn run<C: Trial>(environment: &C::Environment, bug: &'static str, cell: C, s
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use super::*;
+    use crate::{broker, sources};
 
     /// Goal: every bug has a cell that exists, and none is listed twice with the same.
     #[test]
@@ -140,5 +143,18 @@ mod tests {
         for (bug, name) in PLANTS {
             assert!(cell(name).is_some(), "{bug} names {name}, which is no cell");
         }
+    }
+
+    /// Goal: every bug that can be planted is planted, and no other. Method: the names in the production code, which is
+    /// only read here, beside the lists of all campaigns.
+    #[test]
+    fn every_bug_is_planted_by_a_campaign() {
+        let code = include_str!("../../hapax-model/src/fault.rs");
+        let names = code.lines().filter_map(|line| line.trim().strip_prefix("(Self::")?.split('"').nth(1));
+        let known: BTreeSet<&str> = names.collect();
+        let of_broker = broker::plants::PLANTS.iter().map(|(bug, _)| *bug).chain([broker::plants::POWER_PLANT]);
+        let of_sources = sources::plants::PLANTS.iter().map(|(bug, _)| *bug);
+        let planted: BTreeSet<&str> = PLANTS.iter().map(|(bug, _)| *bug).chain(of_broker).chain(of_sources).collect();
+        assert_eq!(planted, known);
     }
 }

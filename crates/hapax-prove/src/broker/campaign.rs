@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::cell::{BrokerCell, cell, cells};
-use super::plants::PLANTS;
+use super::plants::{PLANTS, POWER_PLANT};
 use super::power;
 use super::report::{Report, line};
 use super::world::Environment;
@@ -88,7 +88,7 @@ impl Campaign {
         let planted = match (self.extent, self.plants) {
             // The judge must see a store that does not wait for the disk.
             (Extent::Power(_), _) if done.iter().all(|done| done.notes.operations > 0) => {
-                vec![plants::run(&environment, "broker-no-sync", power::CELL, self.seed)]
+                vec![plants::run(&environment, POWER_PLANT, power::CELL, self.seed)]
             }
             (Extent::Power(_), _) | (_, Plants::No) => Vec::new(),
             (_, Plants::Too | Plants::Only) => self.plant_bugs(&environment, part(1.0), &wanted),

@@ -1,6 +1,9 @@
 //! Planted bugs of the broker: with the bug the judge must find something, without it the same seed must pass.
 
-/// Each bug and a cell that catches it.
+/// The bug that only a power cut shows.
+pub static POWER_PLANT: &str = "broker-no-sync";
+
+/// Each other bug and a cell that catches it.
 pub static PLANTS: [(&str, &str); 13] = [
     ("broker-no-fence", "broker/stopped-before-append/postgres"),
     ("broker-ring-in-memory", "broker/point/append.before_answer/kill/embedded"),
