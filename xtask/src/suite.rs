@@ -78,6 +78,7 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode> {
         Ok(())
     });
     phases.run("embedded edition", |_| edition::check());
+    key_vectors(&mut phases);
     let mut services = None;
     phases.run("servers", |_| {
         services = Some(Services::start()?);
@@ -112,6 +113,16 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode> {
         Slice::LeaveOut => phases.leave_out("the slices of the crash proof, and the glance at peers (--quick)"),
     }
     Ok(phases.finish())
+}
+
+/// The published keys once more, by other hands than those that made them: the tests only compare them with our own code.
+fn key_vectors(phases: &mut Phases) {
+    let python = |word: &str| child::command("python3", [word]);
+    if python("--version").output().is_ok_and(|output| output.status.success()) {
+        phases.run("key vectors in Python", |_| child::run(&mut python("docs/formats/check_vectors.py")));
+    } else {
+        phases.leave_out("the key vectors in Python (python3 is not installed)");
+    }
 }
 
 /// The tests that need MySQL's own server. They are ignored elsewhere, so that none of them can pass without it; where

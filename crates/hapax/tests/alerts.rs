@@ -1,5 +1,7 @@
 //! Alerts by webhook, received by a real server.
 
+use std::io::Read as _;
+
 use crate::chat::Chat;
 use crate::world::{FORGIVING, World, order, orders, until};
 
@@ -133,8 +135,8 @@ fn a_webhook_without_roots_of_trust_is_refused_at_the_start() {
     assert_eq!(world.rows(), 0, "nothing was started");
 }
 
-/// Goal: a webhook that takes the call and says nothing is called again, after the time that it has. Method: a port that
-/// never answers; the time between two calls.
+/// Goal: a webhook that takes the call and says nothing is called again, after the time that it has and with the very same
+/// words, so that it can tell. Method: a port that never answers; the time between two calls, and the bytes of both.
 #[test]
 fn a_webhook_that_never_answers_is_tried_again() {
     let chat = Chat::new(&[]);
@@ -144,8 +146,16 @@ fn a_webhook_that_never_answers_is_tried_again() {
     world.write("hapax.yaml", world.read("hapax.yaml").replace(&chat.address, &address));
     world.write("orders.jsonl", "no json\n");
     let _worker = world.start("worker.log", &["run"]);
-    let _first = silent.accept().expect("a call");
+    let (mut first, _) = silent.accept().expect("a call");
     let called = std::time::Instant::now();
-    let _second = silent.accept().expect("another call");
+    let (mut second, _) = silent.accept().expect("another call");
     assert!(called.elapsed() >= std::time::Duration::from_secs(9), "it had 10 s: {:?}", called.elapsed());
+    // The caller has left the first; the second is as long.
+    let mut said = Vec::new();
+    first.read_to_end(&mut said).expect("what the first call said");
+    let mut said_again = vec![0; said.len()];
+    second.read_exact(&mut said_again).expect("what the second call said");
+    let said = String::from_utf8(said).expect("text");
+    assert!(said.contains("\"atMs\":") && said.contains("\"kind\":\"deadLetters\""), "{said}");
+    assert_eq!(String::from_utf8(said_again).expect("text"), said);
 }

@@ -168,6 +168,44 @@ fn a_key_column_holds_the_key() {
     );
 }
 
+/// What two runs leave in a table that knows its rows by their keys alone, the second run after `then` was added.
+fn keyed_runs(mode: &str, keys: &str, first: &str, then: &str) -> String {
+    let delivery = format!("guarantee: exactly-once, deduplication: {{ {keys} }}");
+    let world = World::shop(&format!("onConflict: {mode}, keyColumn: hapax_key"), &delivery);
+    world.sql("DROP TABLE orders; CREATE TABLE orders (hapax_key TEXT NOT NULL UNIQUE, id INTEGER, amount INTEGER)");
+    for lines in [first, then] {
+        world.append("orders.jsonl", lines);
+        world.hapax(&["run", "--once"]).exits(0);
+    }
+    world.amounts()
+}
+
+/// Goal: an event that is made of others is one row whichever of them came first. Method: `derived` by its name; the
+/// contributors exchanged, and another window.
+#[test]
+fn an_event_made_of_others_is_known_whichever_came_first() {
+    let event = |id, a, b, window| {
+        format!("{{\"id\":{id},\"amount\":{id}0,\"a\":\"{a}\",\"b\":\"{b}\",\"window\":\"{window}\"}}\n")
+    };
+    let then = event(2, "y", "x", "w1") + &event(3, "x", "y", "w2") + &event(4, "w1", "y", "x");
+    let keys = "keyFields: [a, b, window], strategy: derived";
+    assert_eq!(keyed_runs("ignore", keys, &event(1, "x", "y", "w1"), &then), "1:10 3:30 4:40");
+}
+
+/// Goal: a window's correction is told from a repeat of what it said first, and belongs to the same window. Method:
+/// `window-sequence` by its name; the same number, the next one, and window and number exchanged.
+#[test]
+fn a_correction_of_a_window_is_told_from_a_repeat() {
+    let event = |id, window, number| {
+        format!("{{\"id\":{id},\"amount\":{id}0,\"window\":\"{window}\",\"number\":\"{number}\"}}\n")
+    };
+    let then = event(2, "7", "0") + &event(3, "7", "1") + &event(4, "0", "7");
+    let keys = "keyFields: [window, number], strategy: window-sequence";
+    let runs = |mode| keyed_runs(mode, keys, &event(1, "7", "0"), &then);
+    assert_eq!(runs("ignore"), "1:10 3:30 4:40", "a correction is an event of its own");
+    assert_eq!(runs("update"), "3:30 4:40", "of the same window");
+}
+
 /// Goal: a generator's orders arrive, its poison as letters, whatever the seed. Method: updates, deletes and poison.
 #[test]
 fn generated_orders_arrive_and_their_poison_is_kept() {

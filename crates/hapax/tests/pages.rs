@@ -73,6 +73,31 @@ fn stopped_repeats_are_counted() {
     worker.ends().exits(0);
 }
 
+/// Goal: tries that had to be repeated are counted, and the latency has its three quantiles. Method: a worker whose file
+/// comes late.
+#[test]
+fn repeated_tries_are_counted() {
+    let world = watched("", KEYED, "");
+    world.write("hapax.yaml", world.read("hapax.yaml").replace("giveUpAfter: 300ms", "giveUpAfter: 1h"));
+    let worker = world.start("worker.log", &["run"]);
+    let address = address(&worker);
+    let of_orders = ["workflow=\"orders\""];
+    until("it was tried again twice", || {
+        metric(&get(&address, "/metrics").1, "hapax_retries_total", &of_orders).is_some_and(|count| count >= 2.0)
+    });
+    world.write("orders.jsonl", orders(1..=3));
+    until_metric(&address, "hapax_inputs_delivered_total", &of_orders, 3.0);
+    let (_, page) = get(&address, "/metrics");
+    let quantiles = ["0.5", "0.95", "0.99"].map(|share| {
+        let label = format!("quantile=\"{share}\"");
+        metric(&page, "hapax_delivery_latency_recent_seconds", &[of_orders[0], &label])
+            .unwrap_or_else(|| panic!("no {label}: {page}"))
+    });
+    assert!(quantiles[0] > 0.0 && quantiles.is_sorted(), "{quantiles:?}\n{page}");
+    worker.terminate();
+    worker.ends().exits(0);
+}
+
 /// Goal: with a token only `/healthz` is open. Method: ask with none, a wrong one and the right one.
 #[test]
 fn a_token_guards_all_pages_but_healthz() {

@@ -288,7 +288,8 @@ async fn one_who_does_not_lead_says_who_does() {
     assert_eq!(send(&mut connection, &topic, plain()).await, (0, 0));
 }
 
-/// Goal: InitProducerId without a transactional id gives a new id every time. Method: every version, over the wire.
+/// Goal: InitProducerId without a transactional id gives a new id every time, and reads the id and epoch that it is sent.
+/// Method: every version, over the wire; then a pair, and half a pair.
 #[tokio::test]
 async fn a_producer_id_is_new_every_time() {
     let place = directory();
@@ -303,6 +304,9 @@ async fn a_producer_id_is_new_every_time() {
     }
     let again = init(&mut connection, 4, None, (seen[0], 3)).await;
     assert!(again.producer_epoch == 0 && !seen.contains(&again.producer_id.0), "always new without a transactional id");
+    for half in [(5, -1), (-1, 5)] {
+        assert_eq!(init(&mut connection, 4, None, half).await.error_code, 42, "id and epoch come together: {half:?}");
+    }
     let noted = rig.broker.store.producer(seen[5]).await.unwrap().unwrap();
     assert_eq!((noted.epoch, noted.client_id.as_deref()), (0, Some("hapax")));
 }

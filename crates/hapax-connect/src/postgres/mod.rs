@@ -9,6 +9,8 @@ mod chunk;
 pub mod column;
 pub mod config;
 pub mod convert;
+#[cfg(test)]
+mod counting_relay;
 pub mod ddl;
 pub mod describe;
 mod encode;

@@ -46,6 +46,13 @@ impl Place {
         PostgresUrl::parse(&format!("postgres://{user}@{host}")).unwrap().with_database(&self.name)
     }
 
+    /// The same database by another port of this machine.
+    pub(super) fn url_by(&self, port: u16) -> PostgresUrl {
+        let text = std::env::var("HAPAX_TEST_POSTGRES").unwrap();
+        let text = text.replace(&server_address(), &format!("127.0.0.1:{port}"));
+        PostgresUrl::parse(&text).unwrap().with_database(&self.name)
+    }
+
     /// A session without our tables.
     pub(super) async fn bare(&self) -> Session {
         Session::connect(&self.url(), &Limits::default()).await.unwrap()
@@ -86,6 +93,13 @@ impl Drop for Place {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         std::thread::spawn(move || runtime.block_on(drop)).join().unwrap();
     }
+}
+
+/// Host and port of the test server.
+pub(super) fn server_address() -> String {
+    let text = std::env::var("HAPAX_TEST_POSTGRES").unwrap();
+    let (_, host) = text.split_once('@').expect("the URL of the test server names a user");
+    host.split(['/', '?']).next().unwrap_or_default().to_owned()
 }
 
 /// Runs statements, as a person with psql would.

@@ -1,6 +1,11 @@
+use std::time::Duration;
+
 use super::super::config::Deletes;
-use super::super::rig::{Rig, keyed};
+use super::super::counting_relay::CountingRelay;
+use super::super::rig::{Rig, Server, keyed};
+use super::super::sample::run;
 use super::*;
+use crate::table::rig::Database as _;
 
 const PLAIN: &str = "CREATE TABLE t (id bigint PRIMARY KEY, a bigint, hapax_deleted boolean)";
 const PARTITIONED: &str = "CREATE TABLE t (id bigint PRIMARY KEY, a bigint) PARTITION BY RANGE (id); \
@@ -86,4 +91,32 @@ async fn a_copy_of_many_pieces_arrives_whole() {
                  WHEN 1 THEN a <> repeat('x', id::int) ELSE a <> '' END";
     assert_eq!(rig.texts(wrong).await, ["0"]);
     assert_eq!(rig.texts("SELECT count(*) FROM t").await, ["1000"]);
+}
+
+/// Goal: a repeat costs what a new row costs and not a question more, and waits for nobody who holds its row. Method:
+/// count the requests of an epoch with a new row and of one with its repeat, while another session holds that row.
+#[tokio::test]
+async fn a_repeat_asks_no_more_than_a_new_row_and_waits_for_no_lock() {
+    let database = Server::new(PLAIN).await;
+    let relay = CountingRelay::start();
+    let url = database.place.url_by(relay.port);
+    let mut rig = Rig::over(database, |config| {
+        keyed(ConflictMode::Ignore)(config);
+        config.url = url;
+    });
+    rig.claim().await;
+    for inserts in [1, 0] {
+        assert_eq!(deliver(&mut rig, 0..1, 1).await, (inserts, 0), "the first epochs prepare what all use");
+    }
+    let before = relay.requests();
+    assert_eq!(deliver(&mut rig, 1..2, 1).await, (1, 0));
+    let new_row = relay.requests() - before;
+    let other = rig.database.place.bare().await;
+    run(&other, "BEGIN; SELECT 1 FROM t WHERE id = 1 FOR UPDATE").await;
+    let before = relay.requests();
+    let repeat = tokio::time::timeout(Duration::from_secs(60), deliver(&mut rig, 1..2, 2)).await;
+    assert_eq!(repeat.expect("it waits for no lock"), (0, 0));
+    assert!(new_row > 0, "the relay sees what the sink asks");
+    assert_eq!(relay.requests() - before, new_row);
+    assert_eq!(rig.texts("SELECT a FROM t WHERE id = 1").await, ["1"]);
 }

@@ -216,6 +216,30 @@ fn each_change_of_a_row_has_its_own_key() {
     assert_eq!(key("2", Uniqueness::FieldsAlone), second, "the version is one of the fields");
 }
 
+/// Goal: every column of a primary key is part of the key, and none runs into the next. Method: change each column alone,
+/// and move a comma or a colon from one to the other.
+#[test]
+fn every_column_of_a_primary_key_is_in_the_key() {
+    let incarnation = incarnation();
+    let keyer = with_version(DedupStrategy::ChangeKey {
+        database: path("database"),
+        schema: None,
+        table: path("table"),
+        primary_key: vec![path("order_id"), path("line")],
+        version: path("version"),
+    });
+    let key = |[order, line]: [&str; 2]| {
+        let values = ["shop", "lines", order, line, "1"].map(FieldValue::Text);
+        keyer.derive(&facts(&incarnation), &values).unwrap()
+    };
+    for (one, other) in
+        [(["7", "1"], ["8", "1"]), (["7", "1"], ["7", "2"]), (["7,1", "2"], ["7", "1,2"]), (["7:1", "2"], ["7", "1:2"])]
+    {
+        assert_ne!(key(one).entity, key(other).entity, "{one:?} {other:?}");
+        assert_ne!(key(one).event, key(other).event, "{one:?} {other:?}");
+    }
+}
+
 /// Goal: a derived key depends on its inputs alone, in any order. Method: list and array, sorted and not.
 #[test]
 fn a_derived_key_does_not_depend_on_the_order_of_arrival() {

@@ -7,7 +7,7 @@ use tokio::time::Instant;
 
 use crate::batch::BatchBuilder;
 use crate::log::now;
-use crate::store::Store;
+use crate::store::{ProducerRow, Store};
 use crate::upkeep::look;
 use crate::upkeep::retention::pass;
 use crate::upkeep::rig::Rig;
@@ -98,15 +98,17 @@ pub(crate) fn of_producer(id: i64, sequence: i32) -> Bytes {
     batch.record(now() - 2 * HOUR, Some(b"k"), Some(b"v")).build().unwrap()
 }
 
-/// Goal: who wrote nothing for long is forgotten, in memory and in the notes; who wrote lately is not.
-/// Method: two producers; time passes for one.
+/// Goal: who wrote nothing for long is forgotten, in memory and in the notes, and not before.
+/// Method: a producer that is noted and writes; a look an hour before its day is over, and one an hour after.
 pub(crate) async fn idle_producers_are_forgotten<S: Store>(store: Arc<S>) {
     let rig = Rig::over(Arc::clone(&store), "orders", &[]).await;
+    let note = ProducerRow { producer_id: 7, epoch: 0, client_id: None, transactional_id: None };
+    store.note_producer(note.clone()).await.unwrap();
     rig.append(of_producer(7, 0)).await.unwrap();
     look(&rig.broker, now() + 23 * HOUR).await;
-    assert_eq!(rig.partition().producer_count(), 1);
+    assert_eq!((rig.partition().producer_count(), store.producer(7).await), (1, Ok(Some(note))));
     look(&rig.broker, now() + 25 * HOUR).await;
-    assert_eq!(rig.partition().producer_count(), 0);
+    assert_eq!((rig.partition().producer_count(), store.producer(7).await), (0, Ok(None)));
 }
 
 /// Goal: a stop leaves a snapshot, so that the next start reads nothing twice. Method: append, save all, look.
