@@ -28,7 +28,7 @@ fn shop(file: &str, table: &str, sink: &str, delivery: &str) -> World {
 
 const TYPED: &str = "CREATE TABLE orders (id INTEGER PRIMARY KEY, customer TEXT, amount REAL, paid BOOLEAN, at DATE)";
 
-fn gzip(content: &[u8]) -> Vec<u8> {
+pub(crate) fn gzip(content: &[u8]) -> Vec<u8> {
     let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
     encoder.write_all(content).expect("packs");
     encoder.finish().expect("packs")

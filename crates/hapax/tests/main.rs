@@ -2,6 +2,8 @@
 
 #[cfg(feature = "http")]
 mod alerts;
+#[cfg(feature = "compression")]
+mod archives;
 mod bad_configuration;
 mod bad_files;
 mod bad_input;

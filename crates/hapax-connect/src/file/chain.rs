@@ -181,7 +181,7 @@ fn parse_suffix(rest: &str) -> Option<(Suffix, bool)> {
     if rest.is_empty() {
         return Some((Suffix::Live, false));
     }
-    let unpacked = PACKED_ENDINGS.iter().find_map(|ending| rest.strip_suffix(ending));
+    let unpacked = unpacked_name(rest);
     let (rest, packed) = (unpacked.unwrap_or(rest), unpacked.is_some());
     let mut characters = rest.chars();
     let mark = characters.next().filter(|mark| matches!(mark, '.' | '-' | '_'))?;
@@ -284,6 +284,12 @@ fn contradiction(current: &Member, younger: &[&Member]) -> Option<String> {
     let later = |a: &Member, b: &Member| a.modified.duration_since(b.modified).is_ok_and(|by| by > SAME_TIME);
     let turned = rotated.windows(2).find(|pair| later(pair[0], pair[1]))?;
     Some(format!("by its name {} is older than {}, but it was written to later", turned[0].name, turned[1].name))
+}
+
+/// The name that a compressed file had before; none if its name does not say that it is compressed.
+#[must_use]
+pub fn unpacked_name(name: &str) -> Option<&str> {
+    PACKED_ENDINGS.iter().find_map(|ending| name.strip_suffix(ending))
 }
 
 #[cfg(test)]

@@ -19,6 +19,8 @@ pub(super) struct Facts {
     /// What lies just before a place that was read up to; none at the beginning, and inside an archive. The place may be
     /// further than the position: a part of an epoch may commit by itself.
     pub(super) tail: Option<TailHash>,
+    /// What an archive that was read to its end ended with, in its own bytes.
+    pub(super) archive: Option<TailHash>,
     /// The compressed copy that is read in place of a file that is gone.
     pub(super) copy: Option<String>,
     /// Files of the chain that were read, or passed when the delivery began, and lie there still.
@@ -55,6 +57,7 @@ impl Facts {
         if let Value::Object(map) = &mut facts {
             map.extend(self.device.map(|device| ("device".to_owned(), json!(device))));
             map.extend(self.tail.as_ref().map(|tail| ("tail".to_owned(), json!([tail.offset, tail.hash]))));
+            map.extend(self.archive.as_ref().map(|end| ("archive".to_owned(), json!([end.offset, end.hash]))));
             map.extend(self.copy.as_ref().map(|copy| ("copy".to_owned(), json!(copy))));
         }
         facts.to_string()
@@ -67,9 +70,11 @@ impl Facts {
         let words = |name: &str| map.get(name).and_then(Value::as_str).map(str::to_owned);
         let read = map.get("read").and_then(Value::as_array).ok_or_else(broken)?;
         let read: Option<Vec<ReadMember>> = read.iter().map(ReadMember::from_value).collect();
+        let hash = |name: &str| map.get(name).map(|hash| TailHash::from_value(hash).ok_or_else(broken)).transpose();
         Ok(Self {
             device: map.get("device").and_then(Value::as_u64),
-            tail: map.get("tail").map(|tail| TailHash::from_value(tail).ok_or_else(broken)).transpose()?,
+            tail: hash("tail")?,
+            archive: hash("archive")?,
             copy: words("copy"),
             read: read.ok_or_else(broken)?,
         })
@@ -147,6 +152,7 @@ mod tests {
         let facts = Facts {
             device: Some(3),
             tail: Some(TailHash { offset: 7, hash: "00ff".into() }),
+            archive: Some(TailHash { offset: 9, hash: "ff00".into() }),
             copy: Some("inode 8".into()),
             read: vec![read],
         };

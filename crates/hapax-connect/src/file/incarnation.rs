@@ -18,9 +18,10 @@ use memchr::{memchr_iter, memrchr};
 use sha2::{Digest as _, Sha256};
 
 use super::config::FileFormat;
-use super::facts::{TailHash, first_in};
+use super::facts::{Facts, TailHash, first_in};
 use super::feed::{Fed, Feed, Packing, Unreadable, read_once};
 use super::lines::is_blank;
+use super::source::WAIT;
 
 /// A first record that is longer is known by its beginning.
 const HEAD_BYTES: usize = 64 * 1024;
@@ -103,11 +104,30 @@ impl Opened {
         if position == 0 || self.packing()? != Packing::None {
             return Ok(None);
         }
-        let start = position.saturating_sub(TAIL_BYTES);
-        let mut bytes = vec![0; usize::try_from(position - start).unwrap_or_default()];
+        self.hash_before(position).map(Some)
+    }
+
+    /// The hash of the file's own bytes before an offset.
+    fn hash_before(&self, offset: u64) -> io::Result<String> {
+        let start = offset.saturating_sub(TAIL_BYTES);
+        let mut bytes = vec![0; usize::try_from(offset - start).unwrap_or_default()];
         let read = read_fully(&self.file, &mut bytes, start)?;
         bytes.truncate(read);
-        Ok(Some(hash(&bytes)))
+        Ok(hash(&bytes))
+    }
+
+    /// What an archive ends with now: its last bytes tell of all that it holds.
+    pub(super) fn archive_end(&self) -> io::Result<TailHash> {
+        let offset = self.length()?;
+        Ok(TailHash { offset, hash: self.hash_before(offset)? })
+    }
+
+    /// Whether an archive still has what it ended with; it may have grown behind that.
+    pub(super) fn has_archive_end(&self, end: Option<&TailHash>) -> io::Result<bool> {
+        match end {
+            Some(TailHash { offset, hash }) => Ok(self.length()? >= *offset && self.hash_before(*offset)? == *hash),
+            None => Ok(true),
+        }
     }
 
     /// The same, with its offset.
@@ -145,6 +165,37 @@ impl Opened {
         Ok(Some(before.len() == wanted && hash(&before) == tail.hash))
     }
 
+    /// Whether this file holds what `bookmark` was made in under another inode: moved to another disk, or compressed. The
+    /// beginning must agree, and what lay before the place that was read up to.
+    pub(super) fn holds_what_was_read(&self, bookmark: &Bookmark, facts: &Facts) -> io::Result<bool> {
+        let text = &bookmark.incarnation.text;
+        if first_in(text).is_empty() {
+            return Ok(false); // nothing that could be compared
+        }
+        match (self.packing()?, &facts.tail, &facts.archive) {
+            (Packing::None, Some(tail), _) => Ok(self.begins_as(text)? && self.has_tail(Some(tail))?),
+            (Packing::Gzip | Packing::Zstd, Some(tail), _) => Ok(self.is_copy(bookmark, Some(tail))? == Some(true)),
+            (Packing::Gzip | Packing::Zstd, None, Some(end)) => {
+                // Its own bytes, or those of the file that it was made of.
+                Ok(self.has_archive_end(Some(end))? && (self.begins_as(text)? || self.unpacks_to(text)?))
+            }
+            (_, None, _) => Ok(false),
+        }
+    }
+
+    /// How much an archive holds: it must be unpacked to know.
+    pub(super) fn unpacked_length(&self) -> io::Result<u64> {
+        let (mut feed, mut block, mut length) = (Feed::new(self.file.try_clone()?), vec![0; 256 * 1024], 0);
+        loop {
+            match feed.read_at(&mut block, length)? {
+                Fed::Bytes(read) => length += read as u64,
+                Fed::NotYet => {}
+                Fed::Later => std::thread::sleep(WAIT),
+                Fed::End => return Ok(length),
+            }
+        }
+    }
+
     /// Whether this archive's content begins as the description says.
     pub(super) fn unpacks_to(&self, text: &str) -> io::Result<bool> {
         let first = first_in(text);
@@ -173,7 +224,11 @@ impl Opened {
     pub(super) fn describe(&self, position: u64) -> io::Result<Description> {
         let head = self.head()?;
         Ok(match self.first_record_end(&head) {
-            None if is_packed(&head) => Description { text: self.text(&[]), record: FirstRecord::NotYet },
+            None if is_packed(&head) => {
+                // All that there is of it, once something was read.
+                let known = if position > 0 { &*head } else { &[] };
+                Description { text: self.text(known), record: FirstRecord::NotYet }
+            }
             Some(end) => Description { text: self.text(&head[..end]), record: FirstRecord::Known },
             None => Description { text: self.text(read_part(&head, position)), record: FirstRecord::NotYet },
         })
@@ -198,6 +253,10 @@ impl Opened {
             &[],                                        // as it was when nothing had been read
         ];
         let described = without_end(&bookmark.incarnation.text);
+        // A small archive is known by what it had when it was read.
+        if let (true, Some(length)) = (is_packed(&head), described_length(first_in(described))) {
+            return Ok(head.get(..length).is_some_and(|first| *described == *self.text(first)));
+        }
         Ok(known.iter().any(|part| *described == *self.text(part)))
     }
 

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 
 use hapax_model::position::Bookmark;
 
+pub use super::chain::unpacked_name;
 use super::chain::{Member, RotationRule, Stem, Suffix, group_by_stem, readable_folder, stem_name};
 use super::facts::Facts;
 use super::incarnation::was_read_to_its_end;

@@ -10,8 +10,8 @@ use hapax_engine::source::SourceError;
 use hapax_model::position::{Bookmark, Incarnation, Position};
 
 use super::chain::{Member, Stem, Suffix};
-use super::facts::{Facts, ReadMember, first_in};
-use super::incarnation::without_end;
+use super::facts::{Facts, ReadMember};
+use super::incarnation::{was_read_to_its_end, without_end};
 use super::recognise::{Place, never_read};
 use super::source::FileSource;
 
@@ -42,14 +42,30 @@ impl FileSource {
         Ok(Bookmark { facts: Some(facts.to_text().into()), ..other.clone() })
     }
 
+    /// Whether this is a compressed copy of the file in which `original` was made, that file was read to its end, and the copy
+    /// holds nothing more: then there is nothing in it to deliver.
+    ///
+    /// # Errors
+    /// If it cannot be read.
+    pub fn is_copy_of_read(&self, original: &Bookmark) -> Result<bool, SourceError> {
+        if !was_read_to_its_end(&original.incarnation.text) {
+            return Ok(false);
+        }
+        let tail = self.facts_of(original)?.tail;
+        let look = || -> io::Result<bool> {
+            let Some(opened) = self.open_if_there(&self.config.path)? else { return Ok(false) };
+            Ok(tail.is_some()
+                && opened.is_copy(original, tail.as_ref())? == Some(true)
+                && opened.unpacked_length()? == original.position.offset)
+        };
+        look().map_err(|error| self.unavailable(error))
+    }
+
     /// The file that begins as the one of `other` did, and has the same bytes before the place that was read up to.
     fn find_same_content(&self, listing: &[Member], other: &Bookmark, facts: &Facts) -> io::Result<Option<usize>> {
-        if facts.tail.is_none() || first_in(&other.incarnation.text).is_empty() {
-            return Ok(None); // nothing that could be compared
-        }
-        for (at, member) in listing.iter().enumerate().filter(|(_, member)| !member.packed) {
+        for (at, member) in listing.iter().enumerate() {
             let Some(opened) = self.open_if_there(&member.path)? else { continue };
-            if opened.begins_as(&other.incarnation.text)? && opened.has_tail(facts.tail.as_ref())? {
+            if opened.holds_what_was_read(other, facts)? {
                 return Ok(Some(at));
             }
         }
@@ -73,7 +89,8 @@ impl FileSource {
             }
         }
         let current = &listing[at];
-        Ok(Facts { device: Some(current.device), tail: facts.tail.clone(), copy: Some(current.identity.clone()), read })
+        let (tail, archive) = (facts.tail.clone(), facts.archive.clone());
+        Ok(Facts { device: Some(current.device), tail, archive, copy: Some(current.identity.clone()), read })
     }
 
     /// The beginning of the file after the one of `bookmark`, whose rest a person gives up.
@@ -172,7 +189,7 @@ impl FileSource {
             listing[..at].iter().filter(|member| facts.entry(member).is_none()).map(ReadMember::passed).collect();
         facts.read.retain(|entry| entry.identity != listing[at].identity);
         facts.remember(given_up, listing);
-        let facts = Facts { device: Some(opened.device()), tail: None, copy: None, read: facts.read };
+        let facts = Facts { device: Some(opened.device()), tail: None, archive: None, copy: None, read: facts.read };
         let incarnation = bookmark.incarnation.next(&description.text);
         Ok(Bookmark { facts: Some(facts.to_text().into()), ..Bookmark::new(incarnation, Position::at(0)) })
     }

@@ -14,7 +14,7 @@ use hapax_model::fault::{Bug, planted};
 use hapax_model::position::Bookmark;
 
 use super::chain::{Member, RotationRule, Stem};
-use super::facts::{Facts, ReadMember, first_in};
+use super::facts::{Facts, ReadMember};
 use super::feed::Packing;
 use super::incarnation::{Fit, Opened, may_be_inode, was_read_to_its_end};
 use super::lines::Seam;
@@ -203,12 +203,8 @@ impl FileSource {
                 {
                     return Ok(true);
                 }
-                // Moved to another disk: the bytes are the same, the inode is not.
-                if theirs.tail.is_none() || first_in(&other.incarnation.text).is_empty() || member.packed {
-                    continue;
-                }
                 let Some(opened) = self.open_if_there(&member.path)? else { continue };
-                if opened.begins_as(&other.incarnation.text)? && opened.has_tail(theirs.tail.as_ref())? {
+                if opened.holds_what_was_read(other, &theirs)? {
                     return Ok(true);
                 }
             }
@@ -310,7 +306,7 @@ fn compare(opened: Opened, bookmark: &Bookmark, facts: &Facts) -> io::Result<Pla
     if let Some(gone) = truncated_before(&opened, bookmark)? {
         return Ok(gone);
     }
-    if !opened.belongs(bookmark)? {
+    if !opened.belongs(bookmark)? || !opened.has_archive_end(facts.archive.as_ref())? {
         return Ok(Place::Other(format!("{}: it was rewritten in place", opened.describe(0)?.text)));
     }
     compare_place(opened, bookmark, facts)
@@ -350,7 +346,7 @@ fn compare_copy(opened: Opened, bookmark: &Bookmark, facts: &Facts) -> io::Resul
         }
         return Ok(Place::Other(format!("{}: it was rewritten in place", opened.describe(0)?.text)));
     }
-    if opened.unpacks_to(&bookmark.incarnation.text)? {
+    if opened.unpacks_to(&bookmark.incarnation.text)? && opened.has_archive_end(facts.archive.as_ref())? {
         return Ok(Place::Found(opened, Seam::LineStart));
     }
     Ok(Place::Other(format!("{}: the archive holds something else now", opened.describe(0)?.text)))

@@ -18,7 +18,7 @@ use tokio::time::sleep;
 use super::chain::{RotationRule, Stem, contradiction_among};
 use super::config::{Crowd, FileSourceConfig};
 use super::facts::{Facts, ReadMember};
-use super::feed::{Fed, Feed, Packing, Unreadable};
+use super::feed::{Feed, Packing, Unreadable};
 use super::header::Naming;
 use super::incarnation::{FirstRecord, Fit, Opened};
 use super::lines::{Lines, Seam, Tail};
@@ -27,7 +27,7 @@ use super::recognise::{GrowingCopy, Place};
 use super::turn::{Doubt, NextFile};
 
 /// How long a poll waits when there is nothing.
-const WAIT: Duration = Duration::from_millis(25);
+pub(super) const WAIT: Duration = Duration::from_millis(25);
 /// How many idle polls a rotated file is watched for late lines.
 const GRACE_POLLS: u32 = 2;
 /// How many idle polls a lane of many waits before it makes room for another.
@@ -144,7 +144,7 @@ impl FileSource {
         let packed = opened.packing().map_err(|error| self.unavailable(error))? != Packing::None;
         let offset = match at {
             StartAt::Earliest => 0,
-            StartAt::Latest if packed => unpacked_length(&opened).map_err(|error| self.unavailable(error))?,
+            StartAt::Latest if packed => opened.unpacked_length().map_err(|error| self.unavailable(error))?,
             StartAt::Latest => opened.last_line_start().map_err(|error| self.unavailable(error))?,
             StartAt::At(position) => {
                 self.refuse_unfit(&opened, position)?;
@@ -187,7 +187,13 @@ impl FileSource {
         for member in &older {
             tracing::info!(lane = %self.lane, file = member.name, "passed: it is older than the file that the delivery begins with");
         }
-        Ok(Facts { device: Some(opened.device()), tail: opened.tail_hash(offset)?, copy: None, read: older })
+        Ok(Facts {
+            device: Some(opened.device()),
+            tail: opened.tail_hash(offset)?,
+            archive: None,
+            copy: None,
+            read: older,
+        })
     }
 
     fn open_at(&mut self, bookmark: &Bookmark, follow: Follow) -> Result<Reading, SourceError> {
@@ -377,6 +383,8 @@ impl FileSource {
             tracing::info!(lane, "the archive was read to its end; compressed files are read once and not followed");
         }
         reading.mark_end();
+        let end = reading.opened.archive_end().map_err(|error| unavailable(&config.path, error))?;
+        self.facts.archive = Some(end);
         Ok(step)
     }
 
@@ -447,7 +455,7 @@ impl Source for FileSource {
         if reading.incarnation.number == bookmark.incarnation.number {
             facts.copy = (!reading.opened.was(bookmark)).then(|| reading.opened.identity().to_owned());
         } else {
-            (facts.tail, facts.copy) = (None, None);
+            (facts.tail, facts.archive, facts.copy) = (None, None, None);
         }
         if planted(Bug::IncarnationLearnedAnew) {
             facts.tail = reading.opened.tail_hash(reading.lines.offset()).map_err(|error| self.unavailable(error))?;
@@ -527,19 +535,6 @@ fn look(path: &Path) -> io::Result<Option<Metadata>> {
         Ok(metadata) => Ok(Some(metadata)),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
         Err(error) => Err(error),
-    }
-}
-
-/// How much a packed file holds: it must be unpacked to know.
-fn unpacked_length(opened: &Opened) -> io::Result<u64> {
-    let (mut feed, mut block, mut length) = (Feed::new(opened.file.try_clone()?), vec![0; 256 * 1024], 0);
-    loop {
-        match feed.read_at(&mut block, length)? {
-            Fed::Bytes(read) => length += read as u64,
-            Fed::NotYet => {}
-            Fed::Later => std::thread::sleep(WAIT),
-            Fed::End => return Ok(length),
-        }
     }
 }
 

@@ -224,7 +224,8 @@ impl FileSource {
         let reading = reading.map_err(|error| self.unavailable(error))?;
         let read = self.read_member(&before, &listing).map_err(|error| self.unavailable(error))?;
         self.facts.remember(next.passed.iter().map(ReadMember::passed).chain([read]), &listing);
-        (self.facts.tail, self.facts.copy, self.facts_unknown) = (None, None, false);
+        (self.facts.tail, self.facts.archive, self.facts.copy) = (None, None, None);
+        self.facts_unknown = false;
         if let Some(Reading { opened, feed, lines, .. }) = self.reading.replace(reading) {
             self.left = Some(Left { opened, feed, lines });
         }

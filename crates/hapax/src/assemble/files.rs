@@ -6,12 +6,12 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use hapax_connect::file::many::{Born, chain_names, find_stems};
+use hapax_connect::file::many::{Born, chain_names, find_stems, unpacked_name};
 use hapax_connect::file::{Crowd, FileFormat, HeaderFrom};
 use hapax_engine::books::Books as _;
 use hapax_model::position::{Bookmark, DeliveryId};
 
-use super::{AnyBooks, Part, part_of, parts};
+use super::{AnyBooks, AnySource, Part, part_of, parts};
 use crate::config::checked::{FileLane, FileSource};
 use crate::config::{Config, Source};
 use crate::exit::Failure;
@@ -70,6 +70,15 @@ pub(crate) async fn known_lanes(part: &Part<'_>, config: &Config) -> Result<BTre
             .is_some_and(|of| of.workflow.id == part.workflow.id && of.sink.name == part.sink.name)
     });
     Ok(own.map(|found| (found.id.lane, found.progress.bookmark)).collect())
+}
+
+/// Whether a lane is a compressed copy of one that was read to its end: it was compressed since, and holds nothing to read.
+pub(crate) fn is_copy_of_read(part: &Part<'_>, lane: &FileLane, known: &BTreeMap<String, Bookmark>) -> bool {
+    let original = unpacked_name(&lane.name).and_then(|name| known.get(name));
+    let (Some(original), AnySource::File(source)) = (original, Part { file: Some(lane), ..*part }.open_source()) else {
+        return false;
+    };
+    source.is_copy_of_read(original).unwrap_or(false)
 }
 
 /// Why a pattern is refused that finds one file under two names.

@@ -11,7 +11,9 @@ use hapax_engine::runtime;
 use hapax_engine::source::{Follow, Held, Source as _, SourceError};
 use hapax_engine::state::TakeOver;
 
-use crate::assemble::{AnyBooks, AnyState, How, Live, Part, known_lanes, lanes_of_files, under_two_names};
+use crate::assemble::{
+    AnyBooks, AnyState, How, Live, Part, is_copy_of_read, known_lanes, lanes_of_files, under_two_names,
+};
 use crate::config::checked::FileLane;
 use crate::config::{Config, Source};
 use crate::exit::Failure;
@@ -64,7 +66,8 @@ async fn files_to_look_at(part: &Part<'_>, config: &Config) -> Result<Vec<FileLa
     for lane in lanes_of_files(file, &many.folder, known.clone()) {
         let stem = found.stems.iter().find(|stem| stem.lane == lane.name);
         let opened = match known.get(&lane.name).map(|at| (at, prospect(at, stem))) {
-            None | Some((_, Prospect::Unfinished)) => true,
+            None => !is_copy_of_read(part, &lane, &known),
+            Some((_, Prospect::Unfinished)) => true,
             Some((_, Prospect::Gone)) => false,
             Some((_, Prospect::Vanished)) => found.unreadable.is_empty(),
             // At rest: opened only if it is no longer what was read.

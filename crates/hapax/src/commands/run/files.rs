@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use hapax_connect::file::earlier::{bring_together, earlier_lanes};
-use hapax_connect::file::many::{Born, FoundStem, Prospect, find_stems, prospect};
+use hapax_connect::file::many::{Born, FoundStem, Prospect, find_stems, prospect, unpacked_name};
 use hapax_connect::file::{Crowd, RotationRule};
 use hapax_engine::books::{Books as _, OldNames, StateBooks as _};
 use hapax_engine::source::{Held, Source as _, SourceError};
@@ -16,7 +16,7 @@ use hapax_model::position::{Bookmark, DeliveryId};
 
 use super::pattern_lease::PatternLease;
 use super::start::SharedLook;
-use crate::assemble::{AnyBooks, Part, known_lanes, part_of, under_two_names};
+use crate::assemble::{AnyBooks, Part, is_copy_of_read, known_lanes, part_of, under_two_names};
 use crate::config::checked::{FileLane, FileSource};
 use crate::config::{Config, Source};
 use crate::exit::Failure;
@@ -134,7 +134,9 @@ impl Files {
         }
         self.said.retain(|said| found.unreadable.contains(said) || found.misnamed.contains(said));
         for stem in &found.stems {
-            self.look_at(stem);
+            if !self.is_read_copy(config, stem) {
+                self.look_at(stem);
+            }
         }
         if found.unreadable.is_empty() {
             self.look_for_vanished(&found.stems);
@@ -149,6 +151,35 @@ impl Files {
 
     fn is_busy(&self, lane: &str) -> bool {
         self.open.contains(lane) || self.queued.contains(lane) || self.stopped.contains(lane)
+    }
+
+    /// Whether a stem that nobody has read is, or may be, a compressed copy of one that was read to its end.
+    fn is_read_copy(&mut self, config: &Config, stem: &FoundStem) -> bool {
+        if self.known.contains_key(&stem.lane) || self.is_busy(&stem.lane) {
+            return false;
+        }
+        let signature = stem.signature();
+        if self.at_rest.get(&stem.lane) == Some(&signature) {
+            return true;
+        }
+        // Its original is gone, and is being read to its end by the handle that is open.
+        let original = unpacked_name(&stem.lane).unwrap_or_default();
+        if self.open.contains(original) && !self.folder.join(original).exists() {
+            return true;
+        }
+        let Some(part) = part_of(config, &self.of) else { return false };
+        let (name, path, crowd) = (stem.lane.clone(), stem.path.clone(), self.crowd.clone());
+        let lane = FileLane { name, path, first_seen: None, crowd };
+        if self.tried.contains_key(&stem.lane) || !is_copy_of_read(&part, &lane, &self.known) {
+            return false;
+        }
+        tracing::info!(
+            workflow = self.of.workflow,
+            lane = stem.lane,
+            "a compressed copy of a file that was read to its end: nothing to read"
+        );
+        self.at_rest.insert(lane.name, signature);
+        true
     }
 
     fn look_at(&mut self, stem: &FoundStem) {

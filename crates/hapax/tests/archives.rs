@@ -1,0 +1,117 @@
+//! Compressed files: which archive is which, and which was read before it was compressed.
+
+use std::fs;
+
+use crate::files::gzip;
+use crate::world::{World, until};
+
+/// Workflow `orders` from `path` into table `orders`.
+fn shop(path: &str, rotation: &str) -> World {
+    let world = World::empty();
+    world.sql("CREATE TABLE orders (id INTEGER, note TEXT)");
+    fs::create_dir(world.path("in")).expect("a folder");
+    configure(&world, path, rotation);
+    world
+}
+
+fn configure(world: &World, path: &str, rotation: &str) {
+    let text = format!(
+        "workflows:
+  - id: orders
+    source: {{ file: {{ path: '{path}', rotation: {rotation} }} }}
+    sink: {{ sqlite: {{ path: shop.db, table: orders, onConflict: append }} }}
+    delivery: {{ guarantee: exactly-once, epoch: {{ interval: 20ms }}, retries: {{ backoffMs: [50], giveUpAfter: 300ms }} }}
+"
+    );
+    world.write("hapax.yaml", text);
+}
+
+fn lines(ids: std::ops::Range<i64>) -> String {
+    ids.map(|id| format!("{{\"id\":{id},\"note\":\"{}\"}}\n", id * 7_919 % 10_007)).collect()
+}
+
+fn counts(world: &World) -> (i64, i64) {
+    let count = |what: &str| world.ask::<i64>(&format!("SELECT count({what}) FROM orders"));
+    (count("*"), count("DISTINCT id"))
+}
+
+/// Compresses a file as gzip does: the archive is whole before the original goes.
+fn compress(world: &World, name: &str) {
+    let content = fs::read(world.path(name)).expect("it is there");
+    world.write(&format!("{name}.gz"), gzip(&content));
+    fs::remove_file(world.path(name)).expect("removed");
+}
+
+/// Goal: an archive that is rewritten in place is noticed, however small it is and wherever it differs. Method: smaller than what
+/// its beginning is known by, shorter, longer, of equal content but for its end; as a single path and inside a pattern.
+#[test]
+fn an_archive_that_is_rewritten_is_noticed() {
+    let (small, large) = (lines(0..10), lines(0..20_000));
+    let other_end = format!("{}{}", &large[..large.len() - 60], lines(70_000..70_003));
+    for path in ["in/a.jsonl.gz", "in/*.gz"] {
+        for (before, after) in [(&small, lines(50..70)), (&small, lines(50..55)), (&large, other_end.clone())] {
+            let world = shop(path, "suffixes");
+            world.write("in/a.jsonl.gz", gzip(before.as_bytes()));
+            world.hapax(&["run", "--once"]).exits(0);
+            let read = counts(&world);
+            world.hapax(&["run", "--once"]).exits(0);
+            world.hapax(&["check", "--live"]).exits(0);
+            world.write("in/a.jsonl.gz", gzip(after.as_bytes()));
+            world.hapax(&["check", "--live"]).exits(5).says(&["HX3004", "rewritten in place"]);
+            world.hapax(&["run", "--once"]).exits(5).says(&["HX3004", "rewritten in place", "a.jsonl.gz"]);
+            assert_eq!(counts(&world), read, "{path}");
+        }
+    }
+}
+
+/// Goal: a file of a pattern that was read and then compressed is not read again, and what nobody read of it stops. Method: under a
+/// live worker and before a start, with both rules; then an archive that holds more than was read.
+#[test]
+fn a_file_that_was_read_and_then_compressed_is_not_read_again() {
+    for rotation in ["suffixes", "none"] {
+        let world = shop("in/*", rotation);
+        world.write("in/a.jsonl", lines(0..2_000));
+        world.write("in/b.jsonl", lines(2_000..2_010));
+        let worker = world.start("worker.log", &["run"]);
+        until("both are read", || counts(&world) == (2_010, 2_010));
+        compress(&world, "in/a.jsonl");
+        worker.until_it_says("a compressed copy of a file that was read to its end");
+        world.write("in/c.jsonl", lines(3_000..3_010));
+        until("the third is read", || counts(&world).0 >= 2_020);
+        worker.terminate();
+        worker.ends().exits(0);
+        assert_eq!(counts(&world), (2_020, 2_020), "{rotation}");
+        compress(&world, "in/b.jsonl");
+        world.hapax(&["check", "--live"]).exits(0);
+        world.hapax(&["run", "--once"]).exits(0);
+        assert_eq!(counts(&world), (2_020, 2_020), "{rotation}");
+        world.append("in/c.jsonl", lines(3_010..3_020));
+        compress(&world, "in/c.jsonl");
+        world.hapax(&["run", "--once"]).exits(5);
+        assert_eq!(counts(&world), (2_020, 2_020), "{rotation}: nothing of it was delivered again");
+    }
+}
+
+/// Goal: a path that follows its file into an archive, or an archive to another disk, goes on where it was. Method: refused with both
+/// names, taken over as it says, nothing delivered again.
+#[test]
+fn a_path_that_follows_the_compression_is_taken_over() {
+    let world = shop("in/a.jsonl", "suffixes");
+    world.write("in/a.jsonl", lines(0..2_000));
+    world.hapax(&["run", "--once"]).exits(0);
+    compress(&world, "in/a.jsonl");
+    fs::create_dir(world.path("other")).expect("a folder");
+    for (old, new) in [("in/a.jsonl", "in/a.jsonl.gz"), ("in/a.jsonl.gz", "other/a.jsonl.gz")] {
+        if new.starts_with("other") {
+            fs::copy(world.path(old), world.path(new)).expect("copied");
+            fs::remove_file(world.path(old)).expect("removed");
+        }
+        configure(&world, new, "suffixes");
+        world.hapax(&["run", "--once"]).exits(5).says(&["HX3014", "--adopt-lane"]);
+        let name = |path: &str| world.path(path).to_string_lossy().into_owned();
+        let (new, old) = (name(new), name(old));
+        world.hapax(&["reset", "orders", "--lane", &new, "--adopt-lane", &old, "--yes"]).exits(0);
+        world.hapax(&["run", "--once"]).exits(0);
+        assert_eq!(counts(&world), (2_000, 2_000), "{new}");
+    }
+}
