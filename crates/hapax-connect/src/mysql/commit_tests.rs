@@ -99,6 +99,8 @@ async fn rows_larger_than_a_message_are_dead_letters() {
     assert_eq!(rig.texts("SELECT CONCAT(count(*), ' ', sum(length(a)) >> 20) FROM t").await, ["21 29"]);
     let letters = rig.texts("SELECT CONCAT(code, ' ', message) FROM hapax_dead_letters").await;
     assert!(letters[0].starts_with("HX2150 the row has ") && letters[0].contains(&largest.to_string()), "{letters:?}");
+    let alone = [row(103, largest + 1), r#"{"id":103,"op":"d"}"#.to_owned()];
+    assert_eq!(rig.deliver(&strs(&alone)).await.dead_inputs, [0], "whoever takes its place");
 }
 
 /// Goal: as many values as the protocol counts go in one statement, and no more. Method: wide rows, more than fit.

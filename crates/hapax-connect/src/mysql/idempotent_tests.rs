@@ -7,6 +7,7 @@ clauses!(idempotent, Server:
     a_replayed_batch_leaves_the_same_rows,
     refused_rows_are_returned,
     too_many_refused_rows_leave_nothing_behind,
+    a_row_is_judged_whoever_takes_its_place,
     the_target_gets_nothing_of_ours(
         "SELECT TABLE_NAME FROM information_schema.TABLES WHERE TABLE_SCHEMA = DATABASE()"
     ),

@@ -18,6 +18,7 @@ clauses!(idempotent, Server:
     a_replayed_batch_leaves_the_same_rows,
     refused_rows_are_returned,
     too_many_refused_rows_leave_nothing_behind,
+    a_row_is_judged_whoever_takes_its_place,
     the_target_gets_nothing_of_ours(
         "SELECT relname FROM pg_class WHERE relkind = 'r' AND oid > 16384 \
          UNION SELECT nspname FROM pg_namespace WHERE nspname LIKE 'hapax%'"

@@ -10,6 +10,7 @@ clauses!(idempotent, File:
     a_replayed_batch_leaves_the_same_rows,
     refused_rows_are_returned,
     too_many_refused_rows_leave_nothing_behind,
+    a_row_is_judged_whoever_takes_its_place,
     the_target_gets_nothing_of_ours(
         "SELECT name FROM sqlite_schema WHERE name NOT LIKE 'sqlite_%'"
     ),

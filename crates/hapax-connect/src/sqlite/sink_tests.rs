@@ -123,6 +123,8 @@ clauses!(sink, File:
     the_sink_counts_what_it_did,
     a_mapping_mistake_stops_with_the_servers_words,
     just_the_refused_die_among_many,
+    an_event_is_judged_whoever_takes_its_place,
+    a_stop_is_not_evaded_by_who_takes_its_place,
     repeats_are_counted_as_unchanged,
     a_new_column_is_picked_up,
     a_table_that_no_longer_fits_is_schema_evolution(

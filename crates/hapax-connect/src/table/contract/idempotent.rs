@@ -125,6 +125,29 @@ pub(crate) async fn an_upsert_whose_session_was_ended_is_repeated<D: Database>(
     }
 }
 
+/// Goal: a row that does not fit is returned, whoever of its key takes its place in the batch; `onReject: stop` is not
+/// evaded. Method: a misfit before a delete, one before an update, and in `ignore` one behind the row that stays.
+pub(crate) async fn a_row_is_judged_whoever_takes_its_place<D: Database>() {
+    let misfit = r#"{"id":1,"a":"x","b":"no","n":1.5,"j":[1]}"#;
+    let good = r#"{"id":1,"a":"x","b":1,"n":1.5,"j":[1]}"#;
+    let delete = r#"{"id":1,"op":"d"}"#;
+    for (mode, inputs, guilty, rows) in [
+        (ConflictMode::Update, [misfit, delete], 0, &[][..]),
+        (ConflictMode::Update, [misfit, good], 0, &["1 x 1 1.5 [1]"]),
+        (ConflictMode::Ignore, [good, misfit], 1, &["1 x 1 1.5 [1]"]),
+    ] {
+        let mut rig = rig::<D>(mode).await;
+        let batch = batch(rig.sink.fields(), 0, &inputs);
+        let stopped = rig.sink.upsert_batch(Arc::new(batch), &limits(OnReject::Stop)).await;
+        assert!(matches!(stopped, Err(SinkError::Rejected { .. })), "{inputs:?}: {stopped:?}");
+        assert_eq!(rig.rows().await, [""; 0], "{inputs:?}");
+        let done = rig.upsert(&inputs).await;
+        let refused: Vec<(usize, &str)> = done.refused.iter().map(|(event, cause)| (*event, cause.code)).collect();
+        assert_eq!(refused, [(guilty, "HX2020")], "{inputs:?}");
+        assert_eq!(rig.rows().await, rows, "{inputs:?}");
+    }
+}
+
 /// Goal: nothing of ours is in the target. Method: all that the catalogue has after some writing, by `all`.
 pub(crate) async fn the_target_gets_nothing_of_ours<D: Database>(all: &str) {
     let mut rig = rig::<D>(ConflictMode::Update).await;

@@ -7,9 +7,11 @@ use hapax_model::mode::ConflictMode;
 use hapax_model::position::DeliveryId;
 use hapax_model::rejects::{OnReject, RejectRule};
 
+use crate::table::column::LiveColumn as _;
 use crate::table::config::{Deletes, UniqueKeys};
-use crate::table::rig::{Database, Rig, by_id, record_after, strs};
+use crate::table::rig::{Database, Rig, by_id, of_contract, record_after, strs};
 use crate::table::sample::{batch, take};
+use crate::table::seen::Inspection;
 use crate::table::sink::{Home, TableSink};
 
 /// Goal: a field that an event lacks takes its default in a new row and stays as it is in an old one, also within
@@ -151,6 +153,105 @@ pub(crate) async fn where_an_epoch_is_cut_does_not_show<D: Database>(ddl: &str, 
         for (cut, other) in cuts.iter().zip(&seen) {
             assert_eq!(*other, seen[0], "seed {seed}, cut at {cut:?}: {events:?}");
         }
+    }
+}
+
+/// In each mode events that cannot be written, beside others of their keys that take their place; and their letters.
+const OUTDONE: [(ConflictMode, &[&str], &[&str]); 3] = [
+    (
+        ConflictMode::Update,
+        &[
+            r#"{"id":1,"a":"x","b":"no","v":1}"#,
+            r#"{"id":1,"op":"d"}"#,
+            r#"{"id":2,"a":null,"b":1,"v":1}"#,
+            r#"{"id":2,"op":"d"}"#,
+            r#"{"id":2,"a":"y","b":2,"v":1}"#,
+            r#"{"id":3,"a":"x","b":"no","v":1}"#,
+            r#"{"id":3,"a":"y","b":2,"v":1}"#,
+            r#"{"id":4,"a":"x","b":1,"v":1}"#,
+            r#"{"id":4,"op":"d"}"#,
+        ],
+        &["0 HX2020", "2 HX2021", "5 HX2020"],
+    ),
+    (
+        ConflictMode::Ignore,
+        &[
+            r#"{"id":1,"a":"x","b":1,"v":1}"#,
+            r#"{"id":1,"a":"x","b":"no","v":1}"#,
+            r#"{"id":2,"a":"x","b":1,"v":1}"#,
+            r#"{"id":2,"b":2,"v":1}"#,
+            r#"{"id":2,"op":"d"}"#,
+            r#"{"id":1,"a":"y","b":2,"v":1}"#,
+        ],
+        &["1 HX2020", "3 HX2021", "4 HX2022"],
+    ),
+    (
+        ConflictMode::Newer,
+        &[
+            r#"{"id":1,"a":"x","b":"no","v":1}"#,
+            r#"{"id":1,"a":"y","b":2,"v":2}"#,
+            r#"{"id":2,"a":"y","b":2,"v":2}"#,
+            r#"{"id":2,"a":null,"b":1,"v":1}"#,
+            r#"{"id":3,"a":"x","b":"no","v":1}"#,
+            r#"{"id":3,"op":"d","v":2}"#,
+            r#"{"id":4,"a":"y","b":2,"v":2}"#,
+            r#"{"id":4,"a":"z","b":3,"v":"no"}"#,
+        ],
+        &["0 HX2020", "3 HX2021", "4 HX2020", "7 HX2020"],
+    ),
+];
+
+/// A table of which every event in [`OUTDONE`] says the whole row.
+async fn whole_rows<D: Database>(mode: ConflictMode) -> Rig<D> {
+    let mark = match mode {
+        ConflictMode::Newer => {
+            format!(", hapax_deleted {}", <<D::Home as Home>::Inspected as Inspection>::Column::DELETED_TYPE)
+        }
+        ConflictMode::Append | ConflictMode::Ignore | ConflictMode::Update => String::new(),
+    };
+    let ddl = format!(
+        "CREATE TABLE t (id bigint NOT NULL PRIMARY KEY, a varchar(9) NOT NULL, b int NOT NULL, v bigint NOT NULL{mark})"
+    );
+    Rig::new(&ddl, |config| {
+        of_contract(D::table(config), mode);
+        D::table(config).version_column = (mode == ConflictMode::Newer).then(|| "v".into());
+    })
+    .await
+}
+
+/// Goal: an event that cannot be written is a dead letter, whoever of its key takes its place in the same epoch. Method:
+/// each mode; all events in one epoch, and each alone: the same letters, counts and rows.
+pub(crate) async fn an_event_is_judged_whoever_takes_its_place<D: Database>() {
+    for (mode, events, expected) in OUTDONE {
+        let mut seen = Vec::new();
+        for size in [1, events.len()] {
+            let mut rig: Rig<D> = whole_rows(mode).await;
+            for epoch in events.chunks(size) {
+                rig.deliver(epoch).await;
+            }
+            let letters = rig.ours("concat(position, ' ', code)", "dead_letters ORDER BY id").await;
+            assert_eq!(letters, expected, "{mode:?} in epochs of {size}");
+            let rows = rig.texts("SELECT concat_ws(' ', id, a, b, v) FROM t ORDER BY id").await;
+            seen.push((rows, rig.progress.as_ref().unwrap().totals));
+        }
+        assert_eq!(seen[0], seen[1], "{mode:?}");
+    }
+}
+
+/// Goal: `onReject: stop` is not evaded by an event that takes another's place. Method: each mode, all in one epoch.
+pub(crate) async fn a_stop_is_not_evaded_by_who_takes_its_place<D: Database>() {
+    for (mode, events, expected) in OUTDONE {
+        let mut rig: Rig<D> = whole_rows(mode).await;
+        let batch = rig.batch(events);
+        let mut record = rig.record(&batch);
+        record.rejects = RejectRule::new(OnReject::Stop, 1000);
+        rig.sink.begin_transaction(record.epoch).unwrap();
+        rig.sink.write(batch.into()).unwrap();
+        let stopped = rig.sink.commit_transaction(&record).await.unwrap_err();
+        let SinkError::Rejected { position, .. } = &stopped else { panic!("{mode:?}: {stopped}") };
+        assert!(expected[0].starts_with(&format!("{} ", position.offset)), "{mode:?}: {stopped}");
+        assert_eq!(rig.texts("SELECT id FROM t").await, [""; 0], "{mode:?}");
+        assert_eq!(rig.ours("count(*)", "dead_letters").await, ["0"], "{mode:?}");
     }
 }
 
