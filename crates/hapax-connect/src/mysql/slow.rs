@@ -55,6 +55,17 @@ fn misfit(place: &Place<'_>, shapes: &mut Shapes, event: usize, known: &BTreeMap
     }
 }
 
+/// Whether one of these events is refused before it is sent.
+pub(super) fn refuses_one(place: &Place<'_>, events: &[usize]) -> bool {
+    let (mut shapes, mut values) = (Shapes::default(), Vec::new());
+    events.iter().any(|event| {
+        values.clear();
+        let shape = shapes.of(place, *event);
+        let row = shape.and_then(|shape| place.push_row(shapes.get(shape), *event, &mut values));
+        matches!(row, Err(Fault::Row(_)))
+    })
+}
+
 struct Slow<'a> {
     place: &'a Place<'a>,
     shapes: Shapes,

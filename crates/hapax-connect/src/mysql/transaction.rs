@@ -24,11 +24,11 @@ use super::config::MysqlSinkConfig;
 use super::error::{During, after_commit, sink_error};
 use super::inspect::{Inspected, Renumbered, inspect_again, inspect_foreign_again};
 use super::schema::version_of;
-use super::slow::write_slowly;
+use super::slow::{refuses_one, write_slowly};
 use super::write::write_fast;
 use super::{letters, progress, row_error};
 use crate::table::mapping::WriteOrder;
-use crate::table::transaction::{Besides, EpochTransaction, LetterEpoch, RowTransaction, RowsToWrite};
+use crate::table::transaction::{Besides, EpochTransaction, LetterEpoch, RowTransaction, RowsOf, RowsToWrite};
 use crate::table::tries::{Fault, Outcome, Pass, Trouble};
 
 /// How long a lane waits for its turn, in seconds; never longer than half of what it may wait for a row.
@@ -48,7 +48,21 @@ pub(super) struct MysqlTransaction<'a> {
     pub(super) turn: Option<Value>,
 }
 
-impl MysqlTransaction<'_> {
+impl<'a> MysqlTransaction<'a> {
+    fn place<'b>(&self, table: &'b Inspected, rows: &'b RowsOf<'b, Inspected>) -> Place<'b>
+    where
+        'a: 'b,
+    {
+        Place {
+            table: &table.named,
+            rows,
+            per_statement: self.config.rows_per_statement,
+            largest: self.session.largest_packet(),
+            target: self.target,
+            during: self.during,
+        }
+    }
+
     /// Rows in lane order lock those of other lanes in any order: lanes take turns, or they meet in a deadlock. The
     /// server has no lock that ends with a transaction and is no row's: this one is the session's. Who does not get it in
     /// time goes on without: a deadlock is only tried again.
@@ -103,20 +117,18 @@ impl RowTransaction for MysqlTransaction<'_> {
         }
     }
 
+    /// A row that is larger than the server's largest message is refused by us.
+    fn refuses_one(&self, table: &Inspected, rows: &RowsOf<'_, Inspected>, events: &[usize]) -> bool {
+        refuses_one(&self.place(table, rows), events)
+    }
+
     async fn write_rows(
         &mut self,
         to_write: RowsToWrite<'_, Inspected>,
         judge: InputJudge<'_>,
     ) -> Result<Outcome, Trouble> {
         let RowsToWrite { table, rows, order, pass } = to_write;
-        let place = Place {
-            table: &table.named,
-            rows,
-            per_statement: self.config.rows_per_statement,
-            largest: self.session.largest_packet(),
-            target: self.target,
-            during: self.during,
-        };
+        let place = self.place(table, rows);
         match pass {
             Pass::Fast => write_fast(self.session, &place, &order.events).await,
             Pass::Slow { known } => write_slowly(self.session, &place, &order.events, known, judge).await,

@@ -8,8 +8,8 @@ use super::mapping::WriteOrder;
 use super::rows::Rows;
 use super::tries::{Pass, Trouble};
 
-/// An event has no key: it must be found.
-fn refused() -> Trouble {
+/// An event cannot be written: it must be found.
+pub(crate) fn refused() -> Trouble {
     point("sql.rejected");
     Trouble::Refused
 }
@@ -26,6 +26,9 @@ pub struct RowOrder {
         expect(dead_code, reason = "the others write row by row, or take a key twice")
     )]
     pub(crate) cuts: Vec<usize>,
+    /// Events that are not written, because another of their key takes their place, in lane order. They are judged all the
+    /// same: where an epoch is cut must not show.
+    pub(crate) superseded: Vec<usize>,
 }
 
 impl RowOrder {
@@ -41,11 +44,12 @@ impl RowOrder {
                     true => (1..events.len()).collect(),
                     false => rows.repeats(unique)?.ok_or_else(refused)?,
                 };
-                Ok(Self { events, cuts })
+                Ok(Self { events, cuts, superseded: Vec::new() })
             }
             Pass::Fast => {
                 let (events, cuts) = rows.reduced(unique)?.ok_or_else(refused)?;
-                Ok(Self { events, cuts })
+                let superseded = left_out(rows.batch.len(), &events);
+                Ok(Self { events, cuts, superseded })
             }
             Pass::Slow { .. } if planted(Bug::SortedBisect) => Ok(Self::as_given(rows.sorted_by_key())),
             Pass::Slow { .. } => Ok(Self::as_given((0..rows.batch.len()).collect())),
@@ -54,6 +58,16 @@ impl RowOrder {
 
     /// Exactly these, in this order.
     pub(crate) const fn as_given(events: Vec<usize>) -> Self {
-        Self { events, cuts: Vec::new() }
+        Self { events, cuts: Vec::new(), superseded: Vec::new() }
     }
+}
+
+/// Those of so many events that are not among `kept`, ascending.
+fn left_out(events: usize, kept: &[usize]) -> Vec<usize> {
+    if kept.len() == events {
+        return Vec::new();
+    }
+    let mut is_kept = vec![false; events];
+    kept.iter().for_each(|event| is_kept[*event] = true);
+    (0..events).filter(|event| !is_kept[*event]).collect()
 }

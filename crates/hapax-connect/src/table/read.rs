@@ -10,7 +10,7 @@ use hapax_model::letter::Cause;
 use super::column::{LiveColumn, StoredValue as _};
 use super::mapping::{Feed, Mapping};
 use super::rows::{Incarnations, Rows};
-use super::shape::{AbsentSet, RowShape};
+use super::shape::AbsentSet;
 
 /// How the table is written; `name` is what messages call it.
 #[must_use]
@@ -37,17 +37,8 @@ pub fn rows<'a, C: LiveColumn>(mapping: &'a Mapping<C>, batch: &'a Batch) -> Row
 #[must_use]
 pub fn misfits<C: LiveColumn>(mapping: &Mapping<C>, batch: &Batch) -> Vec<(usize, Cause)> {
     let rows = rows(mapping, batch);
-    let cause = |event: &OutputEvent<'_>| -> Option<Cause> {
-        let kind = match rows.kind(event) {
-            Ok(kind) => kind,
-            Err(cause) => return Some(cause),
-        };
-        let mut absent = AbsentSet::default();
-        rows.absent(event, kind, &mut absent);
-        let bound = RowShape::new(mapping, kind, absent).bound;
-        bound.into_iter().find_map(|at| rows.value(event, at).err())
-    };
-    batch.events().filter_map(|event| Some((event.index(), cause(&event)?))).collect()
+    let mut absent = AbsentSet::default();
+    batch.events().filter_map(|event| Some((event.index(), rows.misfit(&event, &mut absent)?))).collect()
 }
 
 /// What a write would put into the key's columns; none if it would be refused, or there is no key.

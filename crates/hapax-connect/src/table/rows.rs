@@ -159,6 +159,17 @@ impl<'a, C: LiveColumn> Rows<'a, C> {
         }
     }
 
+    /// Why an event would be refused before it is sent, if it would. `absent` is room for what it lacks.
+    pub fn misfit(&self, event: &OutputEvent<'_>, absent: &mut AbsentSet) -> Option<Cause> {
+        let kind = match self.kind(event) {
+            Ok(kind) => kind,
+            Err(cause) => return Some(cause),
+        };
+        self.absent(event, kind, absent);
+        let filled = (0..self.mapping.columns.len()).filter(|at| kind.fills(self.mapping, absent, *at));
+        filled.map(|at| self.value(event, at)).find_map(Result::err)
+    }
+
     fn key(&self, event: &OutputEvent<'_>) -> Option<hapax_model::key::KeyHash> {
         dedup_key(self.mapping.mode, event)
     }
@@ -310,16 +321,15 @@ impl<C: LiveColumn> RowFacts for Rows<'_, C> {
         let event = self.batch.event(event);
         let partial = event.operation() == Operation::Upsert
             && self.optional.iter().any(|(_, slot)| slot.is_none_or(|slot| !event.has(slot)));
-        // A version that does not fit must reach the table's row by row pass, not vanish here.
-        let unreadable = self.mapping.version.is_some_and(|at| self.value(&event, at).is_err());
-        if partial || unreadable { Cover::Part } else { Cover::Whole }
+        if partial { Cover::Part } else { Cover::Whole }
     }
 
     fn removes(&self, event: usize) -> bool {
         self.batch.event(event).operation() == Operation::Delete
     }
 
-    /// As the guard of mode `newer` does: NULL gives way to everything, and equal versions leave what is there.
+    /// As the guard of mode `newer` does: NULL gives way to everything, and equal versions leave what is there. Where a
+    /// version cannot be read either will do: the first try ends, whether that event is written or not.
     fn replaces(&self, earlier: usize, later: usize) -> bool {
         let Some(at) = self.mapping.version else { return true };
         let (earlier, later) = (self.batch.event(earlier), self.batch.event(later));

@@ -13,6 +13,18 @@ pub enum RowKind {
     Tombstone,
 }
 
+impl RowKind {
+    /// Whether a row of this kind that lacks `absent` fills column `at`.
+    #[must_use]
+    pub fn fills<C>(self, mapping: &Mapping<C>, absent: &AbsentSet, at: usize) -> bool {
+        match self {
+            Self::Upsert => mapping.columns[at].feed != Feed::Deleted && !absent.contains(at),
+            Self::Delete => mapping.key.contains(&at),
+            Self::Tombstone => mapping.key.contains(&at) || mapping.version == Some(at),
+        }
+    }
+}
+
 /// Which fields an event lacks, one bit per column: those columns take their default, or stay as they are.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct AbsentSet(Vec<u64>);
@@ -57,12 +69,7 @@ impl RowShape {
     /// The shape of rows of `kind` that lack `absent`.
     #[must_use]
     pub fn new<C>(mapping: &Mapping<C>, kind: RowKind, absent: AbsentSet) -> Self {
-        let is_bound = |at: &usize| match kind {
-            RowKind::Upsert => mapping.columns[*at].feed != Feed::Deleted && !absent.contains(*at),
-            RowKind::Delete => mapping.key.contains(at),
-            RowKind::Tombstone => mapping.key.contains(at) || mapping.version == Some(*at),
-        };
-        let bound = (0..mapping.columns.len()).filter(is_bound).collect();
+        let bound = (0..mapping.columns.len()).filter(|at| kind.fills(mapping, &absent, *at)).collect();
         Self { kind, absent, bound }
     }
 }

@@ -18,9 +18,10 @@ use hapax_model::position::{DeliveryId, Incarnation};
 use hapax_model::progress::Progress;
 
 use super::config::UniqueKeys;
-use super::order::RowOrder;
+use super::order::{RowOrder, refused};
 use super::rows::{Incarnations, Rows};
 use super::seen::Inspection;
+use super::shape::AbsentSet;
 use super::sink::{Home, Job};
 use super::tries::{Before, Outcome, Pass, Tries, Trouble};
 
@@ -32,6 +33,9 @@ pub enum Besides {
     /// Perhaps nothing: all rows may be there already.
     Nothing,
 }
+
+/// A batch as rows of a table that was read.
+pub type RowsOf<'a, I> = Rows<'a, <I as Inspection>::Column>;
 
 /// Rows of one transaction, and how they are tried.
 #[derive(Debug, Clone, Copy)]
@@ -52,6 +56,12 @@ pub trait RowTransaction: Send {
 
     /// Holds the table as it is until COMMIT, and compares it with what was read: the rows will go into this one.
     fn hold_table(&mut self, table: &Self::Table) -> impl Future<Output = Result<(), Trouble>> + Send;
+
+    /// Whether one of these events would be refused before it is sent.
+    fn refuses_one(&self, _: &Self::Table, rows: &RowsOf<'_, Self::Table>, events: &[usize]) -> bool {
+        let mut absent = AbsentSet::default();
+        events.iter().any(|event| rows.misfit(&rows.batch.event(*event), &mut absent).is_some())
+    }
 
     /// Writes the rows. In a second pass `judge` hears of every input that was tried.
     fn write_rows(
@@ -193,7 +203,7 @@ where
     let incarnation = job.record.incarnation().number;
     let rows = Rows::new(table.mapping(), &job.batch, Incarnations::One(incarnation));
     rows.refuse_gone(&job.target)?;
-    let order = RowOrder::of(&rows, unique, pass)?;
+    let order = judged_order(transaction, table, &rows, unique, pass)?;
     if planted(Bug::LettersOutsideTransaction) {
         let letters: Vec<Letter> = job.batch.letters().iter().map(|(_, letter)| letter.clone()).collect();
         transaction.insert_letters(letter_epoch(job), &letters).await?;
@@ -209,6 +219,20 @@ where
         progress_afterwards(transaction, job, committed.progress.totals).await?;
     }
     Ok(committed)
+}
+
+/// The order of writing. An event is judged whether or not another of its key takes its place in this epoch: where an
+/// epoch is cut must not show.
+fn judged_order<T: RowTransaction>(
+    transaction: &T,
+    table: &T::Table,
+    rows: &RowsOf<'_, T::Table>,
+    unique: UniqueKeys,
+    pass: &Pass,
+) -> Result<RowOrder, Trouble> {
+    let order = RowOrder::of(rows, unique, pass)?;
+    let unfit = !order.superseded.is_empty() && transaction.refuses_one(table, rows, &order.superseded);
+    if unfit { Err(refused()) } else { Ok(order) }
 }
 
 /// Everything between BEGIN and COMMIT.
@@ -332,7 +356,7 @@ async fn try_rows<T: RowTransaction>(
     // No version is made from positions here: the mapping refuses that where progress is elsewhere.
     let rows = Rows::new(table.mapping(), job.batch, Incarnations::One(0));
     rows.refuse_gone(job.target)?;
-    let order = RowOrder::of(&rows, job.unique, pass)?;
+    let order = judged_order(transaction, table, &rows, job.unique, pass)?;
     transaction.begin(Besides::Nothing).await?;
     point("sql.begun");
     let written = match transaction.hold_table(table).await {
