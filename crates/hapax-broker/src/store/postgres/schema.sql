@@ -10,6 +10,8 @@ CREATE TABLE kafka.brokers (id int PRIMARY KEY, incarnation uuid NOT NULL, host 
 
 CREATE TABLE kafka.topics (id int GENERATED ALWAYS AS IDENTITY PRIMARY KEY, uuid uuid NOT NULL UNIQUE DEFAULT gen_random_uuid(),
   name text COLLATE "C" NOT NULL UNIQUE, partitions int NOT NULL, config jsonb NOT NULL DEFAULT '{}');
+-- Of two brokers that make topics whose names differ in . and _ only, at the same time, one wins.
+CREATE UNIQUE INDEX topics_by_metric_name ON kafka.topics (replace(name, '.', '_'));
 
 CREATE TABLE kafka.partitions (id int GENERATED ALWAYS AS IDENTITY PRIMARY KEY, topic_id int NOT NULL, index int NOT NULL,
   leader int, leader_epoch int NOT NULL DEFAULT 0, log_start bigint NOT NULL DEFAULT 0, UNIQUE (topic_id, index)) WITH (fillfactor = 50);

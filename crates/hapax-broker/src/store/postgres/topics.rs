@@ -42,7 +42,7 @@ impl Topics for PostgresStore {
     async fn create_topic(&self, new: NewTopic) -> Result<Topic, StoreError> {
         let sql = "WITH t AS (INSERT INTO kafka.topics (name, partitions, config) SELECT $1::text, $2::int, $3::text::jsonb \
                WHERE NOT EXISTS (SELECT 1 FROM kafka.topics o WHERE replace(o.name, '.', '_') = replace($1::text, '.', '_')) \
-               ON CONFLICT (name) DO NOTHING RETURNING *), \
+               ON CONFLICT DO NOTHING RETURNING *), \
              q AS (INSERT INTO kafka.partitions (topic_id, index) SELECT t.id, generate_series(0, $2 - 1) FROM t RETURNING id, index) \
              SELECT t.id, t.uuid::text, t.name::text, t.config::text, ARRAY(SELECT q.id FROM q ORDER BY q.index) FROM t";
         let config = written(&new.config)?;
