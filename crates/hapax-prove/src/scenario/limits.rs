@@ -25,6 +25,10 @@ const MIB: f64 = 1024.0 * 1024.0;
 const HALF_REQUESTS: usize = 300;
 /// So few descriptors are not enough to begin with, or only just.
 const FEW_DESCRIPTORS: std::ops::Range<u32> = 10..40;
+/// How long an epoch of a neighbour stays open where that does not matter.
+const AT_ONCE: Duration = Duration::from_millis(10);
+/// Long enough that only memory closes an epoch of more than the budget, however slowly it is read.
+const UNTIL_FULL: Duration = Duration::from_secs(5);
 /// How often a worker is started with few descriptors.
 const SHORT_LIVES: usize = 6;
 
@@ -35,7 +39,7 @@ const SHORT_LIVES: usize = 6;
 /// If it could not be told to its end.
 pub fn blocked_neighbours(world: &mut World, random: &mut fastrand::Rng) -> anyhow::Result<()> {
     let lines = short_lines();
-    let (mut worker, pages) = start_with_neighbours(world)?;
+    let (mut worker, pages) = start_with_neighbours(world, AT_ONCE)?;
     world.feed(world.count() / 3)?;
     world.wait_all_read()?;
     let mut locks = Vec::new();
@@ -74,7 +78,7 @@ pub fn blocked_neighbours(world: &mut World, random: &mut fastrand::Rng) -> anyh
 /// If it could not be told to its end.
 pub fn memory_short(world: &mut World, random: &mut fastrand::Rng) -> anyhow::Result<()> {
     let lines: Vec<String> = (0..24).map(|n| line(n, random.usize(1..4) * 1024 * 1024)).collect();
-    let (mut worker, pages) = start_with_neighbours(world)?;
+    let (mut worker, pages) = start_with_neighbours(world, UNTIL_FULL)?;
     world.feed(world.count() / 2)?;
     append(&world.dir.join("backlog.jsonl"), lines.iter().map(String::as_str))?;
     let short = wait_metric(&pages, "hapax_epochs_closed_early_total", "bound=\"memory\"", 1.0)?;
@@ -108,7 +112,7 @@ pub fn descriptors_short(world: &mut World, random: &mut fastrand::Rng) -> anyho
         world.wait(&mut worker)?;
     }
     world.must((met > 0).into(), "no worker ever lacked a descriptor");
-    let (mut worker, pages) = start_with_neighbours(world)?;
+    let (mut worker, pages) = start_with_neighbours(world, AT_ONCE)?;
     let halves = (0..HALF_REQUESTS).map(|_| half_request(&pages)).collect::<Result<Vec<_>, _>>()?;
     world.feed(world.count())?;
     world.wait_all_read()?;
@@ -121,11 +125,12 @@ pub fn descriptors_short(world: &mut World, random: &mut fastrand::Rng) -> anyho
     world.conclude()
 }
 
-/// Starts a worker with five more workflows, all from `backlog.jsonl`, each into a database of its own; also where its pages
-/// are.
-fn start_with_neighbours(world: &mut World) -> anyhow::Result<(Child, String)> {
+/// Starts a worker with five more workflows, all from `backlog.jsonl`, each into a database of its own, with epochs of this
+/// interval; also where its pages are.
+fn start_with_neighbours(world: &mut World, interval: Duration) -> anyhow::Result<(Child, String)> {
     std::fs::write(world.dir.join("backlog.jsonl"), "")?;
     let mut further = String::new();
+    let interval = interval.as_millis();
     for (number, target) in neighbour_targets(world).into_iter().enumerate() {
         let connection = rusqlite::Connection::open(target)?;
         connection.execute_batch("CREATE TABLE IF NOT EXISTS backlog (n INTEGER, text TEXT)")?;
@@ -133,7 +138,7 @@ fn start_with_neighbours(world: &mut World) -> anyhow::Result<(Child, String)> {
             further,
             "\x20 - {{ id: neighbour{number}, source: {{ file: {{ path: backlog.jsonl }} }}, \
              sink: {{ sqlite: {{ path: neighbour{number}.db, table: backlog, onConflict: append, busyTimeout: 1s }} }}, \
-             delivery: {{ guarantee: exactly-once, epoch: {{ interval: 10ms }}, retries: {{ backoffMs: [20, 50, 100] }} }} }}"
+             delivery: {{ guarantee: exactly-once, epoch: {{ interval: {interval}ms }}, retries: {{ backoffMs: [20, 50, 100] }} }} }}"
         )?;
     }
     world.config.head = "memory: 16MiB\nhttp: { listen: \"127.0.0.1:0\" }\n".into();
