@@ -4,11 +4,13 @@
 //! Invariant: whatever moves a delivery also fences the worker that has it. Each call is one transaction.
 //! Not here: questions, dry runs and the lease check, which are the command line's.
 
+use std::collections::BTreeMap;
 use std::future::Future;
 
 use hapax_model::contract::Contract;
 use hapax_model::epoch::{Epoch, Generation};
 use hapax_model::ledger::Totals;
+use hapax_model::letter::Cause;
 use hapax_model::position::{Bookmark, DeliveryId, Position};
 use hapax_model::progress::{Progress, Witness};
 
@@ -52,8 +54,20 @@ pub trait Books: LetterStore {
     /// Whose letters and logged epochs are here, in whatever state; also of deliveries that have no progress any more.
     fn owners(&mut self) -> impl Future<Output = Result<Vec<DeliveryId>, SinkError>> + Send;
 
-    /// Marks letters as replayed whose outputs were written elsewhere; returns how many were still `dead`.
-    fn mark_replayed(&mut self, ids: &[i64]) -> impl Future<Output = Result<u64, SinkError>> + Send;
+    /// Before outputs are written elsewhere that must not be written twice: in one transaction, those of `ids` that are
+    /// `dead` and not in doubt become letters in doubt ([`in_doubt_after_replay`], with their own cause behind it). Returns
+    /// them; of two replays at once only one is given a letter.
+    ///
+    /// [`in_doubt_after_replay`]: crate::in_doubt::in_doubt_after_replay
+    fn take_in_doubt(&mut self, ids: &[i64]) -> impl Future<Output = Result<Vec<i64>, SinkError>> + Send;
+
+    /// After outputs were written elsewhere, in one transaction: marks `good` as replayed, and gives those that were refused
+    /// again the newer reason. Returns how many of `good` were still `dead`.
+    fn mark_replayed(
+        &mut self,
+        good: &[i64],
+        refused: &BTreeMap<i64, Cause>,
+    ) -> impl Future<Output = Result<u64, SinkError>> + Send;
 
     /// Moves a delivery to another place in its source, and fences the worker that has it, which then goes on from
     /// there. `contract` replaces the stored one (a person accepts what changed); with it, a delivery without progress

@@ -34,6 +34,18 @@ fn cause() -> Cause {
     }
 }
 
+/// What a letter says while a replay writes it to a target that holds none of our tables, and after a replay that did not
+/// end. Its message goes before the one that the letter had.
+#[must_use]
+pub fn in_doubt_after_replay() -> Cause {
+    Cause {
+        stage: Stage::Write,
+        code: IN_DOUBT,
+        message: "a replay was writing it, and how that ended is not known; before that it was ".into(),
+        fingerprint: "in doubt after a replay".into(),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use hapax_model::ledger::Totals;

@@ -12,7 +12,7 @@ pub mod books;
 pub mod contract;
 pub mod decode;
 pub mod epoch_size;
-mod in_doubt;
+pub mod in_doubt;
 pub mod letters;
 pub mod lifecycle;
 pub mod memory;

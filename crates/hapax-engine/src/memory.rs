@@ -5,6 +5,7 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use hapax_model::fault::{Bug, planted};
 use tokio::sync::Notify;
 
 /// What every delivery may always hold: one chunk of the filler. Longer inputs borrow the rest.
@@ -45,6 +46,9 @@ impl MemoryBudget {
     /// What may be borrowed beyond the reserves. Where there are more deliveries than the budget has reserves, each still
     /// keeps its own, and nothing is left to borrow.
     fn shared(&self, lent: &Lent) -> usize {
+        if planted(Bug::NoReserve) {
+            return self.total;
+        }
         self.total.saturating_sub(lent.reserves.saturating_mul(RESERVE_BYTES))
     }
 
@@ -105,8 +109,8 @@ impl Drop for DeliveryMemory {
     }
 }
 
-const fn beyond_reserve(held: usize) -> usize {
-    held.saturating_sub(RESERVE_BYTES)
+fn beyond_reserve(held: usize) -> usize {
+    if planted(Bug::NoReserve) { held } else { held.saturating_sub(RESERVE_BYTES) }
 }
 
 /// What one buffer of a delivery holds; given back when it is dropped.

@@ -69,7 +69,7 @@ pub enum Held {
 
 /// One lane of a source.
 ///
-/// Call order: [`hold`](Self::hold) and [`start`](Self::start) any time; [`assign`](Self::assign) once, then
+/// Call order: [`hold`](Self::hold), [`hold_range`](Self::hold_range) and [`start`](Self::start) any time; [`assign`](Self::assign) once, then
 /// [`poll`](Self::poll) until done, [`close_epoch`](Self::close_epoch) at every barrier, [`ack`](Self::ack) after commits. A source never decides what was delivered:
 /// after a crash it is assigned the bookmark that progress names.
 ///
@@ -86,6 +86,10 @@ pub trait Source: Send + 'static {
 
     /// Whether the source can go on from `bookmark`; changes nothing. Asked at the start and every 30 s of running.
     fn hold(&mut self, bookmark: &Bookmark) -> impl Future<Output = Result<Held, SourceError>> + Send;
+
+    /// Whether everything that was once read between `from`, which is held, and `to` can be read again, and leads to `to` by
+    /// the same numbers; changes nothing. Asked when a target was restored to an older copy.
+    fn hold_range(&mut self, from: &Bookmark, to: &Bookmark) -> impl Future<Output = Result<Held, SourceError>> + Send;
 
     /// Starts reading at `bookmark`; if its incarnation was read to its end and is gone, and the next one is known, at the
     /// beginning of that: its number is one higher, and the step is committed before anything is read.

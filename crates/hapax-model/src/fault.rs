@@ -50,6 +50,8 @@ pub enum Bug {
     LettersOutsideTransaction,
     /// A part of an epoch that commits by itself saves the position of the whole.
     PrefixSavesWholePosition,
+    /// A delivery has no memory of its own: whoever comes first takes all of the budget.
+    NoReserve,
     /// The broker appends without looking at the leader's epoch.
     BrokerNoFence,
     /// The broker forgets the last batches of producers when it starts.
@@ -70,7 +72,7 @@ pub enum Bug {
 
 impl Bug {
     /// Every bug, with the name that `HAPAX_PLANT` knows it by.
-    pub const ALL: [(Self, &'static str); 26] = [
+    pub const ALL: [(Self, &'static str); 27] = [
         (Self::NoFence, "no-fence"),
         (Self::AckBeforeCommit, "ack-before-commit"),
         (Self::ProgressBeforeFence, "progress-before-fence"),
@@ -89,6 +91,7 @@ impl Bug {
         (Self::LatestAtEveryStart, "latest-at-every-start"),
         (Self::LettersOutsideTransaction, "letters-outside-transaction"),
         (Self::PrefixSavesWholePosition, "prefix-saves-whole-position"),
+        (Self::NoReserve, "no-reserve"),
         (Self::BrokerNoFence, "broker-no-fence"),
         (Self::BrokerRingInMemory, "broker-ring-in-memory"),
         (Self::BrokerUndurableSnapshot, "broker-undurable-snapshot"),

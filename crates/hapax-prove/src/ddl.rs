@@ -94,23 +94,48 @@ const fn words(engine: Engine) -> Words {
     }
 }
 
+/// What refuses amounts below zero, until somebody lifts it. Triggers make the order of rows show, so that a worker writes
+/// all of them in lane order; beside a condition it reduces an epoch to what stays and sorts it. Both must be told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Refusal {
+    Triggers,
+    Condition,
+}
+
+const fn refusal(shape: Shape) -> Refusal {
+    match shape {
+        Shape::Append | Shape::IgnoreEvent | Shape::UpdateSlots | Shape::Newer => Refusal::Triggers,
+        Shape::IgnoreFirst | Shape::IgnoreDiffering | Shape::Update | Shape::UpdateJoined | Shape::NewerDeclared => {
+            Refusal::Condition
+        }
+    }
+}
+
+const CONDITION: &str = ", CONSTRAINT not_below_zero CHECK (amount NOT BETWEEN -999 AND -1)";
+
 /// The statements that make the table of `shape` and what hangs on it.
 #[must_use]
 pub fn tables(shape: Shape, engine: Engine) -> String {
     let Words { columns, refuse, balance, key, version, deleted } = words(engine);
+    let (condition, refuse) = match refusal(shape) {
+        Refusal::Triggers => ("", refuse),
+        Refusal::Condition => (CONDITION, ""),
+    };
     match shape {
         Shape::Append => format!("CREATE TABLE orders ({columns});{refuse}{balance}"),
         Shape::IgnoreFirst | Shape::IgnoreDiffering | Shape::Update => {
-            format!("CREATE TABLE orders ({columns}, PRIMARY KEY (order_id));{refuse}")
+            format!("CREATE TABLE orders ({columns}, PRIMARY KEY (order_id){condition});{refuse}")
         }
         Shape::IgnoreEvent | Shape::UpdateJoined => {
-            format!("CREATE TABLE orders (hapax_key {key} NOT NULL PRIMARY KEY, {columns});{refuse}")
+            format!("CREATE TABLE orders (hapax_key {key} NOT NULL PRIMARY KEY, {columns}{condition});{refuse}")
         }
         Shape::UpdateSlots => {
             format!("CREATE TABLE orders ({columns}, PRIMARY KEY (order_id), UNIQUE (slot));{refuse}")
         }
         Shape::NewerDeclared => {
-            format!("CREATE TABLE orders ({columns}, hapax_deleted {deleted}, PRIMARY KEY (order_id));{refuse}")
+            format!(
+                "CREATE TABLE orders ({columns}, hapax_deleted {deleted}, PRIMARY KEY (order_id){condition});{refuse}"
+            )
         }
         Shape::Newer => format!(
             "CREATE TABLE orders ({columns}, hapax_version {version}, hapax_deleted {deleted}, \
@@ -121,10 +146,21 @@ pub fn tables(shape: Shape, engine: Engine) -> String {
 
 /// The statements that drop what refuses rows: what `dlq replay` waits for.
 #[must_use]
-pub const fn lift_refusal(engine: Engine) -> &'static str {
-    match engine {
-        Engine::Sqlite | Engine::Mysql => "DROP TRIGGER refuse_insert; DROP TRIGGER refuse_update;",
-        Engine::Postgres => "DROP TRIGGER refuse ON orders;",
+pub fn lift_refusal(shape: Shape, engine: Engine) -> String {
+    match (refusal(shape), engine) {
+        (Refusal::Triggers, Engine::Sqlite | Engine::Mysql) => {
+            "DROP TRIGGER refuse_insert; DROP TRIGGER refuse_update;".to_owned()
+        }
+        (Refusal::Triggers, Engine::Postgres) => "DROP TRIGGER refuse ON orders;".to_owned(),
+        (Refusal::Condition, Engine::Postgres | Engine::Mysql) => {
+            "ALTER TABLE orders DROP CONSTRAINT not_below_zero;".to_owned()
+        }
+        // SQLite's own recipe for a condition that is to go.
+        (Refusal::Condition, Engine::Sqlite) => format!(
+            "PRAGMA writable_schema = ON;
+             UPDATE sqlite_schema SET sql = replace(sql, '{CONDITION}', '') WHERE name = 'orders';
+             PRAGMA writable_schema = RESET;"
+        ),
     }
 }
 
@@ -174,8 +210,8 @@ mod tests {
                 Database::Mysql { port: mariadb.port(), name },
             ] {
                 let engine = database.engine();
-                for sql in [tables(shape, engine).as_str(), lift_refusal(engine)] {
-                    database.execute(sql).unwrap_or_else(|error| panic!("{} {engine:?}: {error:#}", shape.name()));
+                for sql in [tables(shape, engine), lift_refusal(shape, engine)] {
+                    database.execute(&sql).unwrap_or_else(|error| panic!("{} {engine:?}: {error:#}", shape.name()));
                 }
             }
         }

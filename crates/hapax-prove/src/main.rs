@@ -273,15 +273,24 @@ fn environment(arguments: &Arguments) -> anyhow::Result<Environment> {
     Ok(Environment { hapax, plant: arguments.plant.clone(), base, servers })
 }
 
-/// All of them in a whole run; in a slice four that the seed chooses, as long as there is time.
+/// Bugs that are caught because nothing happens for a long time.
+const SLOW_PLANTS: [&str; 1] = ["no-reserve"];
+
+/// All of them in a whole run; in a slice those over files, and four of the slow ones, which the seed chooses: over servers,
+/// and [`SLOW_PLANTS`].
 fn run_plants(environment: &Environment, arguments: &Arguments, until: Option<Instant>) -> Vec<Planted<Cell>> {
     let mut chosen = PLANTS.to_vec();
     if let Some(filter) = &arguments.only {
         chosen.retain(|(bug, name)| contains(&format!("{bug} {name}"), filter.trim_start_matches('=')));
     }
     if arguments.slice {
-        fastrand::Rng::with_seed(arguments.seed).shuffle(&mut chosen);
-        chosen.truncate(4);
+        let is_slow = |bug: &str, name: &str| {
+            SLOW_PLANTS.contains(&bug) || plants::cell(name).is_some_and(|cell| cell.setting.stack.has_server())
+        };
+        let (mut slow, quick): (Vec<_>, Vec<_>) = chosen.into_iter().partition(|(bug, name)| is_slow(bug, name));
+        fastrand::Rng::with_seed(arguments.seed).shuffle(&mut slow);
+        slow.truncate(4);
+        chosen = [quick, slow].concat();
     }
     let mut planted = Vec::new();
     for (bug, name) in chosen {

@@ -5,7 +5,7 @@ use crate::cell::Cell;
 use crate::run::{Done, Keep, Surroundings as _, Trial, Verdict, run_cell};
 
 /// Each bug and a cell that catches it; over PostgreSQL and MariaDB those that are in their own code, once more.
-pub static PLANTS: [(&str, &str); 41] = [
+pub static PLANTS: [(&str, &str); 42] = [
     ("no-fence", "scenario/zombie-early/exactly-once/append+sink"),
     ("ack-before-commit", "scenario/first-epoch/exactly-once/append+sink"),
     ("progress-before-fence", "scenario/take-over/exactly-once/append+sink"),
@@ -22,6 +22,7 @@ pub static PLANTS: [(&str, &str); 41] = [
     ("latest-at-every-start", "scenario/latest-start/exactly-once/append+sink"),
     ("letters-outside-transaction", "point/sql.dead_letters_written/kill/exactly-once/append+sink"),
     ("prefix-saves-whole-position", "point/sql.prefix_committed/kill/exactly-once/append+sink"),
+    ("no-reserve", "scenario/blocked-neighbours/exactly-once/append+sink"),
     ("no-fence", "scenario/zombie-early/exactly-once/append+sink/postgres"),
     ("ack-before-commit", "scenario/first-epoch/exactly-once/append+sink/postgres"),
     ("progress-before-fence", "scenario/take-over/exactly-once/append+sink/postgres"),

@@ -58,7 +58,7 @@ pub fn inputs(shape: Shape, mix: Mix, count: usize, seed: u64) -> Vec<Input> {
     }
     match shape {
         Shape::UpdateJoined => joined(count, seed),
-        Shape::UpdateSlots => slots(count, seed),
+        Shape::UpdateSlots => slots(mix, count, seed),
         Shape::IgnoreFirst => repeated(mix, count, seed),
         Shape::Append
         | Shape::IgnoreDiffering
@@ -214,7 +214,7 @@ fn joined(count: usize, seed: u64) -> Vec<Input> {
 
 /// Orders that hand a unique slot on: the holder moves away, then the next one takes it, on adjacent lines. Valid in
 /// lane order only; half of the pairs hand it upwards and half downwards, so that no order of keys is valid.
-fn slots(count: usize, seed: u64) -> Vec<Input> {
+fn slots(mix: Mix, count: usize, seed: u64) -> Vec<Input> {
     let mut random = fastrand::Rng::with_seed(seed);
     let pairs = count as i64 / 3;
     let mut rows: Vec<(i64, String)> = Vec::new();
@@ -225,22 +225,31 @@ fn slots(count: usize, seed: u64) -> Vec<Input> {
         rows.push((holder(pair), format!("t{pair}")));
         rows.push((taker(pair), format!("s{pair}")));
     }
-    rows.into_iter()
-        .zip(1..)
-        .map(|((order_id, slot), n)| {
-            good(Row {
-                n,
-                order_id,
-                region: "eu".into(),
-                reference: format!("r{order_id}"),
-                account: "a0".into(),
-                amount: random.i64(1..=500),
-                op: "u".into(),
-                slot: Some(slot),
-                version: n,
-            })
-        })
-        .collect()
+    let mut made = Vec::with_capacity(count);
+    for (order_id, slot) in rows {
+        // The rows of an epoch with one that the table refuses are tried again, and in lane order still.
+        if mix == Mix::Poisoned && random.u8(0..100) == 0 {
+            let mut row = in_slot(made.len() as i64 + 1, 0, None, &mut random);
+            refuse(&mut row, -7);
+            made.push(Input { line: line(&row), fate: Fate::Refused(row) });
+        }
+        made.push(good(in_slot(made.len() as i64 + 1, order_id, Some(slot), &mut random)));
+    }
+    made
+}
+
+fn in_slot(n: i64, order_id: i64, slot: Option<String>, random: &mut fastrand::Rng) -> Row {
+    Row {
+        n,
+        order_id,
+        region: "eu".into(),
+        reference: format!("r{order_id}"),
+        account: "a0".into(),
+        amount: random.i64(1..=500),
+        op: "u".into(),
+        slot,
+        version: n,
+    }
 }
 
 const fn holder(pair: i64) -> i64 {

@@ -2,6 +2,9 @@
 
 use std::time::Duration;
 
+/// How long a session that only looks may say nothing.
+const LOOK_IDLE: Duration = Duration::from_secs(3600);
+
 /// The limits that a session sets for itself. A server that knows whole seconds only takes the next one up.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Limits {
@@ -23,6 +26,12 @@ impl Limits {
         lock: Duration::from_secs(5),
         connect: Duration::from_secs(10),
     };
+
+    /// For a session that only looks: nobody waits for its locks, and between two questions it may work for long on something else.
+    #[must_use]
+    pub fn of_a_look(&self) -> Self {
+        Self { idle_in_transaction: self.idle_in_transaction.max(LOOK_IDLE), ..self.clone() }
+    }
 }
 
 impl Default for Limits {

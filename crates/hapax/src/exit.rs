@@ -29,6 +29,15 @@ impl Failure {
         Self { exit_code: USAGE, code: None, message, may_pass: false }
     }
 
+    /// What a source's error is to a run that meets it.
+    pub(crate) fn of_run(error: hapax_engine::source::SourceError) -> Self {
+        use hapax_engine::source::SourceReaction;
+        match error.reaction() {
+            SourceReaction::Retry => Self { may_pass: true, ..error.into() },
+            SourceReaction::StopForPerson => Self::from(error).with_exit(5),
+        }
+    }
+
     /// The same failure with another exit code.
     pub(crate) fn with_exit(self, exit_code: u8) -> Self {
         Self { exit_code, ..self }
@@ -62,6 +71,12 @@ impl From<hapax_engine::sink::SinkError> for Failure {
 impl From<hapax_engine::source::SourceError> for Failure {
     fn from(error: hapax_engine::source::SourceError) -> Self {
         Self::new(error.code(), error.to_string())
+    }
+}
+
+impl From<hapax_engine::runtime::Stop> for Failure {
+    fn from(stop: hapax_engine::runtime::Stop) -> Self {
+        Self::new(stop.code, stop.message).with_exit(stop.exit_code)
     }
 }
 

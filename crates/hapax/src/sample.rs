@@ -2,41 +2,51 @@
 //!
 //! Reads: at most [`MOST`] inputs of a source, on a cursor of its own. Writes: nothing. Not here: the table.
 
+mod maps;
 mod sort;
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::path::Path;
+use std::time::Duration;
 
-use hapax_connect::file::many::Born;
+use hapax_connect::file::many::{Born, FoundStem};
 use hapax_connect::file::{Crowd, many};
 use hapax_connect::table::described::{SampledField, Sort};
 use hapax_engine::batch::{Batch, FieldBytes, Inputs};
+use hapax_engine::bookkeeping;
 use hapax_engine::decode::UnknownFields;
 use hapax_engine::decode::csv::{Format, read_record};
 use hapax_engine::pipeline::{Origin, Pipeline};
 use hapax_engine::rows::RowReader as _;
-use hapax_engine::source::{Follow, Polled, Room, Source, StartAt};
+use hapax_engine::sink::SinkError;
+use hapax_engine::source::{Follow, Polled, Room, Source, SourceError, StartAt};
 use hapax_model::epoch::Epoch;
 use hapax_model::field::FieldPath;
 use hapax_model::key::{DedupStrategy, KeyNeed, Keyer, Uniqueness};
 use hapax_model::letter::{Cause, CauseCount, count_causes};
-use hapax_model::position::Incarnation;
+use hapax_model::nearest::nearest;
+use hapax_model::position::{Bookmark, Incarnation};
 use serde_json::Value;
 
 use self::sort::{sort_of, sort_of_untyped};
 use crate::assemble::{AnyRows, Live, Part, plan};
 use crate::config;
 use crate::config::checked::{FileLane, GenerateSource};
-use crate::exit::Failure;
 
 /// How many inputs are looked at.
 pub(crate) const MOST: usize = 200;
+/// Of how many files, if a pattern finds more.
+const MOST_FILES: usize = 5;
 /// How many of their bytes.
 const MOST_BYTES: usize = 4 * 1024 * 1024;
+/// How long a source that has nothing yet is left alone.
+const PAUSE: Duration = Duration::from_millis(20);
 /// How many causes of dead letters are told apart.
 const MOST_CAUSES: usize = 3;
 /// How much of an input that is no event is shown.
 const SHOWN_CHARACTERS: usize = 80;
+/// How many fields are told of.
+const FIELDS_SHOWN: usize = 30;
 /// How deep objects are looked into.
 const DEPTH: usize = 3;
 
@@ -46,8 +56,13 @@ type FoundField = (Vec<String>, Sort, String);
 /// What was seen of the source.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Sample {
+    /// An object that is used as a map is one field.
     pub(crate) fields: Vec<Field>,
+    /// What is inside such objects.
+    pub(crate) inside_maps: Vec<FieldPath>,
     pub(crate) count: usize,
+    /// In how many events each object was, by the names that lead to it.
+    objects: BTreeMap<Vec<String>, usize>,
     /// Inputs that are no events.
     bad: usize,
     /// The first of them, and why it is none.
@@ -65,43 +80,88 @@ pub(crate) struct Field {
     present: usize,
 }
 
-/// The first inputs of a source.
-pub(crate) async fn first_inputs(mut source: impl Source) -> Result<Inputs, Failure> {
+/// The first inputs of one file, or of several: each file has its own, with its own header.
+pub(crate) type FirstInputs = Vec<Inputs>;
+
+/// The first inputs of a source, at most so many.
+pub(crate) async fn first_inputs(mut source: impl Source, most: usize) -> Result<Inputs, SourceError> {
     let start = source.start(StartAt::Earliest).await?;
-    source.assign(&start, Follow::No).await?;
+    next_inputs(&mut source, &start, most).await
+}
+
+/// The next inputs after a bookmark, at most so many.
+pub(crate) async fn next_inputs(source: &mut impl Source, from: &Bookmark, most: usize) -> Result<Inputs, SourceError> {
+    source.assign(from, Follow::No).await?;
     let mut inputs = Inputs::default();
-    while inputs.len() < MOST {
-        let room = Room { events: MOST - inputs.len(), bytes: MOST_BYTES };
+    while inputs.len() < most {
+        let room = Room { events: most - inputs.len(), bytes: MOST_BYTES };
         match source.poll(&mut inputs, room).await? {
             Polled::End => break,
             Polled::Boundary => source.step().await?,
-            Polled::Records | Polled::Idle => {}
+            Polled::Records => {}
+            Polled::Idle => tokio::time::sleep(PAUSE).await,
         }
     }
     Ok(inputs)
 }
 
+/// Of the files of a pattern, those to look into, the newest first: it, the oldest, and some between.
+pub(crate) fn files_to_look_into(mut found: Vec<FoundStem>) -> Vec<FoundStem> {
+    let changed = |stem: &FoundStem| std::fs::metadata(&stem.path).and_then(|file| file.modified()).ok();
+    found.sort_by_cached_key(|stem| (changed(stem), stem.path.clone()));
+    let last = found.len().saturating_sub(1);
+    let chosen: BTreeSet<usize> = (0..MOST_FILES).map(|n| n * last / (MOST_FILES - 1)).collect();
+    let mut at = 0..;
+    found.retain(|_| at.next().is_some_and(|at| chosen.contains(&at)));
+    found.reverse();
+    found
+}
+
+/// The first inputs of each of several sources, not more in all than of one; what some have not is left to those behind them.
+pub(crate) async fn first_inputs_of_each(sources: Vec<impl Source>) -> Result<FirstInputs, SourceError> {
+    let (mut all, mut left, mut waiting) = (Vec::new(), MOST, sources.len());
+    for source in sources {
+        let inputs = first_inputs(source, left.div_ceil(waiting)).await?;
+        left -= inputs.len();
+        waiting -= 1;
+        all.push(inputs);
+    }
+    // The oldest events first, as a run reads them.
+    all.reverse();
+    Ok(all)
+}
+
 /// The first inputs of a part's source; none if it is a pattern that no file fits yet.
 /// With the live table, a CSV header must have what it takes.
-pub(crate) async fn first_inputs_of(part: &Part<'_>, live: Option<&Live>) -> Result<Option<Inputs>, Failure> {
+pub(crate) async fn first_inputs_of(part: &Part<'_>, live: Option<&Live>) -> Result<Option<FirstInputs>, SourceError> {
+    let alone = |inputs: Inputs| Some(vec![inputs]);
     match part.source {
         config::Source::Generate(generate) => {
-            // Without its rate, and not without end.
-            let count = Some(generate.count.map_or(MOST as u64, |count| count.min(MOST as u64)));
-            let bounded = config::Source::Generate(GenerateSource { rate: None, count, ..generate.clone() });
-            first_inputs(Part { source: &bounded, ..*part }.open_source_for(live)).await.map(Some)
+            let quick = without_rate(generate);
+            first_inputs(Part { source: &quick, ..*part }.open_source_for(live), MOST).await.map(alone)
         }
         config::Source::File(file) => match &file.many {
-            None => first_inputs(part.open_source_for(live)).await.map(Some),
+            None => first_inputs(part.open_source_for(live), MOST).await.map(alone),
             Some(many) => {
                 let found = many::find_stems(&file.written, &many.folder, file.rotation).stems;
-                let Some(first) = found.into_iter().next() else { return Ok(None) };
-                let (name, first_seen) = (first.lane.clone(), first.first(Born::Before));
-                let lane = FileLane { name, path: first.path, first_seen, crowd: Crowd::default() };
-                first_inputs(Part { file: Some(&lane), ..*part }.open_source_for(live)).await.map(Some)
+                if found.is_empty() {
+                    return Ok(None);
+                }
+                let open = |found: FoundStem| {
+                    let (name, first_seen) = (found.lane.clone(), found.first(Born::Before));
+                    let lane = FileLane { name, path: found.path, first_seen, crowd: Crowd::default() };
+                    Part { file: Some(&lane), ..*part }.open_source_for(live)
+                };
+                let sources = files_to_look_into(found).into_iter().map(open).collect();
+                first_inputs_of_each(sources).await.map(Some)
             }
         },
     }
+}
+
+/// The same generator in no more time than it needs.
+pub(crate) fn without_rate(generate: &GenerateSource) -> config::Source {
+    config::Source::Generate(GenerateSource { rate: None, ..generate.clone() })
 }
 
 /// The events of a part that come of these inputs, with these fields, and the names of all others.
@@ -114,12 +174,18 @@ fn events_of(part: &Part<'_>, fields: &[FieldPath], inputs: &Inputs) -> (Batch, 
     (batch, others)
 }
 
-/// What a pipeline makes of the inputs that are not cut off.
+/// What a pipeline makes of the inputs.
 fn processed(pipeline: &mut Pipeline, inputs: &Inputs) -> Batch {
     let mut batch = pipeline.batch();
     batch.inputs.set_format(inputs.format());
-    let whole = (0..inputs.len()).filter(|input| inputs.oversized_length(*input).is_none());
-    whole.for_each(|input| batch.inputs.push(inputs.position(input), inputs.bytes(input)));
+    for input in 0..inputs.len() {
+        let (position, bytes) = (inputs.position(input), inputs.bytes(input));
+        match inputs.oversized_length(input) {
+            None => batch.inputs.push(position, bytes),
+            // Nobody asks for the hash of what is not stored.
+            Some(length) => batch.inputs.push_oversized(position, bytes, length, [0; 32]),
+        }
+    }
     pipeline.process(&mut batch, 0, Epoch(0), &Incarnation::new(1, ""));
     batch
 }
@@ -131,13 +197,44 @@ pub(crate) struct WouldDie {
     pub(crate) inputs: usize,
     /// How many of them would die.
     pub(crate) dead: usize,
-    /// Of what.
+    /// Of what: the first causes.
     pub(crate) causes: Vec<CauseCount>,
+    /// How many died of others.
+    pub(crate) of_other_causes: u64,
 }
 
 /// Takes inputs through a part's own pipeline, up to what its live table takes; writes nothing. Where the rows may not be
 /// read, only what is no event at all is known.
-pub(crate) async fn would_die(part: &Part<'_>, live: &Live, inputs: &Inputs) -> WouldDie {
+pub(crate) async fn would_die(part: &Part<'_>, live: &Live, inputs: &[Inputs]) -> WouldDie {
+    let (mut seen, mut died) = (0, Vec::new());
+    for (batch, misfits) in judged_events(part, live, inputs).await {
+        let mut dead: BTreeMap<usize, Cause> =
+            batch.letters().iter().map(|(input, letter)| (*input, letter.cause.clone())).collect();
+        for (event, cause) in misfits {
+            dead.entry(batch.event(event).input()).or_insert(cause);
+        }
+        seen += batch.inputs.len();
+        died.extend(dead.into_values());
+    }
+    let mut causes = count_causes(died.iter(), usize::MAX);
+    let others = causes.split_off(causes.len().min(MOST_CAUSES));
+    let of_other_causes = others.iter().map(|cause| cause.count).sum();
+    WouldDie { inputs: seen, dead: died.len(), causes, of_other_causes }
+}
+
+/// Whether a run that reads these inputs next would stop because of those that would die.
+pub(crate) async fn would_be_too_many(part: &Part<'_>, live: &Live, inputs: Inputs) -> Result<(), SinkError> {
+    let rejects = plan::rejects(&part.workflow.delivery);
+    let judged = judged_events(part, live, &[inputs]).await;
+    judged.iter().try_for_each(|(batch, misfits)| bookkeeping::judge(&rejects, batch, misfits))
+}
+
+/// An event that the table would not take, and why.
+type Misfit = (usize, Cause);
+
+/// The events that come of inputs, file by file, with the letters of those that are none, and the events that the table would
+/// not take.
+async fn judged_events(part: &Part<'_>, live: &Live, inputs: &[Inputs]) -> Vec<(Batch, Vec<Misfit>)> {
     let rows = AnyRows::of_part(part).await.ok();
     let fields = match &rows {
         Some(rows) => rows.shape().fields.clone(),
@@ -147,14 +244,13 @@ pub(crate) async fn would_die(part: &Part<'_>, live: &Live, inputs: &Inputs) -> 
     let keyer = plan::keyer(part.workflow, table, live.mode());
     let origin = Origin { source: String::new(), lane: String::new() };
     let pipeline = Pipeline::new(&fields, keyer, table.delete_when.clone(), plan::unknown_fields(table), origin);
-    let batch = processed(&mut part.with_transform(pipeline), inputs);
-    let mut died: BTreeMap<usize, Cause> =
-        batch.letters().iter().map(|(input, letter)| (*input, letter.cause.clone())).collect();
-    for (event, cause) in rows.map(|rows| rows.misfits(&batch)).unwrap_or_default() {
-        died.entry(batch.event(event).input()).or_insert(cause);
-    }
-    let causes = count_causes(died.values(), MOST_CAUSES);
-    WouldDie { inputs: batch.inputs.len(), dead: died.len(), causes }
+    let mut pipeline = part.with_transform(pipeline);
+    let judged = inputs.iter().map(|of_one_file| {
+        let batch = processed(&mut pipeline, of_one_file);
+        let misfits = rows.as_ref().map(|rows| rows.misfits(&batch)).unwrap_or_default();
+        (batch, misfits)
+    });
+    judged.collect()
 }
 
 /// What a look at the first events told of a table's columns.
@@ -164,21 +260,31 @@ pub(crate) struct Filled {
     pub(crate) events: usize,
     /// Columns that none of them fills.
     pub(crate) unfilled: Vec<String>,
+    /// Fields that are wanted and that none of them has, each with the field that was probably meant.
+    pub(crate) meant: Vec<(FieldPath, FieldPath)>,
 }
 
 /// Which of `columns`, each with the field that feeds it, no event fills.
-pub(crate) fn filled(part: &Part<'_>, columns: &[(String, FieldPath)], inputs: &Inputs) -> Filled {
+pub(crate) fn filled(part: &Part<'_>, columns: &[(String, FieldPath)], inputs: &[Inputs]) -> Filled {
     let fields: Vec<FieldPath> = columns.iter().map(|(_, path)| path.clone()).collect();
-    let (batch, _) = events_of(part, &fields, inputs);
-    let fills = |path: &FieldPath| {
-        let slot = batch.layout().slot_of(path);
+    let seen: Vec<(Batch, Vec<String>)> =
+        inputs.iter().map(|of_one_file| events_of(part, &fields, of_one_file)).collect();
+    let fills = |batch: &Batch, path: &FieldPath| {
         let has = |slot| {
             batch.events().any(|event| !matches!(event.field_bytes(slot), FieldBytes::Absent | FieldBytes::Null))
         };
-        slot.is_some_and(has)
+        batch.layout().slot_of(path).is_some_and(has)
     };
-    let unfilled = columns.iter().filter(|(_, path)| !fills(path)).map(|(column, _)| column.clone()).collect();
-    Filled { events: batch.len(), unfilled }
+    let is_unfilled = |path: &FieldPath| !seen.iter().any(|(batch, _)| fills(batch, path));
+    let unfilled = columns.iter().filter(|(_, path)| is_unfilled(path)).map(|(column, _)| column.clone()).collect();
+    let mut meant = Vec::new();
+    for path in fields.iter().chain(&part.workflow.delivery.deduplication.key_fields) {
+        let others = seen.iter().flat_map(|(_, others)| others.iter().map(String::as_str));
+        let near = nearest(&path.names().join("."), others).filter(|_| is_unfilled(path));
+        let pair = near.map(|name| (path.clone(), FieldPath::of_name(name)));
+        meant.extend(pair.filter(|pair| !meant.contains(pair)));
+    }
+    Filled { events: seen.iter().map(|(batch, _)| batch.len()).sum(), unfilled, meant }
 }
 
 /// The fields of a part's first events, as they come out of its program, for the table that is proposed to it. An object
@@ -208,19 +314,25 @@ pub(crate) async fn sampled_fields(part: &Part<'_>, mapped: &[(String, FieldPath
 
 impl Sample {
     /// What inputs look like as they stand.
-    pub(crate) fn of_inputs(inputs: &Inputs) -> Self {
+    pub(crate) fn of_inputs(inputs: &[Inputs]) -> Self {
         let mut sample = Self::default();
-        (0..inputs.len()).for_each(|index| sample.add(inputs.format(), inputs.bytes(index)));
-        sample.judge_uniqueness();
-        sample
+        for of_one_file in inputs {
+            (0..of_one_file.len()).for_each(|index| sample.add(of_one_file.format(), of_one_file.bytes(index)));
+        }
+        sample.judged()
     }
 
     /// What the events look like that come out of a part's program.
-    fn of_events(part: &Part<'_>, inputs: &Inputs) -> Self {
+    fn of_events(part: &Part<'_>, inputs: &[Inputs]) -> Self {
+        let mut sample = Self::default();
+        inputs.iter().for_each(|of_one_file| sample.add_events(part, of_one_file));
+        sample.judged()
+    }
+
+    fn add_events(&mut self, part: &Part<'_>, inputs: &Inputs) {
         let (_, names) = events_of(part, &[], inputs);
         let fields: Vec<FieldPath> = names.iter().map(|name| FieldPath::of_name(name)).collect();
         let (batch, _) = events_of(part, &fields, inputs);
-        let mut sample = Self::default();
         for event in batch.events() {
             let mut found = Vec::new();
             let values: BTreeMap<usize, Value> =
@@ -236,10 +348,15 @@ impl Sample {
                     ),
                 }
             }
-            sample.add_fields(found);
+            self.add_fields(found);
         }
-        sample.judge_uniqueness();
-        sample
+    }
+
+    /// With what all events together tell.
+    fn judged(mut self) -> Self {
+        (self.fields, self.inside_maps) = maps::folded(self.fields, &self.objects);
+        self.judge_uniqueness();
+        self
     }
 
     fn judge_uniqueness(&mut self) {
@@ -284,6 +401,10 @@ impl Sample {
 
     fn add_fields(&mut self, found: Vec<FoundField>) {
         self.count += 1;
+        let objects = found.iter().flat_map(|(names, _, _)| (1..=names.len()).map(|depth| &names[..depth]));
+        for object in objects.collect::<BTreeSet<&[String]>>() {
+            *self.objects.entry(object.to_vec()).or_default() += 1;
+        }
         for (names, sort, text) in found {
             let path = names.iter().fold(String::new(), |path, name| format!("{path}{}", FieldPath::of_name(name)));
             let Ok(path) = path.parse::<FieldPath>() else { continue };
@@ -301,8 +422,12 @@ impl Sample {
 
     /// What was seen, for people.
     pub(crate) fn describe(&self) -> Vec<String> {
-        let fields: Vec<String> =
-            self.fields.iter().map(|field| format!("{} ({})", shown(&field.path), word(field.sort))).collect();
+        let told = |field: &Field| format!("{} ({})", shown(&field.path), word(field.sort));
+        let mut fields: Vec<String> = self.fields.iter().take(FIELDS_SHOWN).map(told).collect();
+        if let Some(more @ 1..) = self.fields.len().checked_sub(FIELDS_SHOWN) {
+            let last = fields.pop().unwrap_or_default();
+            fields.push(format!("{last} and {more} more fields"));
+        }
         let mut lines = vec![format!("Looked at {} event(s): {}", self.count, fields.join(", "))];
         if self.bad > 0 {
             lines.push(format!(

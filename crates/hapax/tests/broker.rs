@@ -138,6 +138,8 @@ fn refusals_are_told_with_the_cure() {
     running.topic(&world, &["create", "odd", "--set", "retention.days=1"]).exits(1).says(&["HX5101", "retention.days"]);
     running.topic(&world, &["create", "odd", "--set", "retention.ms"]).exits(2).says(&["NAME=VALUE"]);
     running.topic(&world, &["read", "nothing"]).exits(1).says(&["HX5101", "there is no topic nothing"]);
+    let unwritten = running.write(&world, "nothing", &[], "x\n");
+    unwritten.exits(1).says(&["HX5101", "there is no topic nothing", "hapax topic create nothing"]);
     running.topic(&world, &["read", "orders", "--partition", "7"]).exits(2).says(&["HX5001", "no partition 7"]);
     running.topic(&world, &["read", "orders", "--from", "yesterday"]).exits(2).says(&["10m"]);
     let described = running.topic(&world, &["describe", "orders"]);

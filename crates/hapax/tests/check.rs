@@ -122,6 +122,7 @@ fn columns_that_no_event_fills_are_named() {
     let json = world.hapax(&["check", "--live", "--json"]).exits(0).json();
     let sample = serde_json::json!({
         "events": 1, "unfilled": ["address_city", "note"], "inputs": 1, "deadLetters": 0, "causes": [],
+        "ofOtherCauses": 0, "meant": [],
     });
     assert_eq!(json["checked"][0]["sample"], sample);
     world.configure("orders", "columns: { address_city: .address.city }", "deduplication: { keyFields: [id] }");
@@ -149,6 +150,42 @@ fn events_that_would_be_dead_letters_are_counted() {
     answer.keeps_silent_about(&["no event yet"]);
     world.write("orders.jsonl", crate::world::orders(1..=2));
     world.hapax(&["check", "--live"]).exits(0).keeps_silent_about(&["dead letters"]);
+}
+
+/// Goal: the sample of a pattern reaches over its files, CSV with headers of their own too. Method: a first file of 300 sound events, a
+/// later one that fits no column.
+#[test]
+fn the_sample_reaches_over_the_files_of_a_pattern() {
+    let world = World::shop("", "guarantee: exactly-once, deduplication: { keyFields: [id] }");
+    std::fs::create_dir(world.path("in")).expect("a folder");
+    let yaml = world.read("hapax.yaml");
+    world.write("hapax.yaml", yaml.replace("path: orders.jsonl", "path: 'in/*.jsonl'"));
+    world.write("in/a.jsonl", crate::world::orders(1..=300));
+    world.hapax(&["check", "--live"]).exits(0).keeps_silent_about(&["dead letters"]);
+    world.write("in/b.jsonl", "{\"id\":\"x\"}\nnonsense\n");
+    let answer = world.hapax(&["check", "--live"]);
+    answer.exits(0).says(&["2 of the first 200 input(s) would be dead letters", "1: HX2020", "1: HX2001"]);
+    world.write("hapax.yaml", yaml.replace("path: orders.jsonl", "path: 'in/*.csv'"));
+    world.write("in/a.csv", "id,customer,amount\n1,ann,1\n");
+    world.write("in/b.csv", "amount,customer,id\nmuch,bob,2\n3,cid,3\n");
+    world.hapax(&["check", "--live"]).exits(0).says(&["1 of the first 3 input(s) would be dead letters", "much"]);
+}
+
+/// Goal: a wide table is told shortly, and in full to whoever asks. Method: 60 columns; with `--explain` and as JSON too.
+#[test]
+fn the_columns_of_a_wide_table_are_told_shortly() {
+    let world = World::shop("", "guarantee: exactly-once, deduplication: { keyFields: [id] }");
+    let columns: String = (0..60).map(|n| format!(", c{n} INTEGER")).collect();
+    world.sql(&format!("DROP TABLE orders; CREATE TABLE orders (id INTEGER PRIMARY KEY{columns})"));
+    let fields: String = (0..60).map(|n| format!(",\"c{n}\":{n}")).collect();
+    world.write("orders.jsonl", format!("{{\"id\":1{fields}}}\n"));
+    let short = world.hapax(&["check", "--live"]);
+    short
+        .exits(0)
+        .says(&["writes id, c0, c1,", "c18 and 41 more columns (--explain names them)"])
+        .keeps_silent_about(&["c59"]);
+    world.hapax(&["check", "--live", "--explain"]).exits(0).says(&["c58, c59\n"]);
+    world.hapax(&["check", "--live", "--json"]).exits(0).says(&["c58, c59"]);
 }
 
 /// Goal: a file whose own name looks like a pattern is not waited for without a word. Method: `init` and `check --live`
@@ -181,4 +218,91 @@ fn ignore_over_key_fields_must_be_told_that_they_name_an_event() {
     let stated = "guarantee: exactly-once, deduplication: { keyFields: [id], unique: true }";
     world.configure("orders", "onConflict: ignore", stated);
     world.hapax(&["check", "--live"]).exits(0);
+}
+
+/// Goal: what the sample would die of is counted under its own cause, however many there are. Method: seven causes, of which three
+/// are shown.
+#[test]
+fn causes_beyond_the_first_are_counted_for_themselves() {
+    let world = World::shop("", "guarantee: exactly-once, deduplication: { keyFields: [id] }");
+    let bad = [
+        "{\"id\":2,\"a\":\"y\"",
+        "{\"a\":\"nokey\"}",
+        "[1,2]",
+        "{\"id\":null}",
+        "{\"id\":\"abc\"}",
+        "{\"id\":{}}",
+        "[3]",
+    ];
+    world.write("orders.jsonl", crate::world::orders(1..=2) + &bad.join("\n") + "\n");
+    let answer = world.hapax(&["check", "--live"]);
+    answer.exits(0).says(&[
+        "7 of the first 9 input(s)",
+        "1: HX2001",
+        "1: HX2010",
+        "2: HX2005",
+        "and 3 of other causes",
+    ]);
+    let json = world.hapax(&["check", "--live", "--json"]).exits(0).json();
+    assert_eq!(json["checked"][0]["sample"]["ofOtherCauses"], 3);
+    world.hapax(&["run", "--once"]).exits(0);
+    let dead = |code: &str| world.ask::<i64>(&format!("SELECT count(*) FROM hapax_dead_letters WHERE code = '{code}'"));
+    assert_eq!((dead("HX2001"), dead("HX2005")), (1, 2), "{}", world.letters());
+}
+
+/// Goal: a state store that cannot be made is named as one, with the whole path and a cure, by both commands. Method: a path where
+/// nobody can make a file, and one relative to the configuration.
+#[test]
+fn a_state_store_that_cannot_be_made_is_named_with_its_cure() {
+    let world = World::shop("", "guarantee: exactly-once, deduplication: { keyFields: [id] }");
+    world.write("orders.jsonl", crate::world::orders(1..=2));
+    let yaml = world.read("hapax.yaml");
+    let inside = world.path("orders.jsonl").display().to_string();
+    for (state, words) in [
+        ("/proc/nowhere/state.db", ["/proc/nowhere/state.db", "cannot be made in /proc: "]),
+        (
+            "orders.jsonl/state.db",
+            [&format!("{inside}/state.db"), &format!("cannot be made in {inside}: it is no folder")],
+        ),
+    ] {
+        world.write("hapax.yaml", format!("state: \"sqlite://{state}\"\n{yaml}"));
+        let cure = ["HX4001", "state store", "let this user write in", "name another place with `state:`"];
+        world.hapax(&["check", "--live"]).exits(1).says(&cure).says(&words);
+        world.hapax(&["run", "--once"]).exits(1).says(&cure).says(&words);
+    }
+}
+
+/// Goal: a name that differs in case or by a slip is answered with the one that was meant, each once. Method: key fields, mapped
+/// fields, columns and a table, against a CSV header, JSON events and the table.
+#[test]
+fn a_name_that_was_probably_meant_is_offered() {
+    let world = World::empty();
+    world.sql("CREATE TABLE cities (City TEXT NOT NULL PRIMARY KEY, State TEXT)");
+    world.write("cities.csv", "City,State\nUlm,BW\n");
+    let configure = |file: &str, table: &str, columns: &str, key: &str| {
+        let text = format!(
+            "workflows:\n  - id: cities\n    source: {{ file: {{ path: {file} }} }}\n    sink: {{ sqlite: {{ path: shop.db, \
+             table: {table}, columns: {{ {columns} }} }} }}\n    delivery: {{ deduplication: {{ keyFields: [{key}] }} }}\n"
+        );
+        world.write("hapax.yaml", text);
+        world.hapax(&["check", "--live"])
+    };
+    configure("cities.csv", "cities", "", "citty").exits(1).says(&[
+        "HX4114",
+        ".citty",
+        "did you mean keyFields: [City]?",
+    ]);
+    let answer = configure("cities.csv", "cities", "City: .city", "city");
+    answer.exits(5).says(&["HX3012", "no column for .city (did you mean .City?), which"]);
+    configure("cities.csv", "cities", "Stat: .State", "City").exits(1).says(&["HX4114", "did you mean \"State\"?"]);
+    configure("cities.csv", "citie", "", "City").exits(1).says(&["HX4110", "did you mean \"cities\", which is there?"]);
+    configure("cities.csv", "cities", "", "City").exits(0).keeps_silent_about(&["did you mean"]);
+    world.write("cities.jsonl", "{\"City\":\"Ulm\",\"state\":\"BW\"}\n");
+    let answer = configure("cities.jsonl", "cities", "City: .city", "city");
+    answer.exits(1).says(&[
+        "HX2010",
+        "none of the first 1 event(s) has .city; did you mean .City?",
+        "has .State; did you mean .state?",
+    ]);
+    assert_eq!(answer.out.matches("did you mean .City?").count(), 1, "{answer}");
 }

@@ -48,6 +48,138 @@ fn a_restored_target_whose_source_is_gone_stops_with_code_5() {
     assert_eq!(world.rows(), 3);
 }
 
+/// How the files of a chain are named.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Names {
+    DayBeforeExtension,
+    DayAsSuffix,
+    Numbers,
+}
+
+const ALL_NAMES: [Names; 3] = [Names::DayBeforeExtension, Names::DayAsSuffix, Names::Numbers];
+
+impl Names {
+    const fn rotation(self) -> &'static str {
+        match self {
+            Self::DayBeforeExtension => "beforeExtension",
+            Self::DayAsSuffix | Self::Numbers => "suffixes",
+        }
+    }
+
+    /// What the file that was begun as number `file` of three is called in the end.
+    fn of(self, file: i64) -> String {
+        match self {
+            Self::DayBeforeExtension => format!("in/app-2026-11-1{}.log", 5 + file),
+            Self::DayAsSuffix => format!("in/app.log-2026111{}", 5 + file),
+            Self::Numbers if file == 3 => "in/app.log".to_owned(),
+            Self::Numbers => format!("in/app.log.{}", 3 - file),
+        }
+    }
+
+    /// Begins a file with three lines.
+    fn begin(self, world: &World, file: i64) {
+        let lines = orders(3 * file - 2..=3 * file);
+        if self != Self::Numbers {
+            return world.write(&self.of(file), lines);
+        }
+        for (from, to) in [("in/app.log.1", "in/app.log.2"), ("in/app.log", "in/app.log.1")] {
+            if world.path(from).exists() {
+                crate::world::rename(&world.path(from), &world.path(to));
+            }
+        }
+        world.write("in/app.log", lines);
+    }
+}
+
+/// Three files of a chain were delivered, and then the target was restored to a copy from after the first.
+fn restored_in_chain(names: Names, path: &str) -> World {
+    let world = World::empty();
+    world.sql(ORDERS);
+    std::fs::create_dir(world.path("in")).expect("a folder");
+    let text = format!(
+        "workflows:
+  - id: orders
+    source: {{ file: {{ path: '{path}', rotation: {} }} }}
+    sink: {{ sqlite: {{ path: shop.db, table: orders, onConflict: append }} }}
+    delivery: {{ guarantee: exactly-once, epoch: {{ interval: 20ms }} }}
+",
+        names.rotation()
+    );
+    world.write("hapax.yaml", text);
+    let copy = world.path("backup.db");
+    for file in 1..=3 {
+        names.begin(&world, file);
+        world.hapax(&["run", "--once"]).exits(0);
+        assert_eq!(world.rows(), 3 * file, "{names:?}");
+        if file == 1 {
+            world.sql(&format!("VACUUM INTO '{}'", copy.to_str().expect("a path")));
+        }
+    }
+    remove(&world);
+    crate::world::rename(&copy, &world.path("shop.db"));
+    assert_eq!(world.rows(), 3);
+    world
+}
+
+/// Goal: nobody rewinds over a file of the range that is gone: code 5 with both positions, and nothing is written. Method: three
+/// files of a chain; the target goes back to the first, the second was removed.
+#[test]
+fn a_restored_target_is_not_rewound_over_a_file_that_is_gone() {
+    for names in ALL_NAMES {
+        let world = restored_in_chain(names, "in/*");
+        let content = world.read(&names.of(2));
+        std::fs::remove_file(world.path(&names.of(2))).expect("cleaned away");
+        let words = ["HX4018", "went back", "cannot be read again", "file number 3", "--accept"];
+        let live = world.hapax(&["check", "--live"]);
+        live.exits(5).says(if names == Names::Numbers { &["HX3002", "app.log.1"] } else { &words });
+        world.hapax(&["run", "--once"]).exits(5).says(&words);
+        assert_eq!(world.rows(), 3, "{names:?}");
+        // What a person accepts is given up, and no more.
+        assert_eq!(content, orders(4..=6));
+        world.hapax(&["reset", "orders", "--accept", "--yes"]).exits(0);
+        world.hapax(&["run", "--once"]).exits(0);
+        assert_eq!(world.rows(), 6, "{names:?}");
+    }
+}
+
+/// Goal: a range of whole files is read again as long as all of them are there, compressed or not. Method: the same chains with
+/// all their files, then with the two older ones compressed.
+#[test]
+fn a_restored_target_is_rewound_over_whole_files() {
+    for names in ALL_NAMES {
+        for packed in [false, true] {
+            if packed && !cfg!(feature = "compression") {
+                continue;
+            }
+            let world = restored_in_chain(names, "in/*");
+            for file in [1, 2].into_iter().filter(|_| packed) {
+                let done = std::process::Command::new("gzip").arg(world.path(&names.of(file))).status();
+                assert!(done.is_ok_and(|status| status.success()));
+            }
+            world.hapax(&["check", "--live"]).exits(0);
+            world.hapax(&["run", "--once"]).exits(0).says(&["the target went back", "rewinding"]);
+            assert_eq!(world.rows(), 9, "{names:?}, packed: {packed}");
+            world.accounts_for(9, 0);
+            world.hapax(&["reconcile"]).exits(0).says(&["adds up"]);
+        }
+    }
+}
+
+/// Goal: a target without any progress is not filled from the last file of a chain alone. Method: three files delivered, the
+/// older two removed, and the target made anew.
+#[test]
+fn a_target_made_anew_is_not_filled_from_the_last_file_alone() {
+    let world = restored_in_chain(Names::Numbers, "in/app.log");
+    remove(&world);
+    world.sql(ORDERS);
+    for file in [1, 2] {
+        std::fs::remove_file(world.path(&Names::Numbers.of(file))).expect("cleaned away");
+    }
+    world.hapax(&["check", "--live"]).exits(5).says(&["HX4018"]);
+    world.hapax(&["run", "--once"]).exits(5).says(&["HX4018", "file number 3"]);
+    assert_eq!(world.rows(), 0);
+}
+
 /// Goal: a table dropped under a live worker stops it with code 5 and the reason, and nothing is lost. Method: drop, add
 /// lines, make it anew, accept from the beginning.
 #[test]

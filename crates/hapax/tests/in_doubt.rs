@@ -104,3 +104,49 @@ fn letters_of_doubt_are_marked<P: Lockable>() {
     world.hapax(&[&replay[..], &["--in-doubt"]].concat()).exits(0).says(&["as --in-doubt allows"]);
     assert_eq!(place.count("orders WHERE id = 2"), 1);
 }
+
+/// Goal: under at-most-once a replay that is killed between rows and marks doubles nothing: its letters were marked as in
+/// doubt first, and stay until a person decides. Method: the table is locked until the letters are in doubt, the state store
+/// from then on; the replay is killed once the rows are there.
+#[test]
+fn a_killed_replay_doubles_nothing_under_at_most_once() {
+    let world = crate::world::World::ready();
+    let configure = |amount: &str| {
+        let sink = format!("onConflict: append, progress: state, columns: {{ amount: {amount} }}");
+        world.configure("orders", &sink, "guarantee: at-most-once, maxRejects: 100%");
+    };
+    configure(".note");
+    let bad = |id: u64| format!("{{\"id\":{id},\"amount\":1,\"note\":\"no number\"}}\n");
+    world.write("orders.jsonl", (1..=20).map(bad).collect::<String>());
+    world.hapax(&["run", "--once"]).exits(0);
+    assert_eq!(world.rows(), 0);
+    configure(".amount");
+    let store = "hapax-data/state.db";
+    let held = world.lock_table();
+    let replay = world.start("replay.log", &["dlq", "replay", "--yes"]);
+    let in_doubt = "SELECT count(*) FROM hapax_dead_letters WHERE code = 'HX2040'";
+    until("the letters are in doubt before a row is written", || world.ask_of::<i64>(store, in_doubt) == 20);
+    let state = world.database(store);
+    state.execute_batch("BEGIN IMMEDIATE").expect("the lock");
+    drop(held);
+    until("the rows are written", || world.rows() == 20);
+    drop(replay);
+    drop(state);
+    world.hapax(&["dlq", "replay", "--yes"]).exits(1).says(&["20 letter(s): in doubt", "Nothing to replay"]);
+    assert_eq!(world.rows(), 20, "nothing is doubled");
+    world.hapax(&["dlq", "show", "1"]).exits(0).says(&["HX2040", "a replay was writing it", "HX2020"]);
+    world.hapax(&["dlq", "discard", "--cause", "HX2040", "--yes"]).exits(0);
+    // Without a kill the same letters are replayed, and one that is refused again keeps the newer reason.
+    configure(".note");
+    world.append("orders.jsonl", [bad(21), bad(22).replace(":1,", ":\"x\",")].concat());
+    world.hapax(&["run", "--once"]).exits(0);
+    configure(".amount");
+    world.hapax(&["dlq", "replay", "--yes"]).exits(1).says(&["never doubled", "1 replayed", "1 refused again"]);
+    assert_eq!(world.rows(), 21);
+    let left = world.hapax(&["dlq", "list", "--json"]).exits(0).json();
+    assert_eq!(
+        (left["causes"][0]["code"].as_str(), left["causes"][0]["count"].as_u64()),
+        (Some("HX2020"), Some(1)),
+        "{left:#}"
+    );
+}

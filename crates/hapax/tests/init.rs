@@ -172,6 +172,56 @@ fn texts_that_only_begin_like_another_type_stay_text() {
     );
 }
 
+/// Goal: an object that is used as a map becomes one column of JSON, and what is said of it stays short. Method: a map with new keys in
+/// every event, one with few keys that are rare, beside an object with the same fields in all; run what was proposed.
+#[test]
+fn an_object_used_as_a_map_is_one_column() {
+    let world = World::empty();
+    world.sql("CREATE TABLE other (a)");
+    let line = |n: usize| {
+        let rare = if n == 7 { "{\"seldom\":1}" } else { "{}" };
+        format!(
+            "{{\"id\":{n},\"features\":{{\"flag-{n}\":[\"x\"],\"flag-{}\":[]}},\"rare\":{rare},\"at\":{{\"x\":1,\"y\":{n}}}}}\n",
+            n + 1
+        )
+    };
+    world.write("in.jsonl", (0..60).map(line).collect::<String>());
+    let answer = world.hapax(&["init", "--from", "in.jsonl", "--to", "shop.db", "--table", "t", "--key", "id"]);
+    answer.exits(0).says(&["Looked at 60 event(s)", "features (JSON)", "rare (JSON)", ".at.x (whole numbers)"]);
+    answer.keeps_silent_about(&["flag-", "seldom"]);
+    let text = world.read("hapax.yaml");
+    assert!(!text.contains("flag") && !text.contains("seldom") && text.contains("at_y: .at.y"), "{text}");
+    let lines = text.lines().map(|line| line.trim().trim_start_matches("# ").trim());
+    let lines: Vec<&str> = lines.skip_while(|line| !line.starts_with("CREATE TABLE")).collect();
+    world.sql(lines.join("\n").split_inclusive(';').next().unwrap_or_default());
+    world.hapax(&["run", "--once"]).exits(0);
+    let row = "SELECT features || rare || at_y FROM t WHERE id = 7";
+    assert_eq!(world.ask::<String>(row), "{\"flag-7\":[\"x\"],\"flag-8\":[]}{\"seldom\":1}7");
+    let many: Vec<String> = (0..200).map(|n| format!("\"field_{n}\":{n}")).collect();
+    world.write("wide.jsonl", format!("{{{}}}\n", many.join(",")));
+    let answer =
+        world.hapax(&["init", "--from", "wide.jsonl", "--to", "shop.db", "--table", "w", "--output", "w.yaml"]);
+    answer.exits(0).says(&["Looked at 1 event(s): field_0 (whole numbers), ", " and 170 more fields"]);
+    assert!(world.read("w.yaml").contains("field_199"), "the table has them all");
+}
+
+/// Goal: a pattern is judged by more than its first file. Method: a first file with whole numbers only; the newest has texts there,
+/// and a field of its own, and the one in the middle another.
+#[test]
+fn a_pattern_is_looked_at_over_several_files() {
+    let world = World::empty();
+    world.sql("CREATE TABLE other (a)");
+    std::fs::create_dir(world.path("in")).expect("a folder");
+    let lines =
+        |n: usize| (0..300).map(|id| format!("{{\"id\":{},\"code\":{id}}}\n", n * 1000 + id)).collect::<String>();
+    world.write("in/a.jsonl", lines(1));
+    world.write("in/b.jsonl", "{\"id\":1,\"code\":1,\"middle\":true}\n");
+    world.write("in/c.jsonl", "{\"id\":2,\"code\":\"x7\",\"newest\":1.5}\n");
+    let answer = world.hapax(&["init", "--from", "in/*.jsonl", "--to", "shop.db", "--table", "t", "--key", "id"]);
+    answer.exits(0).says(&["code (text)", "newest (numbers)", "middle (true or false)"]);
+    assert!(!answer.out.contains("Looked at 302"), "no more than 200 are looked at");
+}
+
 /// Goal: where no input is an event nothing is written, and the message says why and what to do. Method: plain text, a
 /// list, CSV with another number of fields; then plain text as the documentation reads it, line by line as it stands.
 #[test]
@@ -251,4 +301,30 @@ fn the_dialogue_asks_with_defaults() {
     world.hapax(&["check", "--live"]).exits(0);
     world.hapax(&["run", "--once"]).exits(0);
     assert_eq!(world.ask::<String>("SELECT group_concat(name) FROM clients"), "ann,bob");
+}
+
+/// Goal: files that are named by their day become one lane, so that the last day's value stays. Method: days with one key; the
+/// proposal, its run, and files whose names say no order.
+#[test]
+fn files_named_by_their_day_are_proposed_as_one_lane() {
+    let world = World::empty();
+    std::fs::create_dir(world.path("in")).expect("a folder");
+    for day in 1..=5 {
+        world.write(&format!("in/flights-2013-01-0{day}.csv"), format!("id,day\n1,{day}\n{day}0,{day}\n"));
+    }
+    world.sql("CREATE TABLE flights (id INTEGER PRIMARY KEY, day INTEGER)");
+    let init = ["init", "--from", "in/flights-*.csv", "--to", "sqlite:shop.db", "--table", "flights", "--key", "id"];
+    world.hapax(&init).exits(0);
+    let proposed = world.read("hapax.yaml");
+    assert!(proposed.contains("rotation: beforeExtension"), "{proposed}");
+    world.hapax(&["run", "--once"]).exits(0);
+    assert_eq!(world.ask::<i64>("SELECT day FROM flights WHERE id = 1"), 5);
+    let world = World::empty();
+    std::fs::create_dir(world.path("in")).expect("a folder");
+    world.write("in/north.csv", "id,day\n1,1\n");
+    world.write("in/south.csv", "id,day\n2,1\n");
+    world.sql("CREATE TABLE flights (id INTEGER PRIMARY KEY, day INTEGER)");
+    let init = ["init", "--from", "in/*.csv", "--to", "sqlite:shop.db", "--table", "flights", "--key", "id"];
+    world.hapax(&init).exits(0);
+    assert!(!world.read("hapax.yaml").contains("rotation"));
 }

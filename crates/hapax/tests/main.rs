@@ -14,6 +14,7 @@ mod broker;
 mod chains;
 mod chat;
 mod check;
+mod check_and_run;
 mod demo;
 mod dlq;
 mod files;

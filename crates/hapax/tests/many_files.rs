@@ -182,3 +182,178 @@ fn hundreds_of_files_are_read() {
     assert_eq!(total, 300);
     println!("300 files in {spent:?}, nothing new in {:?}", again.elapsed());
 }
+
+/// Goal: files that are named by their day, with no live name, are one lane in the order of their days: of each key the last
+/// day's value stays, also where a day is half read, is compressed, or a worker lives over the change of the day. Method: days
+/// that write the same keys; a first run, a compressed day, a worker, and a change of the rule.
+#[test]
+fn files_named_by_their_day_are_one_lane_in_the_order_of_days() {
+    let world = World::empty();
+    world.sql("CREATE TABLE orders (id INTEGER PRIMARY KEY, amount INTEGER)");
+    fs::create_dir(world.path("in")).expect("a folder");
+    let configure = |rotation: &str| {
+        let source = format!("{{ path: 'in/day-*.csv', rotation: {rotation} }}");
+        let sink = "{ path: shop.db, table: orders, onConflict: update }";
+        let delivery = format!("{{ guarantee: exactly-once, deduplication: {{ keyFields: [id] }}, {QUICK} }}");
+        let text = format!(
+            "workflows:\n  - id: orders\n    source: {{ file: {source} }}\n    sink: {{ sqlite: {sink} }}\n    delivery: {delivery}\n"
+        );
+        world.write("hapax.yaml", text);
+    };
+    configure("beforeExtension");
+    let day = |amount: i64| (1..=200).fold("id,amount\n".to_owned(), |text, id| text + &format!("{id},{amount}\n"));
+    let amounts = || -> String { world.ask("SELECT group_concat(DISTINCT amount) FROM orders") };
+    for (name, amount) in [("in/day-2026-11-16.csv", 16), ("in/day-2026-11-17.csv", 17), ("in/day-2026-11-15.csv", 15)]
+    {
+        world.write(name, day(amount));
+    }
+    world.hapax(&["check"]).exits(0).says(&["day-2026-11-15.csv → day-2026-11-16.csv → day-2026-11-17.csv"]);
+    world.hapax(&["run", "--once"]).exits(0);
+    assert_eq!(amounts(), "17");
+    world.append("in/day-2026-11-17.csv", "1,18\n");
+    let packed = std::process::Command::new("gzip").arg(world.path("in/day-2026-11-16.csv")).status();
+    assert!(packed.is_ok_and(|status| status.success()));
+    let worker = world.start("worker.log", &["run"]);
+    until("the line of the day is there", || amounts() == "18,17");
+    world.write("in/day-2026-11-18.csv", day(19));
+    until("the next day follows", || amounts() == "19");
+    worker.terminate();
+    worker.ends().exits(0);
+    let lanes: Vec<String> = world.status().iter().map(|d| d["lane"].as_str().unwrap_or_default().into()).collect();
+    assert_eq!(lanes, ["in/day.csv"]);
+    world.hapax(&["reconcile"]).exits(0).says(&["adds up"]).keeps_silent_about(&["not compared"]);
+    world.sql("DELETE FROM orders WHERE id = 7");
+    world.hapax(&["reconcile"]).exits(1).says(&["7"]);
+    world.sql("INSERT INTO orders VALUES (7, 19)");
+    // Only the archive of the last day is left of what the pattern met.
+    for name in ["in/day-2026-11-15.csv", "in/day-2026-11-17.csv"] {
+        fs::remove_file(world.path(name)).expect("gone");
+    }
+    world.append("in/day-2026-11-18.csv", "1,20\n");
+    let packed = std::process::Command::new("gzip").arg(world.path("in/day-2026-11-18.csv")).status();
+    assert!(packed.is_ok_and(|status| status.success()));
+    world.hapax(&["run", "--once"]).exits(0);
+    assert_eq!(amounts(), "20,19");
+    world.write("in/day-2026-11-19.csv", day(21));
+    world.hapax(&["run", "--once"]).exits(0);
+    assert_eq!(amounts(), "21");
+    configure("suffixes");
+    world.hapax(&["run", "--once"]).exits(5).says(&["HX3014", "in/day.csv", "in/day-2026-11-19.csv"]);
+}
+
+/// Goal: the name of a file begins no line of the log. Method: a name with a line break and a terminal's escape in it.
+#[test]
+fn a_name_with_a_line_break_forges_no_line_of_the_log() {
+    let world = shop("in/*.jsonl");
+    world.write("in/a\nFORGED\u{1b}[31m.jsonl", lines(1..=2));
+    let answer = world.hapax(&["run", "--once"]);
+    answer.exits(0).says(&["a\\nFORGED\\u{1b}[31m.jsonl"]).keeps_silent_about(&["\nFORGED", "\u{1b}"]);
+    assert_eq!(ids(&world), "1 2");
+}
+
+/// A workflow from a pattern of CSV with this rotation, appended to a table of texts, and a worker that runs.
+fn half_lines(rotation: &str, pattern: &str) -> World {
+    let world = World::empty();
+    world.sql("CREATE TABLE names (id INTEGER, name TEXT)");
+    fs::create_dir(world.path("in")).expect("a folder");
+    let source = format!("{{ path: '{pattern}', format: csv, rotation: {rotation} }}");
+    let sink = "{ path: shop.db, table: names, onConflict: append }";
+    let text = format!(
+        "workflows:\n  - id: names\n    source: {{ file: {source} }}\n    sink: {{ sqlite: {sink} }}\n    delivery: {{ guarantee: exactly-once, {QUICK} }}\n"
+    );
+    world.write("hapax.yaml", text);
+    world
+}
+
+fn names(world: &World) -> String {
+    world.ask("SELECT coalesce(group_concat(id || name, ' '), '') FROM (SELECT id, name FROM names ORDER BY rowid)")
+}
+
+/// Goal: a half line of a file that lost its name, or that never had the lane's own, is no record while its writer may complete
+/// it, however long that takes. Method: a buffering writer that stops within a line: of the youngest day, and of a file that
+/// was rotated while an empty new one is there; the line is completed after seconds.
+#[test]
+fn a_half_line_waits_for_its_writer() {
+    let wait = || std::thread::sleep(Duration::from_millis(2500));
+    let world = half_lines("beforeExtension", "in/day-*.csv");
+    world.write("in/day-2026-11-16.csv", "id,name\n1,alpha\n2,be");
+    let worker = world.start("worker.log", &["run"]);
+    until("the whole line is there", || names(&world) == "1alpha");
+    wait();
+    assert_eq!(names(&world), "1alpha", "half a line is no record");
+    world.append("in/day-2026-11-16.csv", "ta\n3,gam");
+    until("the completed line is there", || names(&world) == "1alpha 2beta");
+    // The next day: its writer has moved on, and what it left is a record.
+    world.write("in/day-2026-11-17.csv", "id,name\n4,delta\n");
+    until("the next day follows", || names(&world) == "1alpha 2beta 3gam 4delta");
+    worker.terminate();
+    worker.ends().exits(0);
+
+    for pattern in ["in/*.csv*", "in/app.csv"] {
+        let world = half_lines("suffixes", pattern);
+        world.write("in/app.csv", "id,name\n1,alpha\n2,be");
+        let worker = world.start("worker.log", &["run"]);
+        until("the whole line is there", || names(&world) == "1alpha");
+        rename(&world.path("in/app.csv"), &world.path("in/app.csv.1"));
+        world.write("in/app.csv", "");
+        wait();
+        assert_eq!(names(&world), "1alpha", "{pattern}: half a line is no record");
+        world.append("in/app.csv.1", "ta\n");
+        until("the completed line is there", || names(&world) == "1alpha 2beta");
+        world.append("in/app.csv", "id,name\n3,gamma\n");
+        until("the next file follows", || names(&world) == "1alpha 2beta 3gamma");
+        worker.terminate();
+        worker.ends().exits(0);
+    }
+}
+
+/// Goal: a line that was delivered before it was complete is still one after its file was compressed. Method: `run --once` takes
+/// the half line, its writer completes it, the file is compressed, the next day begins.
+#[test]
+fn a_line_that_went_on_is_noticed_in_a_compressed_copy() {
+    let world = half_lines("beforeExtension", "in/day-*.csv*");
+    world.write("in/day-2026-11-16.csv", "id,name\n1,alpha\n2,be");
+    world.hapax(&["run", "--once"]).exits(0);
+    assert_eq!(names(&world), "1alpha 2be", "nobody waits for more");
+    world.append("in/day-2026-11-16.csv", "ta\n3,gamma\n");
+    world.write("in/day-2026-11-17.csv", "id,name\n4,delta\n");
+    world.hapax(&["run", "--once"]).exits(5).says(&["HX3002"]);
+    let packed = std::process::Command::new("gzip").arg(world.path("in/day-2026-11-16.csv")).status();
+    assert!(packed.is_ok_and(|status| status.success()));
+    world.hapax(&["check", "--live"]).exits(5);
+    world.hapax(&["run", "--once"]).exits(5).says(&["HX3002"]);
+    assert_eq!(names(&world), "1alpha 2be");
+}
+
+/// Goal: a file that was looked at while it held its header only is the same file when its records come, in later runs and while
+/// a worker lives, and `csv: { null: … }` is written as people write it. Method: a header, a run, a record, runs; each rule.
+#[test]
+fn a_file_that_began_with_its_header_stays_the_same() {
+    for rotation in ["suffixes", "beforeExtension", "none", "replaced"] {
+        for pattern in ["in/a.csv", "in/*.csv"] {
+            let world = half_lines(rotation, pattern);
+            let text = world.read("hapax.yaml").replace("format: csv", "csv: { null: NA }");
+            world.write("hapax.yaml", text);
+            world.write("in/a.csv", "id,name\n");
+            world.hapax(&["run", "--once"]).exits(0);
+            world.append("in/a.csv", "1,alpha\n");
+            world.hapax(&["run", "--once"]).exits(0);
+            world.append("in/a.csv", "2,beta\n");
+            world.hapax(&["check", "--live"]).exits(0);
+            world.hapax(&["run", "--once"]).exits(0);
+            assert_eq!(names(&world), "1alpha 2beta", "{rotation} {pattern}");
+        }
+    }
+    let world = half_lines("suffixes", "in/a.csv");
+    world.write("in/a.csv", "id,name\n");
+    let worker = world.start("worker.log", &["run"]);
+    worker.until_it_says("claimed");
+    std::thread::sleep(Duration::from_millis(500));
+    world.append("in/a.csv", "1,alpha\n");
+    until("the record is there", || names(&world) == "1alpha");
+    worker.terminate();
+    worker.ends().exits(0);
+    world.append("in/a.csv", "2,beta\n");
+    world.hapax(&["run", "--once"]).exits(0);
+    assert_eq!(names(&world), "1alpha 2beta");
+}

@@ -81,7 +81,42 @@ fn rows_of_an_append_table_are_counted() {
     world.hapax(&["run", "--once"]).exits(0);
     assert!(damaged(&world, "DELETE FROM orders WHERE id = 3", "target").contains("1 are missing"));
     assert!(damaged(&world, "INSERT INTO orders VALUES (3, 30), (3, 30)", "target").contains("1 are too many"));
-    world.hapax(&["reconcile", "--shared-table"]).exits(0).says(&["1 more than this delivery wrote"]);
+    let shared = world.hapax(&["reconcile", "--shared-table"]);
+    shared.exits(0).says(&["holds all: 11 rows, 1 more than this delivery wrote: rows of others\n"]);
+}
+
+/// Goal: more rows than were written are explained by what the guarantee allows. Method: rows of others in a table whose progress is
+/// kept elsewhere, under a guarantee that may repeat and one that never does.
+#[test]
+fn more_rows_are_explained_by_what_may_repeat() {
+    for (guarantee, why) in [
+        ("at-least-once", "3 more than this delivery wrote: repeats, which the guarantee allows, or rows of others"),
+        ("at-most-once", "3 more than this delivery wrote: rows of inputs in doubt, or rows of others"),
+    ] {
+        let world = World::shop("onConflict: append, progress: state", &format!("guarantee: {guarantee}"));
+        world.sql("DROP TABLE orders; CREATE TABLE orders (id INTEGER, amount INTEGER)");
+        world.write("orders.jsonl", orders(1..=10));
+        world.hapax(&["run", "--once"]).exits(0);
+        world.sql("INSERT INTO orders VALUES (3, 30), (3, 30), (4, 1)");
+        world.hapax(&["reconcile"]).exits(0).says(&["target   holds all: 13 rows", why, "verdict  adds up"]);
+    }
+}
+
+/// Goal: many lanes into one table are each compared. Method: forty files into an append table; a row too many differs for all.
+#[test]
+fn many_lanes_into_one_table_add_up() {
+    let world = World::shop("onConflict: append", "guarantee: exactly-once");
+    world.sql("DROP TABLE orders; CREATE TABLE orders (id INTEGER, amount INTEGER)");
+    std::fs::create_dir(world.path("in")).expect("a folder");
+    let yaml = world.read("hapax.yaml").replace("path: orders.jsonl", "path: 'in/*.jsonl'");
+    world.write("hapax.yaml", yaml);
+    (1..=40).for_each(|n| world.write(&format!("in/{n:02}.jsonl"), orders(n..=n)));
+    world.hapax(&["run", "--once"]).exits(0);
+    let sound = world.hapax(&["reconcile"]).exits(0).out.clone();
+    assert_eq!(sound.matches("40 rows, as many as 40 deliveries wrote").count(), 40, "{sound}");
+    world.sql("INSERT INTO orders VALUES (1, 1)");
+    let damaged = world.hapax(&["reconcile"]).exits(1).out.clone();
+    assert_eq!(damaged.matches("40 deliveries wrote 40: 1 are too many").count(), 40, "{damaged}");
 }
 
 /// Goal: damage to the books is named. Method: totals changed, a log row lost, moved, a letter lost.

@@ -3,6 +3,7 @@
 //! Reads: the folder of the lane. Writes: nothing. Invariant: the order comes from the names alone, and where names or
 //! times contradict each other nothing is chosen. Not here: what the files hold (`incarnation`), reading them (`source`).
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::Metadata;
 use std::io;
@@ -18,6 +19,8 @@ pub enum RotationRule {
     /// `app.log.1`, `app.log-20261117` and the like were `app.log` before.
     #[default]
     Suffixes,
+    /// `app.1.log`, `app-20261117.log` and the like were `app.log` before, or would be.
+    BeforeExtension,
     /// Every file is a lane of its own.
     None,
     /// The path is written anew and renamed over: what is there next follows.
@@ -30,10 +33,74 @@ impl RotationRule {
     pub const fn name(self) -> Option<&'static str> {
         match self {
             Self::Suffixes => None,
+            Self::BeforeExtension => Some("beforeExtension"),
             Self::None => Some("none"),
             Self::Replaced => Some("replaced"),
         }
     }
+
+    /// Whether names tell which files follow each other.
+    #[must_use]
+    pub const fn makes_chains(self) -> bool {
+        match self {
+            Self::Suffixes | Self::BeforeExtension => true,
+            Self::None | Self::Replaced => false,
+        }
+    }
+
+    /// The name of the lane that a file belongs to: its own, less what a rotation has added.
+    pub(super) fn stem_of(self, name: &str) -> Cow<'_, str> {
+        match self {
+            Self::None | Self::Replaced => name.into(),
+            Self::Suffixes => stem_name(name).into(),
+            Self::BeforeExtension => {
+                let Some((before, extension)) = split_extension(unpacked_name(name).unwrap_or(name)) else {
+                    return name.into();
+                };
+                match mark_at(before, |packed| !packed) {
+                    Some(at) => format!("{}{extension}", &before[..at]).into(),
+                    None => name.into(),
+                }
+            }
+        }
+    }
+
+    /// A lane's own name, and examples of what a rotation makes of it where its own need not be there.
+    pub(super) fn names_of(self, lane: &str) -> Vec<String> {
+        let mut names = vec![lane.to_owned()];
+        if self == Self::BeforeExtension {
+            let (before, extension) = split_extension(lane).unwrap_or((lane, ""));
+            let marks = [".1", ".20260101", "-20260101", "_20260101", ".2026-01-01", "-2026-01-01", "_2026-01-01"];
+            names.extend(marks.map(|mark| format!("{before}{mark}{extension}")));
+        }
+        names
+    }
+
+    /// What a rotation has made of the name `stem`, and whether the file is compressed; none if it is no file of that lane.
+    fn place_of(self, name: &str, stem: &str) -> Option<(Suffix, bool)> {
+        if name == stem {
+            return Some((Suffix::Live, false));
+        }
+        match self {
+            Self::None | Self::Replaced => None,
+            Self::Suffixes => name.strip_prefix(stem).and_then(parse_suffix),
+            Self::BeforeExtension => {
+                let unpacked = unpacked_name(name);
+                let (before, extension) = split_extension(stem)?;
+                let rest = unpacked.unwrap_or(name).strip_prefix(before)?.strip_suffix(extension)?;
+                match parse_suffix(rest)? {
+                    (Suffix::Live, _) | (_, true) => None,
+                    (suffix, false) => Some((suffix, unpacked.is_some())),
+                }
+            }
+        }
+    }
+}
+
+/// A name and its extension, with the dot; none if it has none, for digits are no extension.
+fn split_extension(name: &str) -> Option<(&str, &str)> {
+    let at = name.rfind('.').filter(|at| *at > 0)?;
+    name[at + 1..].starts_with(|c: char| c.is_ascii_alphabetic()).then(|| name.split_at(at))
 }
 
 /// Where a rotation puts a file.
@@ -88,7 +155,7 @@ impl Stem {
 
     /// Its files, oldest first. A compressed file beside its original is left out: the original is read.
     pub(super) fn list(&self, rule: RotationRule) -> io::Result<Vec<Member>> {
-        if rule != RotationRule::Suffixes {
+        if !rule.makes_chains() {
             let path = self.folder.join(&self.name);
             return Ok(look_at(&path, &self.name, Suffix::Live, false)?.into_iter().collect());
         }
@@ -96,7 +163,7 @@ impl Stem {
         for entry in std::fs::read_dir(&self.folder)? {
             let entry = entry?;
             let name = entry.file_name().to_string_lossy().into_owned();
-            if let Some((suffix, packed)) = name.strip_prefix(&*self.name).and_then(parse_suffix) {
+            if let Some((suffix, packed)) = rule.place_of(&name, &self.name) {
                 members.extend(look_at(&entry.path(), &name, suffix, packed)?);
             }
         }
@@ -119,16 +186,13 @@ pub(super) fn group_by_stem(
     for entry in std::fs::read_dir(readable_folder(folder))? {
         let entry = entry?;
         let name = entry.file_name().to_string_lossy().into_owned();
-        let own = stems.contains(&name).then_some((&*name, Suffix::Live, false));
-        let rotated = || {
-            let stem = stem_name(&name);
-            let (suffix, packed) = parse_suffix(&name[stem.len()..])?;
-            stems.contains(stem).then_some((stem, suffix, packed))
-        };
-        let placed = if rule == RotationRule::Suffixes { own.or_else(rotated) } else { own };
-        if let Some((stem, suffix, packed)) = placed {
+        let stem = if stems.contains(&name) { Cow::from(&name) } else { rule.stem_of(&name) };
+        if !stems.contains(&*stem) {
+            continue;
+        }
+        if let Some((suffix, packed)) = rule.place_of(&name, &stem) {
             let member = look_at(&entry.path(), &name, suffix, packed)?;
-            groups.entry(stem.to_owned()).or_default().extend(member);
+            groups.entry(stem.into_owned()).or_default().extend(member);
         }
     }
     Ok(groups.into_iter().map(|(stem, members)| (stem, in_order(members))).collect())
@@ -142,11 +206,18 @@ fn in_order(mut members: Vec<Member>) -> Vec<Member> {
     members
 }
 
-/// The name of the lane that a file belongs to: its own, less what a rotation has added.
+/// A name, less what a rotation has added to its end.
 pub(super) fn stem_name(name: &str) -> &str {
-    let ends = name.char_indices().filter(|(at, c)| *at > 0 && matches!(c, '.' | '-' | '_')).map(|(at, _)| at);
-    let rotated = |at: &usize| matches!(parse_suffix(&name[*at..]), Some((Suffix::Number(_) | Suffix::Date(..), _)));
-    ends.into_iter().find(rotated).map_or(name, |at| &name[..at])
+    mark_at(name, |_| true).map_or(name, |at| &name[..at])
+}
+
+/// Where what a rotation has added begins, up to the end; `wanted` says whether it may be packed, or not.
+fn mark_at(name: &str, wanted: impl Fn(bool) -> bool) -> Option<usize> {
+    let mut marks = name.char_indices().filter(|(at, c)| *at > 0 && matches!(c, '.' | '-' | '_')).map(|(at, _)| at);
+    marks.find(|at| match parse_suffix(&name[*at..]) {
+        Some((Suffix::Number(_) | Suffix::Date(..), packed)) => wanted(packed),
+        Some((Suffix::Live, _)) | None => false,
+    })
 }
 
 fn look_at(path: &Path, name: &str, suffix: Suffix, packed: bool) -> io::Result<Option<Member>> {
@@ -243,9 +314,12 @@ pub(super) fn decide_successor(members: &[Member], at: usize, known: impl Fn(&Me
     if let Suffix::Number(number) = current.suffix {
         let has = |n: u64| members[at + 1..].iter().any(|member| member.suffix == Suffix::Number(n));
         if let Some(missing) = (1..number).rev().find(|n| !has(*n)) {
-            let stem = current.name.rsplit_once(".").map_or(&*current.name, |(stem, _)| stem);
-            let stem = if current.packed { stem.rsplit_once('.').map_or(stem, |(stem, _)| stem) } else { stem };
-            return Successor::Missing(format!("{stem}.{missing}, between {} and {stem}", current.name));
+            let name = unpacked_name(&current.name).filter(|_| current.packed).unwrap_or(&current.name);
+            let (before, after) = name.rsplit_once(&format!(".{number}")).unwrap_or((name, ""));
+            return Successor::Missing(format!(
+                "{before}.{missing}{after}, between {} and {before}{after}",
+                current.name
+            ));
         }
     }
     let mut passed = Vec::new();

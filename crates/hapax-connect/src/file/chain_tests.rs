@@ -71,6 +71,74 @@ fn rotated_names_belong_to_their_stem_and_others_do_not() {
     }
 }
 
+/// Goal: with `beforeExtension` numbers and dates are found before the extension, and nowhere else. Method: names that such
+/// rotations make, and neighbours; of each name its lane, of each lane its files.
+#[test]
+fn numbers_and_dates_before_the_extension_belong_to_their_stem() {
+    let rule = RotationRule::BeforeExtension;
+    for (name, stem) in [
+        ("app.3.log", "app.log"),
+        ("app.log", "app.log"),
+        ("app.3.log.gz", "app.log"),
+        ("app.log.3", "app.log.3"),
+        ("app-20261117.log", "app.log"),
+        ("app.2026-11-17.4.log.zst", "app.log"),
+        ("day-2026-11-17.csv", "day.csv"),
+        ("app.log.gz", "app.log.gz"),
+        ("2026-11-17.jsonl", "2026-11-17.jsonl"),
+        ("app-7.log", "app-7.log"),
+        ("app.20261117", "app.20261117"),
+        (".1.log", ".1.log"),
+    ] {
+        assert_eq!(rule.stem_of(name), stem, "{name}");
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    let names = [
+        "app.log",
+        "app.1.log",
+        "app.10.log.gz",
+        "app.2.log",
+        "app.2.log.gz",
+        "app.log.1",
+        "app.1.logs",
+        "apps.1.log",
+        "app.x.log",
+    ];
+    for name in names {
+        fs::write(folder.path().join(name), name).expect("written");
+    }
+    let stem = Stem { folder: folder.path().to_path_buf(), name: "app.log".into() };
+    let listed: Vec<String> = stem.list(rule).expect("listed").into_iter().map(|member| member.name).collect();
+    assert_eq!(listed, ["app.10.log.gz", "app.2.log", "app.1.log", "app.log"]);
+    let grouped = group_by_stem(folder.path(), &BTreeSet::from(["app.log".to_owned()]), rule).expect("grouped");
+    let grouped: Vec<&str> = grouped["app.log"].iter().map(|member| member.name.as_str()).collect();
+    assert_eq!(grouped, listed);
+    let members = stem.list(rule).expect("listed");
+    let missing = "app.9.log, between app.10.log.gz and app.log";
+    assert_eq!(decide_successor(&members, 0, |_| false), Successor::Missing(missing.into()));
+    assert!(rule.names_of("day.csv").contains(&"day-2026-01-01.csv".to_owned()));
+}
+
+/// Goal: a file belongs to the lane that its name says: none is met by a pattern and then left out. Method: names made of all
+/// the parts that mean something, under each rule.
+#[test]
+fn every_name_has_its_place_in_its_own_lane() {
+    let parts = ["app", "log", "1", "22", "20261117", "2026-11-17", "T10", ".", "-", "_", ".gz", ".zst", "Z", ":", "é"];
+    let mut random = fastrand::Rng::with_seed(7);
+    let mut placed = 0;
+    for _ in 0..20_000 {
+        let name: String = (0..random.usize(1..7)).map(|_| parts[random.usize(..parts.len())]).collect();
+        for rule in [RotationRule::Suffixes, RotationRule::BeforeExtension, RotationRule::None, RotationRule::Replaced]
+        {
+            let stem = rule.stem_of(&name);
+            let place = rule.place_of(&name, &stem);
+            assert!(place.is_some(), "{name:?} is of the lane {stem:?} under {rule:?}, and no file of it");
+            placed += usize::from(place != Some((Suffix::Live, false)));
+        }
+    }
+    assert!(placed > 500, "{placed} names had something that a rotation adds");
+}
+
 /// Goal: the file that follows is the next younger one, and no other. Method: chains with each shape of trouble.
 #[test]
 fn the_next_younger_file_follows() {

@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use hapax_engine::decode::csv::{CsvFormat, Format, Header};
 use hapax_model::field::FieldPath;
+use hapax_model::nearest::nearest;
 
 use super::config::{CsvOptions, Expected, FileFormat, HeaderFrom};
 use super::feed::{Feed, Unreadable};
@@ -58,7 +59,15 @@ impl Naming {
         };
         let names = csv.dialect.names(record).map_err(unfit)?;
         let has = |path: &FieldPath| names.iter().any(|name| is_named(path, name));
-        let lacking: Vec<String> = expected.needed.iter().filter(|path| !has(path)).map(|p| p.to_string()).collect();
+        let mut lacking: Vec<String> = Vec::new();
+        for path in expected.needed.iter().filter(|path| !has(path)) {
+            let meant = nearest(&path.names().join("."), names.iter().map(String::as_str));
+            let meant = meant.map(|name| format!(" (did you mean .{name}?)")).unwrap_or_default();
+            let text = format!("{path}{meant}");
+            if !lacking.contains(&text) {
+                lacking.push(text);
+            }
+        }
         if !lacking.is_empty() {
             let why = format!("it has no column for {}, which the key, deleteWhen or columns need", lacking.join(", "));
             return Err(unfit(why));

@@ -20,7 +20,7 @@ use sha2::{Digest as _, Sha256};
 use super::config::FileFormat;
 use super::facts::{Facts, TailHash, first_in};
 use super::feed::{Fed, Feed, Packing, Unreadable, read_once};
-use super::lines::is_blank;
+use super::lines::{Seam, is_blank};
 use super::source::WAIT;
 
 /// A first record that is longer is known by its beginning.
@@ -177,7 +177,7 @@ impl Opened {
             (Packing::Gzip | Packing::Zstd, Some(tail), _) => Ok(self.is_copy(bookmark, Some(tail))? == Some(true)),
             (Packing::Gzip | Packing::Zstd, None, Some(end)) => {
                 // Its own bytes, or those of the file that it was made of.
-                Ok(self.has_archive_end(Some(end))? && (self.begins_as(text)? || self.unpacks_to(text)?))
+                Ok(self.has_archive_end(Some(end))? && (self.begins_as(text)? || self.unpacks_to(text)? == Some(true)))
             }
             (_, None, _) => Ok(false),
         }
@@ -196,12 +196,15 @@ impl Opened {
         }
     }
 
-    /// Whether this archive's content begins as the description says.
-    pub(super) fn unpacks_to(&self, text: &str) -> io::Result<bool> {
+    /// Whether this archive's content begins as the description says; none while it is not complete up to there.
+    pub(super) fn unpacks_to(&self, text: &str) -> io::Result<Option<bool>> {
         let first = first_in(text);
-        let Some(length) = described_length(first) else { return Ok(false) };
+        let Some(length) = described_length(first) else { return Ok(Some(false)) };
+        if self.length()? == 0 {
+            return Ok(None);
+        }
         let head = unpacked_range(&mut Feed::new(self.file.try_clone()?), 0, length)?;
-        Ok(head.is_some_and(|head| head.len() == length && self.text(&head).contains(first)))
+        Ok(head.map(|head| head.len() == length && self.text(&head).contains(first)))
     }
 
     /// Whether the file begins as the description says, whatever its inode is.
@@ -253,11 +256,14 @@ impl Opened {
             &[],                                        // as it was when nothing had been read
         ];
         let described = without_end(&bookmark.incarnation.text);
+        let known_length = described_length(first_in(described));
         // A small archive is known by what it had when it was read.
-        if let (true, Some(length)) = (is_packed(&head), described_length(first_in(described))) {
+        if let (true, Some(length)) = (is_packed(&head), known_length) {
             return Ok(head.get(..length).is_some_and(|first| *described == *self.text(first)));
         }
-        Ok(known.iter().any(|part| *described == *self.text(part)))
+        // So is a file whose first record came later: of CSV only its header was there.
+        let so_far = known_length.and_then(|length| head.get(..length)).unwrap_or_default();
+        Ok(known.iter().chain([&so_far]).any(|part| *described == *self.text(part)))
     }
 
     /// Whether `bookmark` was made in a file of the same inode and creation, whatever that contains now.
@@ -283,6 +289,14 @@ impl Opened {
             _ if planted(Bug::PositionWithoutIncarnation) => Fit::LineStart,
             _ => Fit::InsideLine,
         })
+    }
+
+    /// What an archive holds before a position that was taken in its original.
+    pub(super) fn unpacked_seam(&self, position: u64) -> io::Result<Seam> {
+        let Some(before) = position.checked_sub(1) else { return Ok(Seam::LineStart) };
+        let mut feed = Feed::new(self.file.try_clone()?);
+        let byte = unpacked_range(&mut feed, before, 1)?.unwrap_or_default();
+        Ok(if matches!(byte[..], [] | [b'\n']) { Seam::LineStart } else { Seam::Unterminated })
     }
 
     /// Where the last line begins that may still grow: just past the last newline.

@@ -121,7 +121,7 @@ pub fn find_stems(pattern: &str, folder: &Path, rule: RotationRule) -> FoundStem
             return found;
         }
         let name = name.to_string_lossy().into_owned();
-        let stem = if rule == RotationRule::Suffixes { stem_name(&name).to_owned() } else { name.clone() };
+        let stem = rule.stem_of(&name).into_owned();
         met.entry(parent.to_path_buf()).or_default().entry(stem).or_default().insert(name);
     }
     for parent in met.keys() {
@@ -168,7 +168,8 @@ impl FoundStems {
         let options = glob::MatchOptions { require_literal_separator: true, ..glob::MatchOptions::new() };
         let met: BTreeSet<String> = self.stems.iter().map(|stem| stem.lane.clone()).collect();
         let mut missing: BTreeMap<PathBuf, BTreeMap<String, String>> = BTreeMap::new();
-        for lane in lanes.filter(|lane| !met.contains(*lane) && pattern.matches_with(lane, options)) {
+        let meets = |lane: &str| rule.names_of(lane).iter().any(|name| pattern.matches_with(name, options));
+        for lane in lanes.filter(|lane| !met.contains(*lane) && meets(lane)) {
             let path = folder.join(lane);
             if let (Some(parent), Some(name)) = (path.parent(), path.file_name()) {
                 let name = name.to_string_lossy().into_owned();

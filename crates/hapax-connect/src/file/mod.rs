@@ -12,6 +12,7 @@ mod incarnation;
 mod lines;
 pub mod many;
 mod moved;
+mod range;
 mod reading;
 mod recognise;
 mod source;

@@ -19,7 +19,7 @@ use super::feed::Packing;
 use super::incarnation::{Fit, Opened, may_be_inode, was_read_to_its_end};
 use super::lines::Seam;
 use super::reading::Reading;
-use super::source::{FileSource, continued};
+use super::source::FileSource;
 
 /// How long a compressed copy may stand still before it counts as cut off.
 pub(super) const COPY_PATIENCE: Duration =
@@ -40,6 +40,16 @@ pub(super) enum Place {
 pub(super) struct GrowingCopy {
     length: u64,
     since: Instant,
+}
+
+/// What an older file of the chain is to a reader that does not know it.
+#[derive(Debug)]
+pub(super) enum Older {
+    /// The archive of a file that was read.
+    Read(ReadMember),
+    /// It cannot be told yet: it is being written, or its name has moved on.
+    Later,
+    Unread,
 }
 
 /// What came of the search for a compressed copy.
@@ -76,8 +86,11 @@ impl FileSource {
             return compared.map_err(|error| self.unavailable(error));
         }
         match self.find_copy(bookmark, &facts).map_err(|error| away(self, error))? {
-            Copied::Found(opened) => return Ok(Place::Found(opened, Seam::LineStart)),
-            Copied::Growing(member) => return self.wait_for_copy(&member),
+            Copied::Found(opened) => {
+                let seam = opened.unpacked_seam(bookmark.position.offset).map_err(|error| away(self, error))?;
+                return Ok(Place::Found(opened, seam));
+            }
+            Copied::Growing(member) => return self.wait_for_whole(&member).map(Place::Gone),
             Copied::None => {}
         }
         self.not_found(bookmark, &facts)
@@ -130,15 +143,14 @@ impl FileSource {
         Ok(if one { found.into_iter().next().map_or(Copied::None, Copied::Found) } else { Copied::None })
     }
 
-    /// A copy that is being written is waited for.
-    fn wait_for_copy(&mut self, member: &Member) -> Result<Place, SourceError> {
+    /// A copy that is being written is waited for; what is said of one that has stood still for long.
+    pub(super) fn wait_for_whole(&mut self, member: &Member) -> Result<String, SourceError> {
         let seen = self.growing.take().filter(|seen| seen.length == member.length);
         let seen = seen.unwrap_or_else(|| GrowingCopy { length: member.length, since: Instant::now() });
         let stands = seen.since.elapsed() >= COPY_PATIENCE;
         self.growing = Some(seen);
         if stands {
-            let what = format!("{} is cut off, and has not grown for {} s", member.name, COPY_PATIENCE.as_secs());
-            return Ok(Place::Gone(what));
+            return Ok(format!("{} is cut off, and has not grown for {} s", member.name, COPY_PATIENCE.as_secs()));
         }
         let error = io::Error::other(format!("{} is not complete yet", member.name));
         Err(self.unavailable(error))
@@ -218,7 +230,7 @@ impl FileSource {
 
     /// Files that were read before are still what they were; else what has changed about which.
     pub(super) fn changed_after_reading(&self, facts: &Facts) -> io::Result<Option<String>> {
-        if self.config.rotation != RotationRule::Suffixes || facts.read.is_empty() {
+        if !self.config.rotation.makes_chains() || facts.read.is_empty() {
             return Ok(None);
         }
         let listing = Stem::of(&self.config.path)?.list(self.config.rotation)?;
@@ -232,38 +244,48 @@ impl FileSource {
     }
 
     /// A file of the chain that is older than the one that is read, and that nobody has read.
-    pub(super) fn unknown_older(&self, current: &Opened, facts: &Facts) -> io::Result<Option<String>> {
-        if self.config.rotation != RotationRule::Suffixes {
+    pub(super) fn unknown_older(&mut self, current: &Opened, facts: &Facts) -> Result<Option<String>, SourceError> {
+        if !self.config.rotation.makes_chains() {
             return Ok(None);
         }
-        let listing = Stem::of(&self.config.path)?.list(self.config.rotation)?;
+        let stem = Stem::of(&self.config.path).map_err(|error| self.unavailable(error))?;
+        let listing = stem.list(self.config.rotation).map_err(|error| self.unavailable(error))?;
         let Some(at) = listing.iter().position(|member| member.identity == current.identity()) else { return Ok(None) };
         for member in listing[..at].iter().filter(|member| facts.entry(member).is_none()) {
-            if self.read_before_packing(member, facts, &listing)?.is_none() {
-                return Ok(Some(never_read(member, &listing[at])));
+            match self.read_before_packing(member, facts, &listing).map_err(|error| self.unavailable(error))? {
+                Older::Read(_) => {}
+                Older::Later => return self.wait_for_whole(member).map(Some),
+                Older::Unread => return Ok(Some(never_read(member, &listing[at]))),
             }
         }
         Ok(None)
     }
 
-    /// A compressed file whose original was read: what is remembered of it.
-    pub(super) fn read_before_packing(
-        &self,
-        member: &Member,
-        facts: &Facts,
-        listing: &[Member],
-    ) -> io::Result<Option<ReadMember>> {
+    /// Whether a compressed file's original was read, and what is remembered of it.
+    pub(super) fn read_before_packing(&self, member: &Member, facts: &Facts, listing: &[Member]) -> io::Result<Older> {
         if !member.packed {
-            return Ok(None);
+            return Ok(Older::Unread);
         }
-        let Some(opened) = self.open_if_there(&member.path)? else { return Ok(None) };
+        let Some(opened) = self.open_if_there(&member.path)?.filter(|opened| opened.identity() == member.identity)
+        else {
+            return Ok(Older::Later);
+        };
         let gone = |entry: &&ReadMember| listing.iter().all(|member| member.identity != entry.identity);
+        let mut answer = Older::Unread;
         for entry in facts.read.iter().filter(gone) {
-            if entry.first.is_empty() || opened.unpacks_to(&format!("{}, {}", entry.identity, entry.first))? {
-                return Ok(Some(ReadMember { first: entry.first.clone(), ..ReadMember::passed(member) }));
+            let same = match entry.first.is_empty() {
+                true => Some(true),
+                false => opened.unpacks_to(&format!("{}, {}", entry.identity, entry.first))?,
+            };
+            match same {
+                Some(true) => {
+                    return Ok(Older::Read(ReadMember { first: entry.first.clone(), ..ReadMember::passed(member) }));
+                }
+                Some(false) => {}
+                None => answer = Older::Later,
             }
         }
-        Ok(None)
+        Ok(answer)
     }
 
     fn changed(&self, member: &Member, entry: &ReadMember) -> io::Result<Option<String>> {
@@ -280,6 +302,14 @@ impl FileSource {
         let same = member.packed || (begins()? && ends()?);
         Ok((!same).then(|| format!("{name} was read, and rewritten in place since: what it holds now was not read")))
     }
+}
+
+/// What is said of a line that was delivered too early.
+pub(super) fn continued(offset: u64) -> String {
+    format!(
+        "the line that ends at byte {offset} was delivered without its newline, and now goes on: \
+         it was delivered before it was complete"
+    )
 }
 
 /// What is said of a file that lies where nothing unread can be.
@@ -346,8 +376,9 @@ fn compare_copy(opened: Opened, bookmark: &Bookmark, facts: &Facts) -> io::Resul
         }
         return Ok(Place::Other(format!("{}: it was rewritten in place", opened.describe(0)?.text)));
     }
-    if opened.unpacks_to(&bookmark.incarnation.text)? && opened.has_archive_end(facts.archive.as_ref())? {
-        return Ok(Place::Found(opened, Seam::LineStart));
+    if opened.unpacks_to(&bookmark.incarnation.text)? == Some(true) && opened.has_archive_end(facts.archive.as_ref())? {
+        let seam = opened.unpacked_seam(bookmark.position.offset)?;
+        return Ok(Place::Found(opened, seam));
     }
     Ok(Place::Other(format!("{}: the archive holds something else now", opened.describe(0)?.text)))
 }

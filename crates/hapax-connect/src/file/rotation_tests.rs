@@ -309,3 +309,89 @@ async fn a_replaced_file_is_followed_after_a_restart() {
         expect_lines(&mut source, &["3"]).await;
     }
 }
+
+/// A source of dated files that has read the first two, which are one line each, and has the third before it.
+#[cfg(feature = "compression")]
+async fn in_the_second_of_three(bed: &Bed, rotation: RotationRule, names: [&str; 3]) -> (FileSourceConfig, FileSource) {
+    let config = FileSourceConfig { rotation, ..FileSourceConfig::new(bed.path.clone()) };
+    let dated = |name: &str| bed.directory.path().join(name);
+    fs::rename(&bed.path, dated(names[0])).expect("dated");
+    let first = Stem::of(&bed.path).and_then(|stem| stem.list(rotation)).expect("a listing");
+    let claimed = FileSourceConfig { first_seen: Some(first[0].identity.clone()), ..config.clone() };
+    let mut source = FileSource::new(claimed);
+    let start = source.start(StartAt::Earliest).await.expect("there");
+    source.assign(&start, Follow::Yes).await.expect("assign");
+    expect_lines(&mut source, &["1"]).await;
+    bed.append_to(names[1], "2\n");
+    expect_turn(&mut source).await;
+    expect_lines(&mut source, &["2"]).await;
+    bed.append_to(names[2], "3\n");
+    (config, source)
+}
+
+/// Goal: a file that was read stays known when it is compressed just while the next one is opened. Method: of two moments in
+/// which the folder is read, its original is there in the first and its archive in the second; both ways to name by date.
+#[cfg(feature = "compression")]
+#[tokio::test]
+async fn a_file_that_is_compressed_during_a_turn_stays_read() {
+    let before = ["orders-20261114.jsonl", "orders-20261115.jsonl", "orders-20261116.jsonl"];
+    let behind = ["orders.jsonl-20261114", "orders.jsonl-20261115", "orders.jsonl-20261116"];
+    for (rotation, names) in [(RotationRule::BeforeExtension, before), (RotationRule::Suffixes, behind)] {
+        let bed = Bed::new("1\n");
+        let (config, mut source) = in_the_second_of_three(&bed, rotation, names).await;
+        let start = source.bookmark();
+        let stem = Stem::of(&bed.path).expect("a folder");
+        let third = stem.list(rotation).expect("a listing").pop().expect("three files");
+        let at = |name: &str| bed.directory.path().join(name);
+        fs::write(at(&format!("{}.gz", names[0])), gzip_of(b"1\n")).expect("packed");
+        fs::remove_file(at(names[0])).expect("gone");
+        source.prepare(&stem, &third, Vec::new()).expect("the next one");
+        source.step().await.expect("a turn");
+        expect_lines(&mut source, &["3"]).await;
+        let bookmark = committed(&mut source, &start).await;
+        assert_eq!(FileSource::new(config).hold(&bookmark).await.expect("hold"), Held::Yes, "{rotation:?}");
+    }
+}
+
+/// Goal: an archive of a file that was read is waited for while it is written, and one that was never read stops the lane. Method:
+/// no byte, then half of it, then the whole, in place of the original; then an archive of something else.
+#[cfg(feature = "compression")]
+#[tokio::test]
+async fn an_archive_of_a_read_file_is_waited_for_while_it_is_written() {
+    let names = ["orders-20261114.jsonl", "orders-20261115.jsonl", "orders-20261116.jsonl"];
+    let long =
+        format!("{}\n", (0..3000_u64).map(|n| n.wrapping_mul(0x9e37_79b9_7f4a_7c15).to_string()).collect::<String>());
+    let bed = Bed::new("");
+    bed.append(&long);
+    let config =
+        FileSourceConfig { rotation: RotationRule::BeforeExtension, ..FileSourceConfig::new(bed.path.clone()) };
+    let at = |name: &str| bed.directory.path().join(name);
+    let mut source = FileSource::new(config.clone());
+    let start = source.start(StartAt::Earliest).await.expect("there");
+    source.assign(&start, Follow::Yes).await.expect("assign");
+    expect_lines(&mut source, &[long.trim_end()]).await;
+    fs::rename(&bed.path, at(names[0])).expect("dated");
+    bed.append_to(names[1], "2\n");
+    expect_turn(&mut source).await;
+    expect_lines(&mut source, &["2"]).await;
+    let bookmark = committed(&mut source, &start).await;
+    fs::remove_file(at(names[0])).expect("gone");
+    let (archive, packed) = (at("orders-20261114.jsonl.gz"), gzip_of(long.as_bytes()));
+    let mut source = FileSource::new(config.clone());
+    for part in [0, 5, packed.len() / 2] {
+        fs::write(&archive, &packed[..part]).expect("a part");
+        let answer = source.hold(&bookmark).await;
+        assert!(matches!(answer, Err(SourceError::Unavailable { .. })), "{part} bytes: {answer:?}");
+    }
+    let mut live = FileSource::new(config.clone());
+    live.assign(&bookmark, Follow::Yes).await.expect("assign");
+    bed.append_to(names[2], "3\n");
+    expect_gap_in_the_end(&mut live, &["orders-20261114.jsonl.gz is cut off"]).await;
+    fs::write(&archive, &packed).expect("the whole");
+    assert_eq!(source.hold(&bookmark).await.expect("hold"), Held::Yes);
+    expect_turn(&mut live).await;
+    expect_lines(&mut live, &["3"]).await;
+    fs::write(&archive, gzip_of(b"something else\n")).expect("another");
+    let answer = source.hold(&bookmark).await.expect("hold");
+    assert!(matches!(&answer, Held::Gone { missing } if missing.contains("never read")), "{answer:?}");
+}

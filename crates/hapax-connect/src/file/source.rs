@@ -23,8 +23,8 @@ use super::header::Naming;
 use super::incarnation::{FirstRecord, Fit, Opened};
 use super::lines::{Lines, Seam, Tail};
 use super::reading::{Filled, PATIENCE_POLLS, Reading, Rules, Step};
-use super::recognise::{GrowingCopy, Place};
-use super::turn::{Doubt, NextFile};
+use super::recognise::{GrowingCopy, Place, continued};
+use super::turn::{Doubt, NextFile, WriterOfCurrent};
 
 /// How long a poll waits when there is nothing.
 pub(super) const WAIT: Duration = Duration::from_millis(25);
@@ -283,7 +283,7 @@ impl FileSource {
         }
         match at_path {
             Some(other) if !reading.opened.is(&other) => self.rotated(into),
-            None if config.crowd.is_some() || config.rotation == RotationRule::Suffixes => self.rotated(into),
+            None if config.crowd.is_some() || config.rotation.makes_chains() => self.rotated(into),
             Some(_) | None => {
                 reading.rotated_polls = 0;
                 self.doubt = None;
@@ -337,31 +337,46 @@ impl FileSource {
 
     /// The file has lost its name, and nothing more was found in it.
     fn rotated(&mut self, into: &mut Inputs) -> Result<Step, SourceError> {
-        let Self { config, reading, .. } = self;
-        let reading = reading.as_mut().expect("`assign` comes before `poll`");
+        let reading = self.reading.as_mut().expect("`assign` comes before `poll`");
         reading.rotated_polls += 1;
         let polls = reading.rotated_polls;
         if polls <= GRACE_POLLS {
             return Ok(Step::Quiet);
         }
-        match reading.lines.tail() {
-            Tail::Unfinished | Tail::OpenQuote if polls <= PATIENCE_POLLS => return Ok(Step::Quiet),
-            Tail::OpenQuote => {
-                reading.lines.ignore_quotes();
-                return Ok(Step::Busy);
-            }
-            Tail::Unfinished | Tail::Whole => {
-                reading.rotated_polls = 0;
-                let rules = Rules { format: &config.format, expected: &config.expected, max_line: config.max_line };
-                return reading.deliver_tail(into, rules).map_err(|error| unavailable(&config.path, error));
-            }
-            Tail::Nothing => {}
+        if reading.lines.tail() != Tail::Nothing {
+            return self.rotated_within_a_line(into, polls);
         }
         // After a second without a successor its folder is searched once a second only.
         if polls > PATIENCE_POLLS && !polls.is_multiple_of(PATIENCE_POLLS) && self.doubt.is_none() {
             return Ok(self.quiet());
         }
         self.find_next()
+    }
+
+    /// The same, and its last line has no newline. Its writer may hold the file for long, and complete the line: the line
+    /// counts once another file follows, or nothing can follow.
+    fn rotated_within_a_line(&mut self, into: &mut Inputs, polls: u32) -> Result<Step, SourceError> {
+        if !polls.is_multiple_of(PATIENCE_POLLS) {
+            return Ok(if polls < PATIENCE_POLLS { Step::Quiet } else { self.quiet() });
+        }
+        let writer = self.writer_of_current()?;
+        let Self { config, reading, lane, .. } = self;
+        let reading = reading.as_mut().expect("`assign` comes before `poll`");
+        let rules = Rules { format: &config.format, expected: &config.expected, max_line: config.max_line };
+        let step = match (writer, reading.follow, reading.lines.tail()) {
+            (WriterOfCurrent::Unknown, _, _) => return self.find_next(),
+            (WriterOfCurrent::MayWriteOn, Follow::Yes, _) => return Ok(self.quiet()),
+            (WriterOfCurrent::MayWriteOn, Follow::No, _) => reading.end_once(into, lane, rules),
+            (WriterOfCurrent::MovedOn, _, Tail::OpenQuote) => {
+                reading.lines.ignore_quotes();
+                Ok(Step::Busy)
+            }
+            (WriterOfCurrent::MovedOn, _, Tail::Unfinished | Tail::Whole | Tail::Nothing) => {
+                reading.rotated_polls = 0;
+                reading.deliver_tail(into, rules)
+            }
+        };
+        step.map_err(|error| unavailable(&config.path, error))
     }
 
     /// An archive was read to its end. One with a rotated name is followed by the next of its chain; any other is the end
@@ -376,7 +391,7 @@ impl FileSource {
         }
         let at_path = look(&config.path).map_err(|error| unavailable(&config.path, error))?;
         let is_live = at_path.as_ref().is_some_and(|found| reading.opened.is(found));
-        if config.rotation == RotationRule::Suffixes && !is_live {
+        if config.rotation.makes_chains() && !is_live {
             return self.find_next();
         }
         if reading.follow == Follow::Yes {
@@ -437,7 +452,7 @@ impl Source for FileSource {
                 let changed = self.changed_after_reading(&facts).map_err(|error| self.unavailable(error))?;
                 let changed = match changed {
                     None if bookmark.facts.is_some() || (self.reading.is_some() && !self.facts_unknown) => {
-                        self.unknown_older(&opened, &facts).map_err(|error| self.unavailable(error))?
+                        self.unknown_older(&opened, &facts)?
                     }
                     changed => changed,
                 };
@@ -446,6 +461,10 @@ impl Source for FileSource {
             Place::Gone(missing) => Ok(Held::Gone { missing }),
             Place::Other(now) => Ok(Held::OtherIncarnation { now }),
         }
+    }
+
+    async fn hold_range(&mut self, from: &Bookmark, to: &Bookmark) -> Result<Held, SourceError> {
+        self.holds_range(from, to).await
     }
 
     async fn assign(&mut self, bookmark: &Bookmark, follow: Follow) -> Result<(), SourceError> {
@@ -563,13 +582,6 @@ fn unavailable_behind(path: &Path, source: io::Error, delivered: Option<u64>) ->
 
 fn truncated(offset: u64, length: u64) -> String {
     format!("the file was truncated in place: it was read up to byte {offset} and ends at {length}")
-}
-
-pub(super) fn continued(offset: u64) -> String {
-    format!(
-        "the line that ends at byte {offset} was delivered without its newline, and now goes on: \
-         it was delivered before it was complete"
-    )
 }
 
 fn vanished(bookmark: &Bookmark, now: &str) -> String {

@@ -10,16 +10,16 @@ use std::time::{Duration, Instant};
 use hapax_engine::source::{Follow, Polled, SourceError};
 
 use super::chain::{Member, RotationRule, Stem, Successor, Suffix, decide_successor};
-use super::facts::{ReadMember, first_in};
+use super::facts::{Facts, ReadMember, first_in};
 use super::header::Naming;
 use super::incarnation::{Opened, without_end};
 use super::lines::{Lines, Seam};
 use super::reading::{Reading, Step};
-use super::recognise::{late_lines, never_read};
+use super::recognise::{Older, late_lines, never_read};
 use super::source::{FileSource, Left};
 
 /// Names may be on their way from one file to another; after so long they are not.
-const DOUBT_LASTS: Duration = if cfg!(test) { Duration::from_millis(500) } else { Duration::from_secs(5) };
+pub(super) const DOUBT_LASTS: Duration = if cfg!(test) { Duration::from_millis(500) } else { Duration::from_secs(5) };
 
 /// The file that is read next, open already.
 #[derive(Debug)]
@@ -28,6 +28,17 @@ pub(super) struct NextFile {
     naming: Naming,
     passed: Vec<Member>,
     listing: Vec<Member>,
+}
+
+/// What is known of the writer of a file that has lost its name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum WriterOfCurrent {
+    /// It writes to another file by now, or to none.
+    MovedOn,
+    /// No other file follows yet: it may hold this one, and write on.
+    MayWriteOn,
+    /// The names do not tell.
+    Unknown,
 }
 
 /// What cannot be placed, and since when.
@@ -43,7 +54,7 @@ impl FileSource {
         let stem = Stem::of(&self.config.path).map_err(|error| self.unavailable(error))?;
         let listing = stem.list(self.config.rotation).map_err(|error| self.unavailable(error))?;
         match self.config.rotation {
-            RotationRule::Suffixes => self.next_of_chain(&stem, listing),
+            RotationRule::Suffixes | RotationRule::BeforeExtension => self.next_of_chain(&stem, listing),
             RotationRule::Replaced => match listing.into_iter().find(|member| member.length > 0) {
                 Some(member) => self.prepare(&stem, &member, Vec::new()),
                 None => Ok(self.nothing_follows()),
@@ -62,6 +73,30 @@ impl FileSource {
         }
     }
 
+    /// What is known of the writer of a file that has lost its name.
+    pub(super) fn writer_of_current(&self) -> Result<WriterOfCurrent, SourceError> {
+        let rotation = self.config.rotation;
+        let look = || -> io::Result<WriterOfCurrent> {
+            let listing = Stem::of(&self.config.path)?.list(rotation)?;
+            Ok(match rotation {
+                RotationRule::Suffixes | RotationRule::BeforeExtension => match self.index_of_current(&listing)? {
+                    None => WriterOfCurrent::Unknown,
+                    Some(at) => match decide_successor(&listing, at, |member| self.facts.entry(member).is_some()) {
+                        Successor::None => WriterOfCurrent::MayWriteOn,
+                        Successor::Next { .. } => WriterOfCurrent::MovedOn,
+                        Successor::Missing(_) | Successor::Contradiction(_) => WriterOfCurrent::Unknown,
+                    },
+                },
+                RotationRule::Replaced if listing.iter().any(|member| member.length > 0) => WriterOfCurrent::MovedOn,
+                RotationRule::Replaced => WriterOfCurrent::MayWriteOn,
+                // Moved out of the folder, where nobody writes to it.
+                RotationRule::None if listing.is_empty() => WriterOfCurrent::MovedOn,
+                RotationRule::None => WriterOfCurrent::Unknown,
+            })
+        };
+        look().map_err(|error| self.unavailable(error))
+    }
+
     fn next_of_chain(&mut self, stem: &Stem, listing: Vec<Member>) -> Result<Step, SourceError> {
         let at = match self.index_of_current(&listing).map_err(|error| self.unavailable(error))? {
             Some(at) => at,
@@ -69,18 +104,30 @@ impl FileSource {
         };
         self.know_older(&listing, at).map_err(|error| self.unavailable(error))?;
         if let Some(older) = listing[..at].iter().find(|member| self.facts.entry(member).is_none()) {
+            let look = self.read_before_packing(older, &self.facts, &listing);
+            if let Older::Later = look.map_err(|error| self.unavailable(error))? {
+                let stands = self.wait_for_whole(older).ok();
+                return stands.map_or(Ok(Step::Quiet), |what| Err(self.gap(&what)));
+            }
             let what = never_read(older, &listing[at]);
             return self.doubt(what);
         }
+        match self.successor(&listing, at, &self.facts)? {
+            Successor::None => Ok(self.nothing_follows()),
+            Successor::Missing(what) => self.doubt(format!("a file of the chain vanished unread: {what}")),
+            Successor::Contradiction(what) => self.doubt(what),
+            Successor::Next { member, passed } => self.prepare(stem, &member, passed),
+        }
+    }
+
+    /// What follows a file of the chain; a rotated one with a header and nothing more is passed.
+    pub(super) fn successor(&self, listing: &[Member], at: usize, facts: &Facts) -> Result<Successor, SourceError> {
         let mut empty: Vec<Member> = Vec::new();
         loop {
             let known = |member: &Member| {
-                self.facts.entry(member).is_some() || empty.iter().any(|known| known.identity == member.identity)
+                facts.entry(member).is_some() || empty.iter().any(|known| known.identity == member.identity)
             };
-            match decide_successor(&listing, at, known) {
-                Successor::None => return Ok(self.nothing_follows()),
-                Successor::Missing(what) => return self.doubt(format!("a file of the chain vanished unread: {what}")),
-                Successor::Contradiction(what) => return self.doubt(what),
+            match decide_successor(listing, at, known) {
                 Successor::Next { member, mut passed } => {
                     if member.suffix != Suffix::Live && self.holds_no_record(&member)? {
                         empty.append(&mut passed);
@@ -88,7 +135,10 @@ impl FileSource {
                         continue;
                     }
                     passed.append(&mut empty);
-                    return self.prepare(stem, &member, passed);
+                    return Ok(Successor::Next { member, passed });
+                }
+                decided @ (Successor::None | Successor::Missing(_) | Successor::Contradiction(_)) => {
+                    return Ok(decided);
                 }
             }
         }
@@ -121,10 +171,28 @@ impl FileSource {
                 found.push(ReadMember::passed(member)); // progress of a version that kept no list
                 continue;
             }
-            found.extend(self.read_before_packing(member, &self.facts, listing)?);
+            if let Older::Read(read) = self.read_before_packing(member, &self.facts, listing)? {
+                found.push(read);
+            }
         }
         self.facts.read.extend(found);
         Ok(())
+    }
+
+    /// Whether all files before the next one were read or passed. Those that were compressed since they were last looked at are
+    /// learned now: what is not in the folder any more is forgotten at the turn.
+    fn knows_all_before(&mut self, next: &NextFile, listing: &[Member]) -> io::Result<bool> {
+        if !self.config.rotation.makes_chains() {
+            return Ok(true);
+        }
+        let until = listing.iter().position(|member| member.identity == next.opened.identity()).unwrap_or(0);
+        let current = self.index_of_current(listing)?;
+        self.know_older(listing, current.unwrap_or(until))?;
+        Ok(listing[..until].iter().enumerate().all(|(index, member)| {
+            current == Some(index)
+                || self.facts.entry(member).is_some()
+                || next.passed.iter().any(|passed| passed.identity == member.identity)
+        }))
     }
 
     /// Whether a rotated file has a header and nothing more.
@@ -174,7 +242,8 @@ impl FileSource {
                 }
                 Step::Done(Polled::End)
             }
-            Follow::Yes if many && gone => {
+            // Without a file of the lane's own name the youngest is written to.
+            Follow::Yes if many && gone && self.config.rotation != RotationRule::BeforeExtension => {
                 reading.mark_end();
                 Step::Done(Polled::End)
             }
@@ -183,7 +252,7 @@ impl FileSource {
     }
 
     /// Opens the next file; if nothing moves meanwhile, the current one can be left.
-    fn prepare(&mut self, stem: &Stem, member: &Member, passed: Vec<Member>) -> Result<Step, SourceError> {
+    pub(super) fn prepare(&mut self, stem: &Stem, member: &Member, passed: Vec<Member>) -> Result<Step, SourceError> {
         let Some(opened) = self.open_if_there(&member.path).map_err(|error| self.unavailable(error))? else {
             return Ok(Step::Quiet);
         };
@@ -215,6 +284,10 @@ impl FileSource {
         if names(&listing) != names(&next.listing) || (grown && !old.is_packed()) {
             return Ok(());
         }
+        if !self.knows_all_before(&next, &listing).map_err(|error| self.unavailable(error))? {
+            return Ok(());
+        }
+        let old = self.reading();
         let description = next.opened.describe(0).map_err(|error| self.unavailable(error))?;
         let before = without_end(&old.incarnation.text).to_owned();
         let incarnation = old.incarnation.next(&description.text);

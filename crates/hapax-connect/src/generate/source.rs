@@ -105,6 +105,10 @@ impl Source for GenerateSource {
         Ok(Held::Yes)
     }
 
+    async fn hold_range(&mut self, _from: &Bookmark, to: &Bookmark) -> Result<Held, SourceError> {
+        self.hold(to).await
+    }
+
     async fn assign(&mut self, bookmark: &Bookmark, _follow: Follow) -> Result<(), SourceError> {
         match self.hold(bookmark).await? {
             Held::Yes => {

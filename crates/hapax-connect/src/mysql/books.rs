@@ -4,10 +4,13 @@
 //! Reads and writes our tables; makes them only for `hapax setup`. Not here: the statements (`admin`, `letters`,
 //! `progress`); what a state store has besides, which no MySQL database is.
 
+use std::collections::BTreeMap;
+
 use hapax_engine::books::{Books, Forgotten, LetterCounts, LetterGroup, LoggedEpoch, OldNames, StoredDelivery};
 use hapax_engine::letters::{LetterChoice, LetterStore, StoredLetter};
 use hapax_engine::sink::SinkError;
 use hapax_model::contract::Contract;
+use hapax_model::letter::Cause;
 use hapax_model::position::{Bookmark, DeliveryId};
 use hapax_model::progress::Progress;
 use hapax_sql::mysql::{Limits, MysqlUrl, Pool, Taken};
@@ -97,13 +100,17 @@ impl Books for MysqlBooks {
         admin::owners(&mut *self.session().await?).await
     }
 
-    async fn mark_replayed(&mut self, ids: &[i64]) -> Result<u64, SinkError> {
+    async fn take_in_doubt(&mut self, ids: &[i64]) -> Result<Vec<i64>, SinkError> {
         let mut session = self.session().await?;
         ask::begin(&mut session, During::Look).await?;
-        let marked = match letters::still_dead(&mut session, ids).await {
-            Ok(dead) => letters::mark_replayed(&mut session, &dead).await,
-            Err(error) => Err(error),
-        };
+        let taken = letters::take_in_doubt(&mut session, ids).await;
+        ask::end(&mut session, During::Look, taken).await
+    }
+
+    async fn mark_replayed(&mut self, good: &[i64], refused: &BTreeMap<i64, Cause>) -> Result<u64, SinkError> {
+        let mut session = self.session().await?;
+        ask::begin(&mut session, During::Look).await?;
+        let marked = letters::mark_written(&mut session, good, refused).await;
         ask::end(&mut session, During::Look, marked).await
     }
 

@@ -372,6 +372,18 @@ impl LiveColumn for MysqlColumn {
         self.kind == Kind::Json
     }
 
+    fn takes_numbers(&self) -> bool {
+        matches!(
+            self.kind,
+            Kind::Int { .. }
+                | Kind::Decimal { .. }
+                | Kind::Float { .. }
+                | Kind::Double { .. }
+                | Kind::Bit { .. }
+                | Kind::Year
+        )
+    }
+
     fn key_flaw(&self) -> Option<String> {
         (!self.kind.is_compared()).then(|| uncomparable_key(&self.name, &self.declared))
     }

@@ -17,7 +17,7 @@ use super::schema::{self, Found, MysqlTable, Partitioned};
 use super::statement::{Named, NewRow};
 use super::{proof, tables};
 use crate::table::LiveColumn as _;
-use crate::table::mapping::{Feed, Mapping, NO_DELETES, NO_PLAIN_TABLE, NO_TABLE, Unfit, listed};
+use crate::table::mapping::{Feed, Mapping, NO_DELETES, NO_PLAIN_TABLE, NO_TABLE, Unfit, listed, no_such_table};
 use crate::table::seen::Inspection;
 
 /// The table's engine knows no transactions.
@@ -237,12 +237,10 @@ async fn not_seen(session: &mut Session, config: &MysqlSinkConfig, name: &TableN
         Err(fault) if fault.class == FaultClass::Denied => denied(session, config, name, &["SELECT", "INSERT"]).await,
         Err(fault) if !matches!(fault.class, FaultClass::Schema) => look(config, &fault),
         Ok(_) | Err(_) => {
-            let flavour = session.server().flavour;
-            let message = format!(
-                "there is no such table; create it, for example with\n{}",
-                suggested_for(&config.table, flavour)
-            );
-            SinkError::Unfit { code: NO_TABLE, target: config.target_name(), message }
+            let create = suggested_for(&config.table, session.server().flavour);
+            let known = schema::table_names(session, name).await.unwrap_or_default();
+            let Unfit { code, message } = no_such_table(name.table(), &known, &create);
+            SinkError::Unfit { code, target: config.target_name(), message }
         }
     }
 }

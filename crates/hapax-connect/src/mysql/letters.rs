@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 
 use hapax_engine::batch::LETTER_HEAD_BYTES;
 use hapax_engine::books::{LetterCounts, LetterGroup};
+use hapax_engine::in_doubt::in_doubt_after_replay;
 use hapax_engine::letters::{LetterChoice, StoredLetter};
 use hapax_engine::sink::SinkError;
 use hapax_model::epoch::{Epoch, Generation};
@@ -337,6 +338,48 @@ pub async fn note_refused(session: &mut Session, refused: &BTreeMap<i64, Cause>)
         ask::execute(session, During::Look, sql, given).await?;
     }
     Ok(())
+}
+
+/// Marks letters whose outputs were written elsewhere, inside a transaction; returns how many of `good` were still `dead`.
+///
+/// # Errors
+/// If the database cannot be written.
+pub async fn mark_written(
+    session: &mut Session,
+    good: &[i64],
+    refused: &BTreeMap<i64, Cause>,
+) -> Result<u64, SinkError> {
+    let all: Vec<i64> = good.iter().chain(refused.keys()).copied().collect();
+    still_dead(session, &all).await?;
+    note_refused(session, refused).await?;
+    mark_replayed(session, good).await
+}
+
+/// Makes those of `ids` that are `dead` and not in doubt letters in doubt, inside a transaction; returns them.
+///
+/// # Errors
+/// If the database cannot be written.
+pub async fn take_in_doubt(session: &mut Session, ids: &[i64]) -> Result<Vec<i64>, SinkError> {
+    let (dead, cause) = (still_dead(session, ids).await?, in_doubt_after_replay());
+    let mut taken = Vec::with_capacity(dead.len());
+    for chunk in chunks(&dead) {
+        let those = format!("id IN ({}) AND code <> ?", places(chunk.len()));
+        let mut given: Vec<Value> = chunk.iter().map(|id| Value::from(*id)).collect();
+        given.push(Value::from(cause.code));
+        let sql = format!("SELECT id FROM hapax_dead_letters FORCE INDEX (PRIMARY) WHERE {those} ORDER BY id");
+        for row in ask::rows(session, During::Look, &sql, given.clone()).await? {
+            taken.push(ask::get(session, &row, 0)?);
+        }
+        // Assigned from left to right: the message takes the code that the letter had.
+        let sql = format!(
+            "UPDATE hapax_dead_letters FORCE INDEX (PRIMARY) SET message = CONCAT(?, code, ': ', message), code = ?, \
+             stage = ?, fingerprint = ? WHERE {those}"
+        );
+        let mut all = values![&cause.message, cause.code, cause.stage.name(), &cause.fingerprint];
+        all.extend(given);
+        ask::execute(session, During::Look, &sql, all).await?;
+    }
+    Ok(taken)
 }
 
 /// The number of the incarnation that each letter's position belongs to, in the order of `ids`.

@@ -152,6 +152,27 @@ async fn of_two_replays_at_once_one_wins() {
     assert_eq!(counts(&mut first, &id("a")).await.unwrap(), LetterCounts { dead: 0, replayed: 3, discarded: 0 });
 }
 
+/// Goal: a letter is taken in doubt once, keeps what it said before, and is judged by what became of it. Method: take two, again
+/// with a third, then mark one and refuse the other.
+#[tokio::test]
+async fn a_letter_is_taken_in_doubt_once() {
+    let place = Place::new().await;
+    let mut session = place.connect().await;
+    write(&mut session, "a", &[letter(1, "x"), letter(2, "x"), letter(3, "x"), letter(4, "x")]).await;
+    discard(&mut session, &[4]).await.unwrap();
+    assert_eq!(take_in_doubt(&mut session, &[2, 1, 4]).await.unwrap(), [1, 2]);
+    assert_eq!(take_in_doubt(&mut session, &[1, 2, 3]).await.unwrap(), [3], "of two replays one has it");
+    let found = list(&mut session, &of("a"), 0, 9).await.unwrap();
+    assert!(found.iter().all(StoredLetter::is_in_doubt) && found.len() == 3, "{found:?}");
+    let message = &found[0].message;
+    assert!(message.contains("a replay") && message.ends_with("HX2001: x at 1"), "{message}");
+    let cause = Cause { stage: Stage::Write, code: "HX2050", message: "no".into(), fingerprint: "no".into() };
+    assert_eq!(mark_written(&mut session, &[1], &BTreeMap::from([(2, cause)])).await.unwrap(), 1);
+    let found = list(&mut session, &LetterChoice { ids: vec![1, 2, 3], ..of("a") }, 0, 9).await.unwrap();
+    let said: Vec<(&str, &str)> = found.iter().map(|letter| (letter.state.as_str(), letter.code.as_str())).collect();
+    assert_eq!(said, [("replayed", "HX2040"), ("dead", "HX2050"), ("dead", "HX2040")]);
+}
+
 /// Goal: a letter that is refused again keeps the newer reason, and only a dead one. Method: refuse one of each.
 #[tokio::test]
 async fn a_letter_refused_again_has_the_newer_reason() {

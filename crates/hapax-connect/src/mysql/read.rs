@@ -42,7 +42,7 @@ impl MysqlRows {
     /// If the server cannot be reached, or the table is not fit for what the configuration asks of it.
     pub async fn open(config: &MysqlSinkConfig) -> Result<Self, SinkError> {
         let name = config.target_name();
-        let connected = Session::connect(&config.url, &config.limits).await;
+        let connected = Session::connect(&config.url, &config.limits.of_a_look()).await;
         let mut session = connected.map_err(|error| connect_error(&name, &error))?;
         let read_only = session.text("SET SESSION TRANSACTION READ ONLY").await;
         read_only.map_err(|fault| sink_error(&name, During::Look, &fault))?;
@@ -108,8 +108,17 @@ fn deleted(name: &str, inspected: &Inspected) -> Result<String, SinkError> {
 
 /// What a write would put into the key's columns of an event; none if it would be refused, or there is no key.
 fn key_of(inspected: &Inspected, batch: &Batch, event: usize) -> Option<Vec<Value>> {
-    let values = read::key_values(&read::rows(&inspected.mapping, batch), &batch.event(event))?;
-    Some(values.iter().map(super::value::Stored::bound).collect())
+    keys_of(inspected, batch, &[event]).pop().flatten()
+}
+
+/// The same for many events.
+fn keys_of(inspected: &Inspected, batch: &Batch, events: &[usize]) -> Vec<Option<Vec<Value>>> {
+    let rows = read::rows(&inspected.mapping, batch);
+    let key = |event: &usize| {
+        let values = read::key_values(&rows, &batch.event(*event))?;
+        Some(values.iter().map(super::value::Stored::bound).collect())
+    };
+    events.iter().map(key).collect()
 }
 
 /// What is there under the key of each of `events`, inside a transaction of the caller.
@@ -123,14 +132,20 @@ pub(super) async fn states(
     batch: &Batch,
     events: &[usize],
 ) -> Result<Vec<RowState>, SinkError> {
-    let mut states = vec![RowState::NoKey; events.len()];
-    let (mut places, mut keys) = (Vec::new(), Vec::new());
-    for (at, event) in events.iter().enumerate() {
-        if let Some(key) = key_of(inspected, batch, *event) {
-            places.push(at);
-            keys.push(key);
-        }
-    }
+    let keys = keys_of(inspected, batch, events);
+    states_under(session, name, inspected, keys).await
+}
+
+/// What is there under each of `keys`, where it is one.
+async fn states_under(
+    session: &mut Session,
+    name: &str,
+    inspected: &Inspected,
+    given: Vec<Option<Vec<Value>>>,
+) -> Result<Vec<RowState>, SinkError> {
+    let mut states = vec![RowState::NoKey; given.len()];
+    let (places, keys) = given.into_iter().enumerate().filter_map(|(at, key)| Some((at, key?))).unzip();
+    let places: Vec<usize> = places;
     let known = states_of(session, name, inspected, keys).await?;
     places.into_iter().zip(known).for_each(|(at, state)| states[at] = state);
     Ok(states)
@@ -212,11 +227,13 @@ impl RowReader for MysqlRows {
     }
 
     async fn states(&mut self, batch: Arc<Batch>, events: Vec<usize>) -> Result<Vec<RowState>, SinkError> {
+        // Before the transaction: while it is open, nothing but questions is done.
+        let keys = keys_of(&self.inspected, &batch, &events);
         // One moment for all.
         let snapshot = "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ; \
                         START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY";
         self.command(snapshot).await?;
-        let known = states(&mut self.session, &self.name, &self.inspected, &batch, &events).await;
+        let known = states_under(&mut self.session, &self.name, &self.inspected, keys).await;
         self.command("ROLLBACK").await?;
         known
     }

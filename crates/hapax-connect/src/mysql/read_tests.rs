@@ -1,3 +1,5 @@
+use std::time::Duration;
+
 use hapax_engine::decode::UnknownFields;
 use hapax_engine::pipeline::{Origin, Pipeline};
 use hapax_engine::rows::{ByHash, RowOrder};
@@ -132,4 +134,43 @@ async fn who_makes_others_wait_is_named() {
     assert!(holds[0].cure.contains(&format!("KILL {}", holder.connection_id())), "{holds:?}");
     run(&mut holder, "ROLLBACK").await;
     waiting.await.unwrap().unwrap();
+}
+
+/// Goal: a look is not ended by the limit that is there for workers which hang. Method: a limit of one second, a transaction of
+/// the look's own that idles for longer, then a count.
+#[tokio::test]
+async fn a_look_may_idle_for_longer_than_a_worker() {
+    let place = Place::new().await;
+    let mut rows = table(&place, "CREATE TABLE t (id bigint PRIMARY KEY)", |config| {
+        config.limits.idle_in_transaction = Duration::from_secs(1);
+    })
+    .await;
+    rows.command("START TRANSACTION READ ONLY").await.unwrap();
+    assert_eq!(rows.count().await.unwrap(), 0);
+    tokio::time::sleep(Duration::from_secs(4)).await;
+    assert_eq!(rows.count().await.unwrap(), 0);
+    // Or it keeps its table from being dropped.
+    rows.command("ROLLBACK").await.unwrap();
+}
+
+/// Goal: of a wide table, many rows are asked for in one go, whatever the limit for idle transactions. Method: 400 columns, 1,000
+/// events, a limit of one second.
+#[tokio::test]
+async fn many_rows_of_a_wide_table_are_asked_for() {
+    let place = Place::new().await;
+    let columns: Vec<String> = (0..400).map(|n| format!("c{n} tinyint")).collect();
+    let ddl = format!(
+        "CREATE TABLE t (id bigint PRIMARY KEY, {}) ROW_FORMAT=DYNAMIC; INSERT INTO t (id) VALUES (7)",
+        columns.join(", ")
+    );
+    let mut rows = table(&place, &ddl, |config| {
+        config.table.mode = Some(ConflictMode::Update);
+        config.limits.idle_in_transaction = Duration::from_secs(1);
+    })
+    .await;
+    let inputs: Vec<String> = (0..1000).map(|n| format!("{{\"id\":{n}}}")).collect();
+    let batch = batch(&rows, &inputs.iter().map(String::as_str).collect::<Vec<_>>());
+    let states = rows.states(batch, (0..1000).collect()).await.unwrap();
+    let present: Vec<usize> = (0..1000).filter(|event| states[*event] == RowState::Present).collect();
+    assert_eq!(present, [7]);
 }

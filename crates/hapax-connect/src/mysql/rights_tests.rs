@@ -1,3 +1,5 @@
+use std::collections::BTreeMap;
+
 use hapax_engine::books::Books as _;
 use hapax_engine::letters::LetterStore as _;
 use hapax_engine::sink::{Claim, EpochRecord, SinkError};
@@ -128,7 +130,7 @@ async fn the_printed_grants_suffice() {
     let url = guest.place.url_of(&guest.name.replace(' ', "%20"));
     let mut books = MysqlBooks::open(&url, Limits::default()).await.unwrap();
     assert_eq!(books.discard(&[1]).await.unwrap(), 1);
-    assert_eq!(books.mark_replayed(&[1, 2]).await.unwrap(), 1);
+    assert_eq!(books.mark_replayed(&[1, 2], &BTreeMap::new()).await.unwrap(), 1);
     assert_eq!(books.adopt("w", "v", "table").await.unwrap(), 1);
     books.reset(&id("v"), &Bookmark::at("a", 0), None).await.unwrap();
     books.forget(&id("v")).await.unwrap();

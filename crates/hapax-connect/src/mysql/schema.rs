@@ -129,6 +129,17 @@ pub async fn read(session: &mut Session, name: &TableName) -> Result<Found, SqlF
     Err(SqlFault::again("the table changes faster than it can be read"))
 }
 
+/// The names of the tables where `name` would be, of at most a thousand.
+///
+/// # Errors
+/// What the server said.
+pub async fn table_names(session: &mut Session, name: &TableName) -> Result<Vec<String>, SqlFault> {
+    let sql = "SELECT TABLE_NAME FROM information_schema.TABLES WHERE TABLE_SCHEMA = COALESCE(?, DATABASE()) \
+               AND TABLE_NAME NOT LIKE 'hapax|_%' ESCAPE '|' ORDER BY TABLE_NAME LIMIT 1000";
+    let rows = session.rows(sql, vec![name.database().into()]).await?;
+    Ok(rows.iter().filter_map(|row| text(row, 0)).collect())
+}
+
 async fn read_table(
     session: &mut Session,
     name: TableName,

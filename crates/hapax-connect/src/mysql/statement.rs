@@ -270,7 +270,8 @@ fn delete(table: &Named, mapping: &Columns) -> Result<Statement, QuoteError> {
     })
 }
 
-/// A tombstone carries its key and version. Where it must be inserted, columns that need a value get a neutral one.
+/// A tombstone carries its key and version, and clears what a later event may leave out. Where it must be inserted,
+/// columns that need a value get a neutral one.
 fn tombstone(table: &Named, mapping: &Columns, shape: &RowShape) -> Result<Statement, QuoteError> {
     let mut listed = Listed::default();
     for (at, column) in mapping.columns.iter().enumerate() {
@@ -278,6 +279,8 @@ fn tombstone(table: &Named, mapping: &Columns, shape: &RowShape) -> Result<State
             "?"
         } else if column.feed == Feed::Deleted {
             REMOVED
+        } else if mapping.is_cleared(at) {
+            "NULL"
         } else if column.live.required && !column.live.fills_itself {
             column.live.kind.neutral().unwrap_or("NULL")
         } else {
@@ -285,8 +288,9 @@ fn tombstone(table: &Named, mapping: &Columns, shape: &RowShape) -> Result<State
         };
         listed.push(name(column)?, value);
     }
-    let written =
-        |at: usize, column: &FedColumn<MysqlColumn>| mapping.version == Some(at) || column.feed == Feed::Deleted;
+    let written = |at: usize, column: &FedColumn<MysqlColumn>| {
+        mapping.version == Some(at) || column.feed == Feed::Deleted || mapping.is_cleared(at)
+    };
     let sets = assignments(table, mapping, written)?;
     Ok(listed.insert(table, &sets, Some(mark(table, mapping)?)))
 }

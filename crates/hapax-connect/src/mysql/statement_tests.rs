@@ -138,8 +138,8 @@ fn absent_columns_are_left_out() {
     assert!(sql(ConflictMode::Update, &[1, 2]).ends_with("UPDATE `id` = `s`.`t``x`.`id`"));
 }
 
-/// Goal: deletes go by the key, decimals never compared as doubles; a tombstone fills what must have a value.
-/// Method: the whole text.
+/// Goal: deletes go by the key, decimals never compared as doubles; a tombstone fills what must have a value
+/// and clears what need not. Method: the whole text.
 #[test]
 fn deletes_and_tombstones_have_their_statements() {
     let delete = |keys: &[&str]| text(NewRow::Values, &mapping(ConflictMode::Update, keys), RowKind::Delete, &[]);
@@ -150,8 +150,8 @@ fn deletes_and_tombstones_have_their_statements() {
          CAST(? AS DECIMAL(9,2)))"
     );
     let tombstone = text(NewRow::Values, &mapping(ConflictMode::Newer, &["id"]), RowKind::Tombstone, &[]).sql(2);
-    let head =
-        "INSERT INTO `s`.`t``x` (`id`, `order by`, `hapax_version`, `hapax_deleted`) VALUES (?, 0, ?, 1), (?, 0, ?, 1)";
+    let head = "INSERT INTO `s`.`t``x` (`id`, `order by`, `b`, `hapax_version`, `hapax_deleted`) VALUES (?, 0, NULL, ?, 1), (?, 0, NULL, ?, 1)";
     assert!(tombstone.starts_with(head), "{tombstone}");
+    assert!(tombstone.contains("`b` = IF("), "{tombstone}");
     assert!(!tombstone.contains("`order by` = ") && tombstone.contains("`hapax_deleted` = IF("), "{tombstone}");
 }

@@ -59,4 +59,6 @@ clauses!(values, Server:
     a_key_of_several_fields_names_one_row_in_every_mode("varchar(40) CHARACTER SET utf8mb4 COLLATE utf8mb4_nopad_bin", "decimal(5,2)"),
     the_hash_of_several_fields_names_one_row(["binary(16)", "varchar(29) CHARACTER SET utf8mb4 COLLATE utf8mb4_nopad_bin"]),
     absent_is_the_default_and_null_is_null(&[]),
+    numbers_of_csv_land_as_what_they_are("decimal(30,15)"),
+    texts_that_spell_numbers_stay_texts("varchar(1)"),
 );

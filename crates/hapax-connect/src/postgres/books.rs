@@ -3,6 +3,8 @@
 //! A database may be a target, a state store, or both. Reads and writes our tables; makes them only for `hapax setup`.
 //! Not here: the statements (`admin`, `letters`, `progress`, `lease`, `memory`).
 
+use std::collections::BTreeMap;
+
 use hapax_engine::books::{
     Books, Forgotten, LetterCounts, LetterGroup, LoggedEpoch, NotedDelivery, OldNames, Pause, StateBooks,
     StoredDelivery, StoredLease,
@@ -10,6 +12,7 @@ use hapax_engine::books::{
 use hapax_engine::letters::{LetterChoice, LetterStore, StoredLetter};
 use hapax_engine::sink::SinkError;
 use hapax_model::contract::Contract;
+use hapax_model::letter::Cause;
 use hapax_model::position::{Bookmark, DeliveryId};
 use hapax_model::progress::{Progress, Witness};
 use hapax_sql::postgres::{Limits, Pool, PostgresUrl, Taken};
@@ -89,13 +92,17 @@ impl Books for PostgresBooks {
         admin::owners(&*self.session().await?).await
     }
 
-    async fn mark_replayed(&mut self, ids: &[i64]) -> Result<u64, SinkError> {
+    async fn take_in_doubt(&mut self, ids: &[i64]) -> Result<Vec<i64>, SinkError> {
         let session = self.session().await?;
         ask::begin_perhaps_empty(&session).await?;
-        let marked = match letters::still_dead(&session, ids).await {
-            Ok(dead) => letters::mark_replayed(&session, &dead).await,
-            Err(error) => Err(error),
-        };
+        let taken = letters::take_in_doubt(&session, ids).await;
+        ask::end(&session, During::Look, taken).await
+    }
+
+    async fn mark_replayed(&mut self, good: &[i64], refused: &BTreeMap<i64, Cause>) -> Result<u64, SinkError> {
+        let session = self.session().await?;
+        ask::begin_perhaps_empty(&session).await?;
+        let marked = letters::mark_written(&session, good, refused).await;
         ask::end(&session, During::Look, marked).await
     }
 

@@ -33,7 +33,7 @@ async fn books_are_read_with_no_worker_alive() {
     assert_eq!(books.discard(&[1]).await.unwrap(), 1);
     assert_eq!(books.discard(&[1]).await.unwrap(), 0);
     assert_eq!(books.causes(&all, 0).await.unwrap()[0].count, 1);
-    assert_eq!(books.mark_replayed(&[1]).await.unwrap(), 0);
+    assert_eq!(books.mark_replayed(&[1], &BTreeMap::new()).await.unwrap(), 0);
     assert_eq!(books.letter_counts(&id("a")).await.unwrap().discarded, 1);
     books.drop_tables().await.unwrap();
     assert_eq!(books.list(&all, 0, 10).await.unwrap(), []);

@@ -317,6 +317,13 @@ impl LiveColumn for PostgresColumn {
         matches!(self.kind, Kind::Json | Kind::Jsonb)
     }
 
+    fn takes_numbers(&self) -> bool {
+        matches!(
+            self.kind,
+            Kind::Int2 | Kind::Int4 | Kind::Int8 | Kind::Float4 | Kind::Float8 | Kind::Numeric { .. } | Kind::Bool
+        )
+    }
+
     fn key_flaw(&self) -> Option<String> {
         (!self.kind.is_ordered()).then(|| uncomparable_key(&self.name, &self.declared))
     }

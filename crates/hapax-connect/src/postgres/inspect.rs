@@ -17,7 +17,7 @@ use super::snapshots::{TOO_OLD, oldest_snapshot};
 use super::statement::Named;
 use super::tables::{self, Role};
 use crate::table::ddl::suggested_ddl;
-use crate::table::mapping::{Feed, Mapping, NO_DELETES, NO_PLAIN_TABLE, NO_TABLE, Unfit};
+use crate::table::mapping::{Feed, Mapping, NO_DELETES, NO_PLAIN_TABLE, NO_TABLE, Unfit, no_such_table};
 use crate::table::seen::Inspection;
 
 /// The table, or a partition of it, lives on another server.
@@ -189,11 +189,9 @@ async fn read(
     let table = match found {
         Found::Table(table) => table,
         Found::Nothing => {
-            let message = format!(
-                "there is no such table; create it, for example with\n{}",
-                suggested_ddl::<PostgresColumn>(&config.table)
-            );
-            return Err(refuse(Unfit { code: NO_TABLE, message }));
+            let known = schema::table_names(session, &name).await.map_err(|fault| look(config, &fault))?;
+            let create = suggested_ddl::<PostgresColumn>(&config.table);
+            return Err(refuse(no_such_table(name.table(), &known, &create)));
         }
         Found::Other(what) => return Err(refuse(no_table(what))),
     };

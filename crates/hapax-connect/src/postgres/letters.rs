@@ -6,6 +6,7 @@
 use std::collections::BTreeMap;
 
 use hapax_engine::books::{LetterCounts, LetterGroup};
+use hapax_engine::in_doubt::in_doubt_after_replay;
 use hapax_engine::letters::{LetterChoice, StoredLetter};
 use hapax_engine::sink::SinkError;
 use hapax_model::epoch::{Epoch, Generation};
@@ -302,6 +303,30 @@ pub async fn note_refused(session: &Session, refused: &BTreeMap<i64, Cause>) -> 
     let fingerprints: Vec<String> = refused.values().map(|cause| plain(&cause.fingerprint)).collect();
     ask::execute(session, During::Look, sql, &[&ids, &stages, &codes, &messages, &fingerprints]).await?;
     Ok(())
+}
+
+/// Marks letters whose outputs were written elsewhere, inside a transaction; returns how many of `good` were still `dead`.
+///
+/// # Errors
+/// If the database cannot be written.
+pub async fn mark_written(session: &Session, good: &[i64], refused: &BTreeMap<i64, Cause>) -> Result<u64, SinkError> {
+    let all: Vec<i64> = good.iter().chain(refused.keys()).copied().collect();
+    still_dead(session, &all).await?;
+    note_refused(session, refused).await?;
+    mark_replayed(session, good).await
+}
+
+/// Makes those of `ids` that are `dead` and not in doubt letters in doubt, inside a transaction; returns them.
+///
+/// # Errors
+/// If the database cannot be written.
+pub async fn take_in_doubt(session: &Session, ids: &[i64]) -> Result<Vec<i64>, SinkError> {
+    let (dead, cause) = (still_dead(session, ids).await?, in_doubt_after_replay());
+    let sql = "UPDATE hapax.dead_letters SET message = $3 || code || ': ' || message, code = $2, stage = $4, \
+               fingerprint = $5 WHERE code <> $2 AND id = ANY ($1) RETURNING id";
+    let given: [ask::Value<'_>; 5] = [&dead, &cause.code, &cause.message, &cause.stage.name(), &cause.fingerprint];
+    let rows = ask::rows(session, During::Look, sql, &given).await?;
+    rows.iter().map(|row| ask::get(session, row, 0)).collect()
 }
 
 /// The number of the incarnation that each letter's position belongs to, in the order of `ids`.

@@ -40,7 +40,7 @@ impl PostgresRows {
     /// If the server cannot be reached, or the table is not fit for what the configuration asks of it.
     pub async fn open(config: &PostgresSinkConfig) -> Result<Self, SinkError> {
         let name = config.target_name();
-        let connected = Session::connect(&config.url, &config.limits).await;
+        let connected = Session::connect(&config.url, &config.limits.of_a_look()).await;
         let session = connected.map_err(|error| connect_error(&name, &error))?;
         let read_only = session.client().batch_execute("SET default_transaction_read_only = on").await;
         read_only.map_err(|error| sink_error(&name, During::Look, &session.fault(&error)))?;

@@ -1,3 +1,5 @@
+use std::time::Duration;
+
 use hapax_engine::decode::UnknownFields;
 use hapax_engine::pipeline::{Origin, Pipeline};
 use hapax_engine::rows::{ByHash, RowOrder};
@@ -130,4 +132,19 @@ async fn who_makes_others_wait_is_named() {
     assert!(holds[0].cure.contains(&format!("pg_terminate_backend({pid})")) && holds[0].since_ms.is_some());
     run(&holder, "ROLLBACK").await;
     waiting.await.unwrap().unwrap();
+}
+
+/// Goal: a look is not ended by the limit that is there for workers which hang. Method: a limit of 200 ms, a transaction of the
+/// look's own that idles for longer, then a count.
+#[tokio::test]
+async fn a_look_may_idle_for_longer_than_a_worker() {
+    let place = Place::new().await;
+    let mut rows = table(&place, "CREATE TABLE t (id bigint PRIMARY KEY)", |config| {
+        config.limits.idle_in_transaction = Duration::from_millis(200);
+    })
+    .await;
+    rows.session.client().batch_execute("BEGIN").await.unwrap();
+    assert_eq!(rows.count().await.unwrap(), 0);
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    assert_eq!(rows.count().await.unwrap(), 0);
 }

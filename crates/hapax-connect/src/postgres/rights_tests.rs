@@ -1,3 +1,4 @@
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use hapax_engine::books::{Books as _, StateBooks as _};
@@ -132,7 +133,7 @@ async fn the_printed_grants_suffice() {
     books.pause(&pause("w")).await.unwrap();
     assert!(state.paused("w").await.unwrap() && books.resume("w").await.unwrap());
     assert_eq!(books.discard(&[1]).await.unwrap(), 1);
-    assert_eq!(books.mark_replayed(&[1, 2]).await.unwrap(), 1);
+    assert_eq!(books.mark_replayed(&[1, 2], &BTreeMap::new()).await.unwrap(), 1);
     assert_eq!(books.adopt("w", "v", "table").await.unwrap(), 1);
     books.reset(&id("v"), &Bookmark::at("a", 0), None).await.unwrap();
     books.reset_witness(&id("v")).await.unwrap();

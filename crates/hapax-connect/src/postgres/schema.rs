@@ -177,6 +177,21 @@ pub async fn read(session: &Session, name: &TableName) -> Result<Found, SqlFault
     Ok(judge(&facts))
 }
 
+/// The names of the tables where `name` would be, of at most a thousand.
+///
+/// # Errors
+/// What the server said.
+pub async fn table_names(session: &Session, name: &TableName) -> Result<Vec<String>, SqlFault> {
+    let sql = "SELECT c.relname::text FROM pg_catalog.pg_class c WHERE c.relkind IN ('r', 'p') \
+               AND CASE WHEN $1::text IS NULL THEN pg_catalog.pg_table_is_visible(c.oid) \
+                        AND c.relnamespace <> 'pg_catalog'::regnamespace \
+                   ELSE c.relnamespace = (SELECT n.oid FROM pg_catalog.pg_namespace n WHERE n.nspname = $1) END \
+               ORDER BY 1 LIMIT 1000";
+    let fault = |error: tokio_postgres::Error| session.fault(&error);
+    let rows = session.client().query(sql, &[&name.schema()]).await.map_err(fault)?;
+    rows.iter().map(|row| row.try_get(0)).collect::<Result<_, _>>().map_err(fault)
+}
+
 fn judge(facts: &Value) -> Found {
     let kind = match text(facts, "kind") {
         "r" | "p" => None,

@@ -242,7 +242,8 @@ fn delete(table: &Named, mapping: &Columns, shape: &RowShape) -> Sql {
     Ok(format!("DELETE FROM {} AS present USING {} WHERE {}", table.quoted, given(mapping, shape), same_key(mapping)?))
 }
 
-/// A tombstone carries its key and version. Where it must be inserted, columns that need a value get a neutral one.
+/// A tombstone carries its key and version, and clears what a later event may leave out. Where it must be inserted,
+/// columns that need a value get a neutral one.
 fn tombstone(table: &Named, mapping: &Columns, shape: &RowShape) -> Sql {
     let (mut columns, mut values, mut sets) = (Vec::new(), Vec::new(), Vec::new());
     for (at, column) in mapping.columns.iter().enumerate() {
@@ -250,13 +251,15 @@ fn tombstone(table: &Named, mapping: &Columns, shape: &RowShape) -> Sql {
             taken(mapping, shape, at)
         } else if column.feed == Feed::Deleted {
             REMOVED.to_owned()
+        } else if mapping.is_cleared(at) {
+            "NULL".to_owned()
         } else if column.live.required && !column.live.fills_itself {
             column.live.kind.neutral().unwrap_or("NULL").to_owned()
         } else {
             continue;
         };
         let name = name(column)?;
-        if mapping.version == Some(at) || column.feed == Feed::Deleted {
+        if mapping.version == Some(at) || column.feed == Feed::Deleted || mapping.is_cleared(at) {
             sets.push(format!("{name} = excluded.{name}"));
         }
         columns.push(name);

@@ -89,7 +89,7 @@ fn absent_columns_are_left_out() {
     assert!(key.contains("DO UPDATE SET \"id\" = excluded.\"id\" RETURNING"), "{key}");
 }
 
-/// Goal: deletes go by the key; a tombstone fills what must have a value. Method: the whole text.
+/// Goal: deletes go by the key; a tombstone fills what must have a value and clears what need not. Method: the whole text.
 #[test]
 fn deletes_and_tombstones_have_their_statements() {
     assert_eq!(
@@ -98,9 +98,10 @@ fn deletes_and_tombstones_have_their_statements() {
     );
     let tombstone = text(ConflictMode::Newer, RowKind::Tombstone, &[]).sql;
     assert!(
-        tombstone.contains("(\"id\", \"a\", \"hapax_version\", \"hapax_deleted\") SELECT unnest($1::int8[]), '', unnest($2::bytea[]), '1'"),
+        tombstone.contains("(\"id\", \"a\", \"b\", \"hapax_version\", \"hapax_deleted\") SELECT unnest($1::int8[]), '', NULL, unnest($2::bytea[]), '1'"),
         "{tombstone}"
     );
+    assert!(tombstone.contains("SET \"b\" = excluded.\"b\", "), "{tombstone}");
     assert!(tombstone.ends_with("< excluded.\"hapax_version\""), "{tombstone}");
 }
 

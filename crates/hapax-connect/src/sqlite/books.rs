@@ -3,6 +3,7 @@
 //! A file may be a target, a state store, or both. Reads and writes our tables; makes none but for a pause.
 //! Not here: the statements (`admin`, `letters`, `progress`).
 
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Duration;
 
@@ -13,6 +14,7 @@ use hapax_engine::books::{
 use hapax_engine::letters::{LetterChoice, LetterStore, StoredLetter};
 use hapax_engine::sink::SinkError;
 use hapax_model::contract::Contract;
+use hapax_model::letter::Cause;
 use hapax_model::position::{Bookmark, DeliveryId};
 use hapax_model::progress::{Progress, Witness};
 use hapax_sql::sqlite::{Open, Session};
@@ -29,21 +31,25 @@ pub struct SqliteBooks {
 }
 
 impl SqliteBooks {
-    /// Opens the file at `path`, which must exist.
+    /// Opens the file at `path`, which must exist. Opened to look, nothing can be changed by it.
     ///
     /// # Errors
     /// If the file cannot be opened.
-    pub async fn open(path: &Path, busy_timeout: Duration) -> Result<Self, SinkError> {
-        let session = Session::open(path, Open::Existing, busy_timeout).await.map_err(|error| open_error(&error))?;
+    pub async fn open(path: &Path, open: Open, busy_timeout: Duration) -> Result<Self, SinkError> {
+        let session = Session::open(path, open, busy_timeout).await.map_err(|error| open_error(&error))?;
         Ok(Self { session })
     }
 
-    /// Makes our tables where they are missing.
+    /// Makes our tables where they are missing; whether any was.
     ///
     /// # Errors
     /// If the file cannot be written, or its tables are newer than this program.
-    pub async fn make_tables(&mut self, role: Role) -> Result<(), SinkError> {
-        self.run(move |connection| tables::ensure(connection, role).map(|_| ())).await
+    pub async fn make_tables(&mut self, role: Role) -> Result<bool, SinkError> {
+        self.run(move |connection| {
+            let missing = tables::found(connection, role)?.is_none();
+            tables::ensure(connection, role).map(|_| missing)
+        })
+        .await
     }
 
     /// Drops all our tables.
@@ -105,9 +111,14 @@ impl Books for SqliteBooks {
         self.run(admin::owners).await
     }
 
-    async fn mark_replayed(&mut self, ids: &[i64]) -> Result<u64, SinkError> {
+    async fn take_in_doubt(&mut self, ids: &[i64]) -> Result<Vec<i64>, SinkError> {
         let ids = ids.to_vec();
-        self.run(move |connection| letters::mark_replayed(connection, &ids)).await
+        self.run(move |connection| letters::take_in_doubt(connection, &ids)).await
+    }
+
+    async fn mark_replayed(&mut self, good: &[i64], refused: &BTreeMap<i64, Cause>) -> Result<u64, SinkError> {
+        let (good, refused) = (good.to_vec(), refused.clone());
+        self.run(move |connection| letters::mark_written(connection, &good, &refused)).await
     }
 
     async fn reset(
@@ -204,7 +215,7 @@ mod tests {
     async fn books_are_read_with_no_worker_alive() {
         let place = Place::new();
         bare(&place.path());
-        let mut books = SqliteBooks::open(&place.path(), WAIT).await.unwrap();
+        let mut books = SqliteBooks::open(&place.path(), Open::Existing, WAIT).await.unwrap();
         let all = LetterChoice::default();
         assert_eq!((books.deliveries().await.unwrap(), books.list(&all, 0, 10).await.unwrap()), (vec![], vec![]));
         assert_eq!((books.pauses().await.unwrap(), books.notes().await.unwrap()), (vec![], vec![]));
@@ -222,7 +233,7 @@ mod tests {
     async fn a_paused_workflow_stays_paused_until_it_is_resumed() {
         let place = Place::new();
         bare(&place.path());
-        let mut books = SqliteBooks::open(&place.path(), WAIT).await.unwrap();
+        let mut books = SqliteBooks::open(&place.path(), Open::Existing, WAIT).await.unwrap();
         assert!(!books.resume("w").await.unwrap());
         let pause = |by: &str, until_ms| Pause {
             workflow: "w".into(),

@@ -51,6 +51,14 @@ impl LiveColumn for SqliteColumn {
         convert::is_json_type(self)
     }
 
+    fn takes_numbers(&self) -> bool {
+        match self.affinity {
+            Affinity::Integer | Affinity::Real => true,
+            Affinity::Numeric => convert::is_number_type(self),
+            Affinity::Text | Affinity::Any | Affinity::Blob => false,
+        }
+    }
+
     fn is_named(&self, name: &str) -> bool {
         Self::same_name(&self.name, name)
     }

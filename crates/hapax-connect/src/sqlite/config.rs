@@ -3,6 +3,8 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use hapax_sql::sqlite::Open;
+
 pub use crate::table::config::{Columns, Deletes, Strictness, TableConfig, UniqueKeys};
 
 /// How many rows one INSERT carries unless the workflow says otherwise: measured, 25 to 50 % faster than one row each.
@@ -25,6 +27,8 @@ pub struct SqliteSinkConfig {
     pub claim_timeout: Duration,
     /// How many rows one statement carries at most; at least 1.
     pub rows_per_statement: usize,
+    /// How the file is opened: `ToLook` makes nothing in it, neither our tables nor a marker.
+    pub open: Open,
 }
 
 impl SqliteSinkConfig {
@@ -37,6 +41,7 @@ impl SqliteSinkConfig {
             busy_timeout: BUSY_TIMEOUT,
             claim_timeout: CLAIM_TIMEOUT,
             rows_per_statement: ROWS_PER_STATEMENT,
+            open: Open::Existing,
         }
     }
 

@@ -223,7 +223,7 @@ fn json<'a>(column: &SqliteColumn, bytes: &'a [u8]) -> Result<Stored<'a>, Why> {
 }
 
 /// Whether a type that SQLite does not know names numbers (`DECIMAL(10,2)`, `BOOLEAN`) rather than dates and the like.
-fn is_number_type(column: &SqliteColumn) -> bool {
+pub(super) fn is_number_type(column: &SqliteColumn) -> bool {
     names(column, &["NUM", "DEC", "BOOL", "MONEY", "FIXED", "BIT"])
 }
 

@@ -1,23 +1,24 @@
 //! The live table, read and judged: how it is written, and what it is to the contract.
 //!
 //! Identity = the database's random id + a marker trigger on the table, which does nothing and dies with the table.
-//! Writes: our tables and the marker, on first use only; [`check_live`] writes nothing.
-
-use std::path::Path;
+//! Writes: our tables and the marker, on first use only, and nothing where the file is opened to look ([`Open::ToLook`]).
 
 use hapax_engine::sink::{SinkError, TargetIdentity};
 use hapax_model::contract::{Difference, TARGET};
 use hapax_model::position::DeliveryId;
-use hapax_sql::sqlite::{checked_commit, quote_identifier};
-use rusqlite::{Connection, OpenFlags, OptionalExtension, Transaction, TransactionBehavior};
+use hapax_sql::sqlite::{Open, checked_commit, open_to_look, quote_identifier};
+use rusqlite::{Connection, OptionalExtension, Transaction, TransactionBehavior};
 
 use super::config::SqliteSinkConfig;
 use super::error::{During, after_commit, open_error, path_of, sink_error};
 use super::schema::{self, Found, RowNumbers, SqliteColumn};
 use super::tables::{Role, database_id, ensure};
 use crate::table::ddl::suggested_ddl;
-use crate::table::mapping::{Mapping, NO_PLAIN_TABLE, NO_TABLE, Unfit};
+use crate::table::mapping::{Mapping, NO_PLAIN_TABLE, NO_TABLE, Unfit, no_such_table};
 use crate::table::seen::Inspection;
+
+/// Stands for the marker of a table that has none.
+const NO_MARKER: &str = "none";
 
 /// The live table as it was last read.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -54,7 +55,7 @@ pub struct LiveCheck {
     pub identity: Option<TargetIdentity>,
 }
 
-/// Reads the live table for `check`: opens the file for reading only, and writes nothing.
+/// Reads the live table for `check`; writes nothing.
 ///
 /// # Errors
 /// If the file cannot be read, or the table is not fit.
@@ -73,7 +74,8 @@ fn check(config: &SqliteSinkConfig) -> Result<LiveCheck, SinkError> {
     if path.is_dir() {
         return Err(open_error(&hapax_sql::sqlite::OpenError::Folder { path }));
     }
-    let connection = open_for_reading(&path, config).map_err(|error| sink_error(&path, During::Look, &error))?;
+    let connection =
+        open_to_look(&path, config.busy_timeout).map_err(|error| sink_error(&path, During::Look, &error))?;
     let (mut mapping, _) = read(&connection, config)?;
     if let Some(note) = mapping.order.note() {
         mapping.why = format!("{}; {note}", mapping.why);
@@ -86,19 +88,21 @@ fn check(config: &SqliteSinkConfig) -> Result<LiveCheck, SinkError> {
     Ok(LiveCheck { mapping, identity })
 }
 
-fn open_for_reading(path: &Path, config: &SqliteSinkConfig) -> rusqlite::Result<Connection> {
-    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    let connection = Connection::open_with_flags(path, flags)?;
-    connection.busy_timeout(config.busy_timeout)?;
-    Ok(connection)
-}
-
-/// Reads and judges the live table, and makes what the contract needs: our tables and the marker.
+/// Reads and judges the live table, and makes what the contract needs, our tables and the marker, unless this is a look.
 pub(super) fn inspect(connection: &Connection, config: &SqliteSinkConfig) -> Result<Inspected, SinkError> {
     // Judged first: a target that is refused is not written to.
     let (mapping, _) = read(connection, config)?;
-    let database = ensure(connection, Role::Target)?;
-    let marker = ensure_marker(connection, &mapping.table)?;
+    let (database, marker) = match config.open {
+        Open::Existing | Open::OrCreate => {
+            (ensure(connection, Role::Target)?, ensure_marker(connection, &mapping.table)?)
+        }
+        // A table that has none is another one than any that was delivered into: so says a run, which makes a new one.
+        Open::ToLook => {
+            let fail = |error| sink_error(&path_of(connection), During::Look, &error);
+            let marker = find_marker(connection, &mapping.table).map_err(fail)?;
+            (database_id(connection)?.unwrap_or_default(), marker.unwrap_or_else(|| NO_MARKER.to_owned()))
+        }
+    };
     let identity = identity(&database, &mapping.table, &marker);
     let (mapping, row_numbers, version) = read_at_version(connection, config)?;
     Ok(Inspected { mapping, row_numbers, version, identity })
@@ -124,7 +128,7 @@ pub(super) fn inspect_again(
     let fail = |error| sink_error(&path_of(connection), During::Look, &error);
     let marker = find_marker(connection, &was.mapping.table).map_err(fail)?;
     let database = database_id(connection)?.unwrap_or_default();
-    let now = identity(&database, &was.mapping.table, marker.as_deref().unwrap_or("none"));
+    let now = identity(&database, &was.mapping.table, marker.as_deref().unwrap_or(NO_MARKER));
     if now != was.identity {
         let difference = Difference { name: TARGET.to_owned(), was: was.identity.0.clone(), is: now.0 };
         return Err(SinkError::ContractChanged { id: id.clone(), differences: vec![difference] });
@@ -193,11 +197,10 @@ pub(super) fn read(
             Ok((mapping, found.row_numbers))
         }
         Found::Nothing => {
-            let message = format!(
-                "there is no such table; create it, for example with\n{}",
-                suggested_ddl::<SqliteColumn>(&config.table)
-            );
-            Err(refuse(Unfit { code: NO_TABLE, message }))
+            let known = schema::table_names(connection)
+                .map_err(|error| sink_error(&path_of(connection), During::Look, &error))?;
+            let create = suggested_ddl::<SqliteColumn>(&config.table);
+            Err(refuse(no_such_table(&config.table.name, &known, &create)))
         }
         Found::Other(what) => {
             let message = format!("it is {what}; rows are delivered into ordinary tables only");

@@ -3,10 +3,13 @@
 //! Reads and writes `hapax_dead_letters`, with no worker alive. Invariant: only a letter that is still `dead` changes
 //! its state, and `dead` in the ledger never changes. Not here: writing letters (`progress`), replaying (the sink).
 
+use std::collections::BTreeMap;
+
 use hapax_engine::books::{LetterCounts, LetterGroup};
+use hapax_engine::in_doubt::in_doubt_after_replay;
 use hapax_engine::letters::{LetterChoice, StoredLetter};
 use hapax_engine::sink::SinkError;
-use hapax_model::letter::LetterBytes;
+use hapax_model::letter::{Cause, LetterBytes};
 use hapax_model::position::DeliveryId;
 use hapax_sql::sqlite::checked_commit;
 use rusqlite::{Connection, Row, ToSql, Transaction, TransactionBehavior, params};
@@ -214,6 +217,54 @@ pub fn mark_replayed(connection: &Connection, ids: &[i64]) -> Result<u64, SinkEr
         .execute(sql, params![json(ids), stored(now_ms())])
         .map_err(|error| look_error(connection, &error))?;
     Ok(u64::try_from(changed).unwrap_or(u64::MAX))
+}
+
+/// Letters that were refused again stay dead, with the newer reason; inside the replay's transaction.
+///
+/// # Errors
+/// If the database cannot be written.
+pub fn note_refused(connection: &Connection, refused: &BTreeMap<i64, Cause>) -> Result<(), SinkError> {
+    let sql = "UPDATE hapax_dead_letters SET stage = ?2, code = ?3, message = ?4, fingerprint = ?5, \
+               replay_count = replay_count + 1 WHERE id = ?1 AND state = 'dead'";
+    for (id, cause) in refused {
+        let values = params![id, cause.stage.name(), cause.code, cause.message, cause.fingerprint];
+        let done = connection.prepare_cached(sql).and_then(|mut statement| statement.execute(values));
+        done.map_err(|error| look_error(connection, &error))?;
+    }
+    Ok(())
+}
+
+/// Marks letters whose outputs were written elsewhere, in one transaction of its own; returns how many of `good` were
+/// still `dead`.
+///
+/// # Errors
+/// If the database cannot be written.
+pub fn mark_written(connection: &Connection, good: &[i64], refused: &BTreeMap<i64, Cause>) -> Result<u64, SinkError> {
+    let fail = |error: rusqlite::Error| look_error(connection, &error);
+    let transaction = Transaction::new_unchecked(connection, TransactionBehavior::Immediate).map_err(fail)?;
+    let marked = mark_replayed(&transaction, good)?;
+    note_refused(&transaction, refused)?;
+    after_commit(&path_of(connection), During::Look, checked_commit(&transaction))?;
+    Ok(marked)
+}
+
+/// Makes those of `ids` that are `dead` and not in doubt letters in doubt, in one transaction of its own; returns them.
+///
+/// # Errors
+/// If the database cannot be written.
+pub fn take_in_doubt(connection: &Connection, ids: &[i64]) -> Result<Vec<i64>, SinkError> {
+    let fail = |error: rusqlite::Error| look_error(connection, &error);
+    let cause = in_doubt_after_replay();
+    let transaction = Transaction::new_unchecked(connection, TransactionBehavior::Immediate).map_err(fail)?;
+    let sql = "UPDATE hapax_dead_letters SET message = ?3 || code || ': ' || message, code = ?2, stage = ?4, \
+               fingerprint = ?5 WHERE state = 'dead' AND code <> ?2 AND id IN (SELECT value FROM json_each(?1)) RETURNING id";
+    let values = params![json(ids), cause.code, cause.message, cause.stage.name(), cause.fingerprint];
+    let take = || -> rusqlite::Result<Vec<i64>> {
+        transaction.prepare_cached(sql)?.query_map(values, |row| row.get(0))?.collect()
+    };
+    let taken = take().map_err(fail)?;
+    after_commit(&path_of(connection), During::Look, checked_commit(&transaction))?;
+    Ok(taken)
 }
 
 #[cfg(test)]

@@ -1,5 +1,5 @@
 use hapax_model::epoch::{Epoch, Generation};
-use hapax_model::letter::Letter;
+use hapax_model::letter::{Letter, Stage};
 use hapax_model::position::{Incarnation, Position};
 
 use super::super::progress::insert_letters;
@@ -102,4 +102,25 @@ fn a_letter_leaves_the_dead_only_once() {
     assert_eq!(still_dead(&connection, &[1, 2, 3]).unwrap(), [0; 0]);
     assert_eq!(counts(&connection, &id("a")).unwrap(), LetterCounts { dead: 0, replayed: 2, discarded: 1 });
     assert_eq!(counts(&connection, &id("b")).unwrap(), LetterCounts::default());
+}
+
+/// Goal: a letter is taken in doubt once, keeps what it said before, and is judged by what became of it. Method: take two, again
+/// with a third, then mark one and refuse the other.
+#[test]
+fn a_letter_is_taken_in_doubt_once() {
+    let place = Place::new();
+    let connection = place.connect();
+    write(&connection, "a", &[letter(1, "x"), letter(2, "x"), letter(3, "x"), letter(4, "x")]);
+    discard(&connection, &[4]).unwrap();
+    assert_eq!(take_in_doubt(&connection, &[2, 1, 4]).unwrap(), [1, 2]);
+    assert_eq!(take_in_doubt(&connection, &[1, 2, 3]).unwrap(), [3], "of two replays one has it");
+    let found = list(&connection, &of("a"), 0, 9).unwrap();
+    assert!(found.iter().all(StoredLetter::is_in_doubt) && found.len() == 3, "{found:?}");
+    let message = &found[0].message;
+    assert!(message.contains("a replay") && message.ends_with("HX2001: x at 1"), "{message}");
+    let cause = Cause { stage: Stage::Write, code: "HX2050", message: "no".into(), fingerprint: "no".into() };
+    assert_eq!(mark_written(&connection, &[1], &BTreeMap::from([(2, cause)])).unwrap(), 1);
+    let found = list(&connection, &LetterChoice { ids: vec![1, 2, 3], ..of("a") }, 0, 9).unwrap();
+    let said: Vec<(&str, &str)> = found.iter().map(|letter| (letter.state.as_str(), letter.code.as_str())).collect();
+    assert_eq!(said, [("replayed", "HX2040"), ("dead", "HX2050"), ("dead", "HX2040")]);
 }

@@ -10,9 +10,9 @@ use hapax_engine::batch::Batch;
 use hapax_engine::rows::{FoundRow, Hold, RowChoice, RowReader, RowState, TableShape, shown, shown_bytes};
 use hapax_engine::sink::SinkError;
 use hapax_model::letter::Cause;
-use hapax_sql::sqlite::{QuoteError, quote_identifier, writer};
+use hapax_sql::sqlite::{QuoteError, open_to_look, quote_identifier, writer};
 use rusqlite::types::ValueRef;
-use rusqlite::{Connection, OpenFlags, Row, ToSql, Transaction, TransactionBehavior, params_from_iter};
+use rusqlite::{Connection, Row, ToSql, Transaction, TransactionBehavior, params_from_iter};
 
 use super::config::SqliteSinkConfig;
 use super::convert::Stored;
@@ -113,13 +113,7 @@ fn connect(path: &std::path::Path, config: &SqliteSinkConfig) -> Result<Connecti
     if !path.exists() {
         return Err(open_error(&hapax_sql::sqlite::OpenError::Missing { path: path.to_owned() }));
     }
-    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    let open = || -> rusqlite::Result<Connection> {
-        let connection = Connection::open_with_flags(path, flags)?;
-        connection.busy_timeout(config.busy_timeout)?;
-        Ok(connection)
-    };
-    open().map_err(|error| sink_error(path, During::Look, &error))
+    open_to_look(path, config.busy_timeout).map_err(|error| sink_error(path, During::Look, &error))
 }
 
 impl RowReader for SqliteRows {

@@ -12,7 +12,7 @@ use hapax_engine::rows::RowState;
 use hapax_engine::sink::SinkError;
 use hapax_model::letter::Cause;
 use hapax_model::position::{DeliveryId, Incarnation};
-use rusqlite::{Connection, params};
+use rusqlite::Connection;
 
 use super::error::{During, path_of, sink_error};
 use super::inspect::Inspected;
@@ -73,7 +73,7 @@ impl ReplayTransaction for SqliteTransaction<'_> {
     }
 
     fn note_refused(&mut self, refused: &BTreeMap<i64, Cause>) -> impl Future<Output = Result<(), SinkError>> + Send {
-        ready(note_refused(self.connection, refused))
+        ready(letters::note_refused(self.connection, refused))
     }
 }
 
@@ -90,18 +90,6 @@ fn incarnations(connection: &Connection, ids: &[i64]) -> Result<Vec<u32>, SinkEr
         numbers.push(number);
     }
     Ok(numbers)
-}
-
-/// A letter that was refused again stays dead, with the newer reason.
-fn note_refused(connection: &Connection, refused: &BTreeMap<i64, Cause>) -> Result<(), SinkError> {
-    let sql = "UPDATE hapax_dead_letters SET stage = ?2, code = ?3, message = ?4, fingerprint = ?5, \
-               replay_count = replay_count + 1 WHERE id = ?1 AND state = 'dead'";
-    for (id, cause) in refused {
-        let values = params![id, cause.stage.name(), cause.code, cause.message, cause.fingerprint];
-        let done = connection.prepare_cached(sql).and_then(|mut statement| statement.execute(values));
-        done.map_err(|error| sink_error(&path_of(connection), During::Look, &error))?;
-    }
-    Ok(())
 }
 
 #[cfg(test)]

@@ -117,6 +117,16 @@ pub fn read(connection: &Connection, name: &str) -> rusqlite::Result<Found> {
     Ok(Found::Table(SqliteTable { live, row_numbers }))
 }
 
+/// The names of the user's tables, of at most a thousand.
+///
+/// # Errors
+/// What the database said.
+pub fn table_names(connection: &Connection) -> rusqlite::Result<Vec<String>> {
+    let sql = "SELECT name FROM pragma_table_list WHERE schema = 'main' AND type = 'table' \
+               AND name NOT LIKE 'hapax\\_%' ESCAPE '\\' AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\' ORDER BY name LIMIT 1000";
+    connection.prepare(sql)?.query_map([], |row| row.get(0))?.collect()
+}
+
 fn columns(connection: &Connection, table: &str, typing: Typing) -> rusqlite::Result<(Vec<SqliteColumn>, Vec<String>)> {
     struct Raw {
         name: String,

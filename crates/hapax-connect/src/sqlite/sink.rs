@@ -9,7 +9,7 @@ use std::time::Instant;
 use hapax_engine::sink::{Claim, Reaction, SinkError};
 use hapax_model::position::DeliveryId;
 use hapax_model::progress::Progress;
-use hapax_sql::sqlite::{Open, Session};
+use hapax_sql::sqlite::Session;
 use rusqlite::Connection;
 
 use super::config::SqliteSinkConfig;
@@ -43,7 +43,7 @@ impl SqliteDatabase {
         R: Send + 'static,
     {
         if self.session.is_none() {
-            let opened = Session::open(&self.config.path, Open::Existing, self.config.busy_timeout).await;
+            let opened = Session::open(&self.config.path, self.config.open, self.config.busy_timeout).await;
             self.session = Some(opened.map_err(|error| open_error(&error))?);
         }
         let session = self.session.as_mut().expect("it was opened just now");

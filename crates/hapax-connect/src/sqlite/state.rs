@@ -15,7 +15,7 @@ use hapax_model::letter::Letter;
 use hapax_model::position::{Bookmark, DeliveryId};
 use hapax_model::progress::{Progress, Witness};
 use hapax_sql::process::{Life, ProcessId, session_name};
-use hapax_sql::sqlite::{Open, Session, checked_commit, make_folder};
+use hapax_sql::sqlite::{Open, Session, checked_commit, make_folder, why_not_made};
 use rusqlite::{Connection, OptionalExtension, Transaction, TransactionBehavior, named_params, params};
 use tokio::sync::Mutex;
 
@@ -52,19 +52,42 @@ impl SqliteState {
     /// # Errors
     /// If the file cannot be opened or made, or holds tables that this program does not know.
     pub async fn open(path: &Path, busy_timeout: Duration) -> Result<Self, SinkError> {
-        if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
-            make_folder(folder).map_err(|error| SinkError::ConnectionFailed {
-                target: target_name(path),
-                message: format!("the folder {} cannot be made: {error}", folder.display()),
-            })?;
+        let path = &std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+        if !path.exists() {
+            refuse_unmakable(path)?;
+        }
+        if let Some(folder) = path.parent() {
+            make_folder(folder).map_err(|error| unmade(path, folder, &error.to_string()))?;
         }
         let mut session = Session::open(path, Open::OrCreate, busy_timeout).await.map_err(|e| open_error(&e))?;
         let made = session.run(|connection| tables::ensure(connection, Role::State).and_then(|_| token(connection)));
         let token = made.await.map_err(|lost| session_lost(path, During::Look, &lost))??;
+        Ok(Self::over(session, token))
+    }
+
+    /// Opens the store at `path` to look, as far as there is one: nothing is made, and nothing can be written down.
+    ///
+    /// # Errors
+    /// If the file cannot be opened, or made where it is missing, or holds tables that this program does not know.
+    pub async fn look_at(path: &Path, busy_timeout: Duration) -> Result<Option<Self>, SinkError> {
+        let path = &std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+        if !path.exists() {
+            return refuse_unmakable(path).map(|()| None);
+        }
+        let mut session = Session::open(path, Open::ToLook, busy_timeout).await.map_err(|e| open_error(&e))?;
+        let found = session.run(|connection| {
+            let found = tables::has_tables(connection, Role::State)?;
+            Ok::<_, SinkError>((found, token(connection)?))
+        });
+        let (found, token) = found.await.map_err(|lost| session_lost(path, During::Look, &lost))??;
+        Ok(found.then(|| Self::over(session, token)))
+    }
+
+    fn over(session: Session, token: String) -> Self {
         let holder = Holder { name: session_name(), token, process: ProcessId::own() };
         let name = target_name(session.path()).into();
         let (session, together) = (Arc::new(Mutex::new(session)), Together::default());
-        Ok(Self { session, together, name, holder: Arc::new(holder) })
+        Self { session, together, name, holder: Arc::new(holder) }
     }
 
     /// Runs `work` on the store's connection; for what the command line lists ([`admin`](super::admin)).
@@ -105,6 +128,22 @@ impl SqliteState {
         let done = self.run(During::Look, work).await;
         done.map_err(|error| StateError { store: self.name.to_string(), message: error.to_string() })
     }
+}
+
+/// A store that is not there yet, and could not be made.
+fn refuse_unmakable(path: &Path) -> Result<(), SinkError> {
+    match why_not_made(path) {
+        Some((folder, why)) => Err(unmade(path, &folder, &why)),
+        None => Ok(()),
+    }
+}
+
+fn unmade(path: &Path, folder: &Path, why: &str) -> SinkError {
+    let (target, folder) = (target_name(path), folder.display());
+    let message = format!(
+        "it is not there, and cannot be made in {folder}: {why}; let this user write in {folder}, or name another place with `state:`"
+    );
+    SinkError::ConnectionFailed { target, message }
 }
 
 fn token(connection: &Connection) -> Result<String, SinkError> {

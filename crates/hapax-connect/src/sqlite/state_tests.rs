@@ -24,7 +24,7 @@ impl Harness for Files {
     }
 
     async fn books(&self) -> SqliteBooks {
-        SqliteBooks::open(&self.place.path(), WAIT).await.unwrap()
+        SqliteBooks::open(&self.place.path(), Open::Existing, WAIT).await.unwrap()
     }
 
     async fn disguise_holders(&self, holder: Disguise) {

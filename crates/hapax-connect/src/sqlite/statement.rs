@@ -107,7 +107,8 @@ fn delete(mapping: &Mapping<SqliteColumn>) -> Result<String, QuoteError> {
     Ok(format!("DELETE FROM main.{} WHERE {}", quote_identifier(&mapping.table)?, tests.join(" AND ")))
 }
 
-/// A tombstone carries its key and version. Where it must be inserted, columns that need a value get an empty one.
+/// A tombstone carries its key and version, and clears what a later event may leave out. Where it must be inserted,
+/// columns that need a value get an empty one.
 fn tombstone(mapping: &Mapping<SqliteColumn>) -> Result<String, QuoteError> {
     let (mut columns, mut values, mut sets) = (Vec::new(), Vec::new(), Vec::new());
     for (at, column) in mapping.columns.iter().enumerate() {
@@ -115,6 +116,8 @@ fn tombstone(mapping: &Mapping<SqliteColumn>) -> Result<String, QuoteError> {
             "?"
         } else if column.feed == Feed::Deleted {
             "1"
+        } else if mapping.is_cleared(at) {
+            "NULL"
         } else if column.live.required && !column.live.fills_itself {
             match column.live.affinity {
                 Affinity::Text => "''",
@@ -125,7 +128,7 @@ fn tombstone(mapping: &Mapping<SqliteColumn>) -> Result<String, QuoteError> {
             continue;
         };
         let name = name(column)?;
-        if mapping.version == Some(at) || column.feed == Feed::Deleted {
+        if mapping.version == Some(at) || column.feed == Feed::Deleted || mapping.is_cleared(at) {
             sets.push(format!("{name} = excluded.{name}"));
         }
         columns.push(name);

@@ -71,16 +71,20 @@ fn absent_columns_are_left_out() {
     assert!(text(ConflictMode::Append, RowKind::Upsert, &[0, 1, 2], 1).ends_with("AS present DEFAULT VALUES"));
 }
 
-/// Goal: deletes go by the key; a tombstone fills what must have a value. Method: the whole text.
+/// Goal: deletes go by the key; a tombstone fills what must have a value and clears what need not. Method: the whole text.
 #[test]
 fn deletes_and_tombstones_have_their_statements() {
     assert_eq!(text(ConflictMode::Update, RowKind::Delete, &[], 1), "DELETE FROM main.\"t\"\"x\" WHERE \"id\" = ?");
     let tombstone = text(ConflictMode::Newer, RowKind::Tombstone, &[], 1);
     assert!(
-        tombstone.contains("(\"id\", \"a\", \"hapax_version\", \"hapax_deleted\") VALUES (?, '', ?, 1)"),
+        tombstone.contains("(\"id\", \"a\", \"b\", \"hapax_version\", \"hapax_deleted\") VALUES (?, '', NULL, ?, 1)"),
         "{tombstone}"
     );
-    assert!(tombstone.contains("SET \"hapax_version\" = excluded.\"hapax_version\", \"hapax_deleted\""), "{tombstone}");
+    assert!(
+        tombstone
+            .contains("SET \"b\" = excluded.\"b\", \"hapax_version\" = excluded.\"hapax_version\", \"hapax_deleted\""),
+        "{tombstone}"
+    );
     assert!(tombstone.contains("IS NULL OR present"), "{tombstone}");
 }
 

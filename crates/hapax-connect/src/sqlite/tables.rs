@@ -227,6 +227,14 @@ pub fn database_id(connection: &Connection) -> Result<Option<String>, SinkError>
     found(connection, Role::Target)
 }
 
+/// Whether all tables of `role` are here. Makes nothing.
+///
+/// # Errors
+/// If the tables are of a newer version or incomplete, or the database cannot be read.
+pub fn has_tables(connection: &Connection, role: Role) -> Result<bool, SinkError> {
+    found(connection, role).map(|found| found.is_some())
+}
+
 /// Whether one of our tables is here.
 ///
 /// # Errors
@@ -260,7 +268,7 @@ fn marker_triggers(connection: &Connection) -> rusqlite::Result<Vec<String>> {
 }
 
 /// The id, if every table of `role` is here in our version.
-fn found(connection: &Connection, role: Role) -> Result<Option<String>, SinkError> {
+pub(super) fn found(connection: &Connection, role: Role) -> Result<Option<String>, SinkError> {
     if version(connection)?.is_none() {
         return Ok(None);
     }

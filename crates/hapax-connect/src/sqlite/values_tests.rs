@@ -48,4 +48,5 @@ clauses!(values, File:
     a_key_of_several_fields_names_one_row_in_every_mode("TEXT", "NUMERIC"),
     the_hash_of_several_fields_names_one_row(["BLOB", "TEXT"]),
     absent_is_the_default_and_null_is_null(&[]),
+    numbers_of_csv_land_as_what_they_are("NUMERIC"),
 );

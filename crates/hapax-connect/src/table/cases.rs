@@ -78,6 +78,15 @@ pub(crate) fn numbers(count: usize) -> Vec<String> {
     sampled(&strategy, count)
 }
 
+/// Numbers as files of CSV have them, always the same: a point at either end, zeros in front, a sign, blanks around it. None has more
+/// digits than a double, or than ten on either side of the point.
+pub(crate) fn written_numbers(count: usize) -> Vec<String> {
+    sampled(
+        &" ?[+-]?(0{0,3}[0-9]{1,7}\\.?|0{0,3}[0-9]{0,6}\\.[0-9]{1,6}|\\.[0-9]{1,4}[eE]-?[0-3]|[0-9]{1,4}\\.[eE]\\+?[0-3]) ?",
+        count,
+    )
+}
+
 /// Moments between the years 1 and 9999, as microseconds since 1970 and as text with some offset.
 pub(crate) fn moments(count: usize) -> Vec<(i64, String)> {
     let strategy = (-62_000_000_000_i64..253_000_000_000, 0_i64..1_000_000, -14 * 60..14 * 60_i64, any::<bool>())

@@ -80,6 +80,8 @@ pub trait LiveColumn: Debug + Clone + PartialEq + Send + Sync + 'static {
     fn holds_version(&self) -> bool;
     /// Whether it is a column for JSON, which tells `12` from `"12"`.
     fn holds_json(&self) -> bool;
+    /// Whether it is a column of numbers: only there is a text that spells a number read as one.
+    fn takes_numbers(&self) -> bool;
     /// Why it cannot be part of a key, if it cannot: two values that the database takes for one must be one to us.
     fn key_flaw(&self) -> Option<String> {
         None

@@ -5,6 +5,7 @@
 
 use hapax_model::field::FieldPath;
 use hapax_model::mode::{ConflictMode, ProgressPlace};
+use hapax_model::nearest::nearest;
 
 use super::column::LiveColumn;
 use super::config::{Deletes, TableConfig};
@@ -180,6 +181,31 @@ impl<C: LiveColumn> Mapping<C> {
         Ok(mapping)
     }
 
+    /// Whether a row may leave column `at` to its default, or as it is. The key cannot be left out, nor a column that must
+    /// have a value and has no default.
+    #[must_use]
+    pub fn may_be_left_out(&self, at: usize) -> bool {
+        let column = &self.columns[at];
+        matches!(column.feed, Feed::Field(_))
+            && (column.live.fills_itself() || !column.live.required())
+            && !self.key.contains(&at)
+    }
+
+    /// Whether a tombstone sets column `at` to NULL, so that an event which brings the row back without it finds what it
+    /// finds in a new row, wherever an epoch was cut. What fills itself stays: a number that others refer to is not drawn
+    /// anew. A column that must have a value stays too: no event can leave it out.
+    #[must_use]
+    pub fn is_cleared(&self, at: usize) -> bool {
+        self.may_be_left_out(at) && !self.columns[at].live.fills_itself() && self.version != Some(at)
+    }
+
+    /// Whether a tombstone leaves a column as it is that a later event may leave out: the rows below it are then needed.
+    #[must_use]
+    pub fn tombstone_keeps(&self) -> bool {
+        (0..self.columns.len())
+            .any(|at| self.may_be_left_out(at) && self.columns[at].live.fills_itself() && self.version != Some(at))
+    }
+
     /// Takes over what was known of the table before it changed: which columns are gone, whose fields events may still
     /// have.
     pub fn remember(&mut self, was: &Self) {
@@ -212,10 +238,15 @@ impl<C: LiveColumn> Mapping<C> {
         if !config.key_fields.is_empty() {
             let found = config.key_fields.iter().map(|path| {
                 fed_by(path).ok_or_else(|| {
+                    let known = live.columns.iter().map(LiveColumn::name);
+                    let meant = match nearest(&path.names().join("."), known) {
+                        Some(name) => format!("the table has \"{name}\": did you mean keyFields: [{name}]? Else "),
+                        None => String::new(),
+                    };
                     unfit(
                         NO_COLUMN,
                         format!(
-                            "no column takes the key field {path}, and onConflict is {mode}; map a column to it under \
+                            "no column takes the key field {path}, and onConflict is {mode}; {meant}map a column to it under \
                              columns, or name a keyColumn for the key's hash"
                         ),
                     )
@@ -386,8 +417,12 @@ fn check_named<C: LiveColumn>(config: &TableConfig, live: &LiveTable<C>) -> Resu
     for (place, name) in named {
         if live.column(name).is_none() {
             let known: Vec<&str> = live.columns.iter().map(|column| column.name()).collect();
+            let meant = match nearest(name, known.iter().copied()) {
+                Some(name) => format!("; did you mean \"{name}\"?"),
+                None => String::new(),
+            };
             let message = format!(
-                "{place} names \"{name}\", and the table has no such column that can be written; it has {}",
+                "{place} names \"{name}\", and the table has no such column that can be written; it has {}{meant}",
                 listed(&known)
             );
             return Err(unfit(NO_COLUMN, message));
@@ -451,6 +486,15 @@ fn slot(fields: &mut Vec<FieldPath>, path: FieldPath) -> usize {
         fields.push(path);
         fields.len() - 1
     })
+}
+
+/// That the table `name` is not there: the one of `known` that was probably meant, and the statement that makes it.
+pub(crate) fn no_such_table(name: &str, known: &[String], create: &str) -> Unfit {
+    let meant = match nearest(name, known.iter().map(String::as_str)) {
+        Some(meant) => format!(" (did you mean \"{meant}\", which is there?)"),
+        None => String::new(),
+    };
+    unfit(NO_TABLE, format!("there is no such table{meant}; create it, for example with\n{create}"))
 }
 
 /// `"a", "b"`.

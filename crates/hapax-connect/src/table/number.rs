@@ -90,6 +90,24 @@ pub fn spelled_number(bytes: &[u8]) -> Option<&str> {
     rest.is_empty().then(|| std::str::from_utf8(bytes).ok()).flatten()
 }
 
+/// Whether a text is a number as people write it, with a minus sign, zeros at its beginning, a point at its beginning or end. All that
+/// reads a number here reads these.
+#[must_use]
+pub fn is_written_number(bytes: &[u8]) -> bool {
+    fn digits(bytes: &[u8]) -> (usize, &[u8]) {
+        let count = bytes.iter().take_while(|byte| byte.is_ascii_digit()).count();
+        (count, &bytes[count..])
+    }
+    let (before, rest) = digits(bytes.strip_prefix(b"-").unwrap_or(bytes));
+    let (behind, rest) = rest.strip_prefix(b".").map_or((0, rest), digits);
+    let exponent = match rest {
+        [b'e' | b'E', b'-' | b'+', exponent @ ..] | [b'e' | b'E', exponent @ ..] => Some(exponent),
+        _ => None,
+    };
+    let is_whole = |exponent: &[u8]| !exponent.is_empty() && digits(exponent).1.is_empty();
+    before + behind > 0 && exponent.map_or(rest.is_empty(), is_whole)
+}
+
 /// The boolean that a text spells: `true`, `t`, `1` or `false`, `f`, `0`, in upper or lower case.
 #[must_use]
 pub fn spelled_boolean(text: &[u8]) -> Option<bool> {
@@ -183,6 +201,31 @@ mod tests {
         }
         for text in ["16777217", "3.5e38", "1.23456789", "123456.789", "0.30000000000000004", "1e-46", "33554433"] {
             assert_eq!(single(text), None, "{text}");
+        }
+    }
+
+    /// Goal: numbers as people write them are told from what is none, and read alike by all. Method: both kinds; each number by its
+    /// digits, as a double, and as a whole number.
+    #[test]
+    fn a_written_number_is_read_alike_by_all() {
+        for (text, value) in [
+            (".5", 0.5),
+            ("-.5", -0.5),
+            ("5.", 5.0),
+            ("-05.", -5.0),
+            ("007.50", 7.5),
+            (".5e1", 5.0),
+            ("5.e-1", 0.5),
+            ("1E+2", 100.0),
+        ] {
+            assert!(is_written_number(text.as_bytes()), "{text}");
+            let plain = format!("{value:?}");
+            assert_eq!((Decimal::parse(text), double(text)), (Decimal::parse(&plain), Some(value)), "{text}");
+            assert_eq!(integer(text), integer(&plain), "{text}");
+        }
+        for text in ["", "-", ".", "-.", "+1", ".e1", "1e", "1e+", "1.2.3", " 1", "1 ", "0x10", "NaN", "--1", "1-", "١"]
+        {
+            assert!(!is_written_number(text.as_bytes()), "{text}");
         }
     }
 

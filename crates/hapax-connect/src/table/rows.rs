@@ -14,7 +14,7 @@ use hapax_model::mode::ConflictMode;
 
 use super::column::{self, LiveColumn, StoredValue as _};
 use super::config::UniqueKeys;
-use super::mapping::{FedColumn, Feed, Mapping};
+use super::mapping::{Feed, Mapping};
 use super::shape::{AbsentSet, RowKind};
 use super::untyped;
 
@@ -44,9 +44,10 @@ pub struct Rows<'a, C> {
     pub batch: &'a Batch,
     /// Where each column's field is in this batch, if it has it.
     slots: Vec<Option<usize>>,
-    /// Columns that a row may leave to their default or as they are, with their slots. The key cannot be left out,
-    /// nor a column that must have a value and has no default.
+    /// Columns that a row may leave out, with their slots.
     optional: Vec<(usize, Option<usize>)>,
+    /// Whether a tombstone says all of its row.
+    tombstones: Cover,
     incarnations: Incarnations,
 }
 
@@ -59,14 +60,9 @@ impl<'a, C: LiveColumn> Rows<'a, C> {
             Feed::Key | Feed::Version | Feed::Deleted => None,
         };
         let slots: Vec<Option<usize>> = mapping.columns.iter().map(|column| slot(column.feed)).collect();
-        let may_be_left_out = |(at, column): &(usize, &FedColumn<C>)| {
-            matches!(column.feed, Feed::Field(_))
-                && (column.live.fills_itself() || !column.live.required())
-                && !mapping.key.contains(at)
-        };
-        let optional =
-            mapping.columns.iter().enumerate().filter(may_be_left_out).map(|(at, _)| (at, slots[at])).collect();
-        Self { mapping, batch, slots, optional, incarnations }
+        let optional = (0..slots.len()).filter(|at| mapping.may_be_left_out(*at)).map(|at| (at, slots[at])).collect();
+        let tombstones = if mapping.tombstone_keeps() { Cover::Part } else { Cover::Whole };
+        Self { mapping, batch, slots, optional, tombstones, incarnations }
     }
 
     /// Refuses to go on without a column that was filled and is gone, as soon as an event has a value for it.
@@ -319,9 +315,12 @@ pub fn dedup_key(mode: ConflictMode, event: &OutputEvent<'_>) -> Option<hapax_mo
 impl<C: LiveColumn> RowFacts for Rows<'_, C> {
     fn cover(&self, event: usize) -> Cover {
         let event = self.batch.event(event);
-        let partial = event.operation() == Operation::Upsert
-            && self.optional.iter().any(|(_, slot)| slot.is_none_or(|slot| !event.has(slot)));
-        if partial { Cover::Part } else { Cover::Whole }
+        let lacks = |(_, slot): &(usize, Option<usize>)| slot.is_none_or(|slot| !event.has(slot));
+        match (event.operation(), self.mapping.mode) {
+            (Operation::Delete, ConflictMode::Newer) => self.tombstones,
+            (Operation::Upsert, _) if self.optional.iter().any(lacks) => Cover::Part,
+            (Operation::Upsert | Operation::Delete, _) => Cover::Whole,
+        }
     }
 
     fn removes(&self, event: usize) -> bool {

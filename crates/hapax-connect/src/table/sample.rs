@@ -2,6 +2,7 @@
 
 use hapax_engine::batch::Batch;
 use hapax_engine::decode::UnknownFields;
+use hapax_engine::decode::csv::{CsvFormat, Dialect, Format, Header};
 use hapax_engine::pipeline::{Origin, Pipeline};
 use hapax_engine::second_pass::SecondPass;
 use hapax_engine::sink::{Claim, EpochRecord};
@@ -30,6 +31,24 @@ pub(crate) fn batch_by(key: Vec<FieldPath>, fields: &[FieldPath], first: u64, in
     let mut batch = pipeline.batch();
     for (n, input) in (0..).zip(inputs) {
         batch.inputs.push(Position::at(first + n), input.as_bytes());
+    }
+    pipeline.process(&mut batch, 0, Epoch(1), &Incarnation::new(1, "only"));
+    batch
+}
+
+/// Records of CSV with these names, as events with `.id` as their key, or `.n` if that is the first name.
+pub(crate) fn csv_batch(fields: &[FieldPath], first: u64, names: &[&str], lines: &[String]) -> Batch {
+    let strategy = DedupStrategy::content_fields(vec![FieldPath::of_name(names[0])]);
+    let keyer = Keyer::new(strategy, Uniqueness::FieldsAlone, KeyNeed::EntityAndEvent);
+    let origin = Origin { source: "file:a".into(), lane: "lane".into() };
+    let mut pipeline = Pipeline::new(fields, keyer, None, UnknownFields::Counted, origin);
+    let mut batch = pipeline.batch();
+    let header = Header::Names(names.iter().map(|name| (*name).to_owned()).collect());
+    batch
+        .inputs
+        .set_format(&Format::Csv(CsvFormat { dialect: Dialect::default(), null: String::new(), header }.into()));
+    for (n, line) in (0..).zip(lines) {
+        batch.inputs.push(Position::at(first + n), line.as_bytes());
     }
     pipeline.process(&mut batch, 0, Epoch(1), &Incarnation::new(1, "only"));
     batch

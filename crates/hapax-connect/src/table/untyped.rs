@@ -9,6 +9,7 @@ use hapax_model::letter::Cause;
 use serde_json::value::RawValue;
 
 use super::column::{LiveColumn, Why};
+use super::number::{is_written_number, spelled_number};
 
 /// Only the text itself can say what it is: a string has its quotes.
 const NO_JSON: Why = Why::Because("takes JSON text, a string with its quotes");
@@ -28,9 +29,24 @@ pub fn field<'a, C: LiveColumn>(column: &C, value: FieldBytes<'a>) -> Result<C::
         return Ok(stored);
     }
     column.field(value).or_else(|refused| {
-        let read = boolean(column, text).or_else(|| number(text));
-        read.and_then(|read| column.field(read).ok()).ok_or(refused)
+        let read = boolean(column, text).or_else(|| match column.takes_numbers() {
+            true => number(text),
+            // Elsewhere the text itself must not change.
+            false => spelled_number(text).map(|text| FieldBytes::Number(text.as_bytes())),
+        });
+        read.and_then(|read| column.field(read).ok()).ok_or_else(|| with_cure(refused, text))
     })
+}
+
+/// Names the setting that makes NULL of a text which stands for no value in many files.
+fn with_cure(mut refused: Cause, text: &[u8]) -> Cause {
+    const WORDS: [&str; 9] = ["null", "\\N", "na", "n/a", "#n/a", "none", "nil", "-", "?"];
+    let Ok(text) = std::str::from_utf8(text) else { return refused };
+    if WORDS.iter().any(|word| word.eq_ignore_ascii_case(text)) {
+        let cure = format!("; if {text} stands for no value, say so in the source: csv: {{ null: {text:?} }}");
+        refused.message.push_str(&cure);
+    }
+    refused
 }
 
 /// The value that a text of JSON spells, as a line of JSON would have it.
@@ -52,22 +68,16 @@ fn structure(text: &[u8]) -> Option<FieldBytes<'_>> {
     Some(FieldBytes::Json(text))
 }
 
-/// The number that a text spells: as JSON does, or with spaces around it, a plus sign, zeros at its beginning.
+/// The number that a text spells: as JSON does, or with spaces around it, a plus sign, zeros at its beginning, a point at its beginning
+/// or end.
 fn number(text: &[u8]) -> Option<FieldBytes<'_>> {
     let text = text.trim_ascii();
-    let bare = text.strip_prefix(b"+").unwrap_or(text);
-    let zeros = bare.iter().take_while(|byte| **byte == b'0').count();
-    let bare = match bare.get(zeros) {
-        Some(b'0'..=b'9') => &bare[zeros..],
-        Some(_) | None => &bare[zeros.saturating_sub(1)..],
+    let bare = match text.strip_prefix(b"+") {
+        Some([b'-', ..]) => return None,
+        Some(bare) => bare,
+        None => text,
     };
-    let spelled = matches!(bare.first(), Some(b'-' | b'0'..=b'9'));
-    let signed_twice = bare.len() < text.len() && bare.first() == Some(&b'-');
-    if !spelled || signed_twice {
-        return None;
-    }
-    serde_json::from_slice::<&RawValue>(bare).ok()?;
-    Some(FieldBytes::Number(bare))
+    is_written_number(bare).then_some(FieldBytes::Number(bare))
 }
 
 /// The truth value that a text spells, for a column of truth values alone: elsewhere `t` is no number.
@@ -104,16 +114,37 @@ mod tests {
     /// Goal: a text becomes what its column holds, or is refused. Method: spellings beside declared types.
     #[test]
     fn texts_are_read_by_the_type_of_their_column() {
-        for (text, expected) in
-            [("12", Some(12)), ("-7", Some(-7)), ("+5", Some(5)), ("007", Some(7)), (" 3 ", Some(3)), ("0", Some(0))]
-        {
+        for (text, expected) in [
+            ("12", Some(12)),
+            ("-7", Some(-7)),
+            ("+5", Some(5)),
+            ("007", Some(7)),
+            (" 3 ", Some(3)),
+            ("0", Some(0)),
+            ("-007", Some(-7)),
+            ("5.", Some(5)),
+            ("-5.", Some(-5)),
+            ("+05.0", Some(5)),
+            (".5e1", Some(5)),
+        ] {
             assert_eq!(stored("INTEGER", text), expected.map(Stored::Integer), "{text:?}");
         }
-        for text in ["", "x", "1x", "t", "true", "1.5", "0x1f", "--1", "+-1", "1 2", "-007", "1,5", "NaN"] {
+        for text in [
+            "", "x", "1x", "t", "true", "1.5", "0x1f", "--1", "+-1", "1 2", "1,5", "NaN", ".", "-.", ".e1", ".5", "1.e",
+        ] {
             assert_eq!(stored("INTEGER", text), None, "{text:?}");
         }
         assert_eq!(stored("REAL", "1.50"), Some(Stored::Real(1.5)));
         assert_eq!(stored("REAL", "0.5"), Some(Stored::Real(0.5)));
+        for (text, expected) in
+            [(".5", 0.5), ("-.5", -0.5), ("+.25", 0.25), ("00.5", 0.5), ("5.", 5.0), (" -1.5e2 ", -150.0)]
+        {
+            assert_eq!(stored("REAL", text), Some(Stored::Real(expected)), "{text:?}");
+        }
+        assert_eq!(stored("NUMERIC", "-.516667"), Some(Stored::Real(-0.516_667)));
+        for text in ["007", " 7", "+7", ".5"] {
+            assert_eq!(stored("DATE", text), None, "{text:?}: SQLite would make a number of it, and so do we not");
+        }
         assert_eq!(stored("TEXT", "007"), Some(Stored::Text(b"007")));
         assert_eq!(stored("TEXT", "[1, 2]"), Some(Stored::Text(b"[1, 2]")));
         for (text, expected) in
@@ -121,6 +152,27 @@ mod tests {
         {
             assert_eq!(stored("BOOLEAN", text), expected.map(Stored::Integer), "{text:?}");
         }
+    }
+
+    /// Goal: a text that stands for no value in many files is refused with the word that makes it NULL, where it is refused at all.
+    /// Method: such texts and another one, into columns of numbers and of text.
+    #[test]
+    fn a_text_for_no_value_names_its_cure() {
+        let column = |declared: &str, affinity| {
+            let (name, declared) = ("c".to_owned(), declared.to_owned());
+            SqliteColumn { name, declared, affinity, required: false, fills_itself: false }
+        };
+        let refused = |text: &'static str| {
+            field(&column("INTEGER", Affinity::Integer), FieldBytes::Text(text.as_bytes())).unwrap_err()
+        };
+        for text in ["NULL", "null", "\\N", "NA", "n/a", "N/A", "None", "nil", "-"] {
+            let cause = refused(text);
+            let cure = format!("if {text} stands for no value, say so in the source: csv: {{ null: ");
+            assert!(cause.message.contains(&cure), "{}", cause.message);
+            assert!(cause.message.contains(": ") && cause.fingerprint.ends_with("also as text like 12"), "{cause:?}");
+            assert!(field(&column("TEXT", Affinity::Text), FieldBytes::Text(text.as_bytes())).is_ok());
+        }
+        assert!(!refused("12x").message.contains("null"));
     }
 
     /// Goal: a column for JSON takes JSON text as what it is, and refuses every other text instead of making a string of

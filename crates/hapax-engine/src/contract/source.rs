@@ -49,6 +49,7 @@ pub async fn every_clause<S: Source>(make: impl Fn() -> S) {
     a_poll_keeps_within_its_room(&make).await;
     the_bookmark_passes_only_what_was_handed_out(&make).await;
     own_bookmarks_are_held(&make).await;
+    the_range_up_to_an_own_bookmark_is_held(&make).await;
     another_incarnation_is_not_held(&make).await;
     an_ack_changes_nothing_that_is_read(&make).await;
     a_poll_that_is_dropped_loses_nothing(&make).await;
@@ -132,6 +133,19 @@ pub async fn own_bookmarks_are_held<S: Source>(make: &impl Fn() -> S) {
     assert_eq!(source.bookmark(), bookmark, "asking moves nothing");
     let rest = rest_of(&mut source, LARGE).await.into_iter().flat_map(|step| step.inputs).collect::<Vec<_>>();
     assert_eq!(rest, all[1..]);
+}
+
+/// Goal: a target that was restored can be filled again. Method: ask a fresh source about the range from the start to each of
+/// its bookmarks; one that ends in something else is not held.
+pub async fn the_range_up_to_an_own_bookmark_is_held<S: Source>(make: &impl Fn() -> S) {
+    let start = make().start(StartAt::Earliest).await.expect("earliest resolves");
+    for step in steps(make, Room { events: 3, bytes: 1024 * 1024 }).await {
+        let held = make().hold_range(&start, &step.after).await.expect("hold_range answers");
+        assert_eq!(held, Held::Yes, "up to {}", step.after);
+    }
+    let strange = Bookmark::new(Incarnation::new(2, "something else"), start.position);
+    let held = make().hold_range(&start, &strange).await.expect("hold_range answers");
+    assert_ne!(held, Held::Yes, "nothing leads there");
 }
 
 /// Goal: a position of another incarnation is never read. Method: the same position under a strange description.

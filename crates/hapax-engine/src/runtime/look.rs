@@ -88,15 +88,19 @@ struct Seen {
     start: Bookmark,
 }
 
-/// Why a start would stop here for a person, found by looking alone: nothing is claimed, fenced or written. What would be
-/// tried again is no reason.
-pub async fn would_stop<S: Source, K: TransactionalSink, T: StateStore>(
+/// Where a start would begin, found by looking alone: nothing is claimed or fenced, and nothing written if source, sink and
+/// state were opened to look. None where it would try again.
+///
+/// # Errors
+/// Why it would stop for a person.
+pub async fn foresee_start<S: Source, K: TransactionalSink, T: StateStore>(
     delivery: &mut Delivery<S, K, T>,
-) -> Option<Stop> {
+) -> Result<Option<Bookmark>, Stop> {
     let Delivery { settings, source, sink, state } = delivery;
     match look(settings, source, sink, state.as_mut()).await {
-        Err(Refusal::Stop(stop)) => Some(stop),
-        Ok(Seen { .. }) | Err(Refusal::Retry(_)) => None,
+        Ok(Seen { start, .. }) => Ok(Some(start)),
+        Err(Refusal::Stop(stop)) => Err(stop),
+        Err(Refusal::Retry(_)) => Ok(None),
     }
 }
 
@@ -222,7 +226,7 @@ async fn compare<S: Source>(
             return Err(Refusal::Stop(Stop::new(5, "HX3002", message)));
         }
     }
-    went_back(settings, progress, witness, resume)
+    went_back(settings, progress, witness, resume, source).await
 }
 
 /// What a person can do about inputs that are gone.
@@ -233,29 +237,37 @@ pub(super) fn gap_cure(id: &DeliveryId) -> String {
     )
 }
 
-/// The target was restored to an older copy: rewinding is right if the source still holds the range, as it does here.
-fn went_back(
+/// The target was restored to an older copy: rewinding is right if the source still holds the whole range.
+async fn went_back<S: Source>(
     settings: &Settings,
     progress: Option<&Progress>,
     witness: Option<&Witness>,
     resume: &Bookmark,
+    source: &mut S,
 ) -> Result<(), Refusal> {
     let (WitnessVerdict::WentBack, Some(seen)) = (decide_witness(progress, witness), witness) else { return Ok(()) };
     let id = &settings.id;
     let starts_elsewhere =
         settings.start != StartAt::Earliest || resume.incarnation.text != seen.bookmark.incarnation.text;
-    if progress.is_none() && starts_elsewhere {
-        let message = format!(
-            "the target of {id} went back: it was seen at epoch {} (position {}), now it is at epoch {} (position {resume}), \
-             and the range between cannot be read again. Restore the target, or accept the gap with `hapax reset {} --accept`",
-            seen.epoch,
-            seen.bookmark,
-            progress.map_or(0, |p| p.epoch.0),
-            id.workflow
-        );
-        return Err(Refusal::Stop(Stop::new(5, "HX4018", message)));
-    }
-    Ok(())
+    let missing = if progress.is_none() && starts_elsewhere {
+        String::new()
+    } else {
+        match source.hold_range(resume, &seen.bookmark).await? {
+            Held::Yes => return Ok(()),
+            Held::OtherIncarnation { now } => format!(": the source is now {now}"),
+            Held::Gone { missing } => format!(": {missing}"),
+        }
+    };
+    let message = format!(
+        "the target of {id} went back: it was seen at epoch {} (position {}), now it is at epoch {} (position {resume}), \
+         and the range between cannot be read again{missing}. Restore the target, or accept the gap with \
+         `hapax reset {} --accept`",
+        seen.epoch,
+        seen.bookmark,
+        progress.map_or(0, |p| p.epoch.0),
+        id.workflow
+    );
+    Err(Refusal::Stop(Stop::new(5, "HX4018", message)))
 }
 
 /// Said once, after the claim: until then another worker may still deliver what is missing.

@@ -34,7 +34,7 @@ use crate::state::{DeliveryNote, StateStore, TakeOver};
 use crate::transform::MakeTransform;
 
 pub use latency::{BOUNDS_US, Histogram, Spread};
-pub use look::would_stop;
+pub use look::foresee_start;
 pub use meter::{ClosedEarly, Meter, Reading, Repeats, TakeOvers, Trouble};
 
 /// What a worker may do with an epoch whose commit was in doubt and did not land.

@@ -13,14 +13,14 @@ use crate::world::{SOON, World};
 
 const REPLAY: [&str; 4] = ["dlq", "replay", "--yes", "--json"];
 
-/// Delivers everything; what had to die is dead, and the trigger that refused some of it is gone.
+/// Delivers everything; what had to die is dead, and what refused some of it is gone.
 fn delivered_and_lifted(world: &mut World) -> anyhow::Result<()> {
     let reader = world.reader();
     world.feed(world.count())?;
     world.run_once("delivers")?;
     reader.finish()?;
     world.conclude()?;
-    world.target().execute(ddl::lift_refusal(world.target().engine()))
+    world.target().execute(&ddl::lift_refusal(world.setting.shape, world.target().engine()))
 }
 
 /// Runs a replay. Letters that can never be delivered are refused again, which may or may not be called a failure.

@@ -88,6 +88,8 @@ pub enum SourceLayout {
     LinkedPath,
     /// A pattern that meets the live names and what rotation makes of them.
     PatternWithSuffixes,
+    /// A pattern that meets both, with numbers and dates before the extension.
+    PatternBeforeExtension,
     /// A pattern that meets the live names only.
     PatternOfNames,
     /// The same with more files than are open at once.
@@ -229,13 +231,17 @@ impl FileFault {
     #[must_use]
     pub const fn fits(self, layout: SourceLayout) -> bool {
         use SourceLayout::{
-            Archives, DroppedFiles, LinkedPath, ManyFiles, PatternOfNames, PatternWithSuffixes, SinglePath,
+            Archives, DroppedFiles, LinkedPath, ManyFiles, PatternBeforeExtension, PatternOfNames, PatternWithSuffixes,
+            SinglePath,
         };
         match self {
             Self::DropFiles => matches!(layout, Archives | DroppedFiles),
             Self::ReplaceDeclared => matches!(layout, SinglePath),
             Self::RemoveRead | Self::FolderAway | Self::RewriteRead | Self::ReplaceByRename => true,
-            Self::HardLink => matches!(layout, PatternWithSuffixes | PatternOfNames | ManyFiles | DroppedFiles),
+            Self::HardLink => matches!(
+                layout,
+                PatternWithSuffixes | PatternBeforeExtension | PatternOfNames | ManyFiles | DroppedFiles
+            ),
             Self::FolderMoved => !matches!(layout, LinkedPath),
             Self::PathEdited => matches!(layout, SinglePath),
             Self::LayoutChanged => matches!(layout, SinglePath | PatternOfNames),
@@ -277,10 +283,11 @@ impl FaultMoment {
 
 impl SourceLayout {
     /// All of them.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 8] = [
         Self::SinglePath,
         Self::LinkedPath,
         Self::PatternWithSuffixes,
+        Self::PatternBeforeExtension,
         Self::PatternOfNames,
         Self::ManyFiles,
         Self::Archives,
@@ -294,6 +301,7 @@ impl SourceLayout {
             Self::SinglePath => "single",
             Self::LinkedPath => "linked",
             Self::PatternWithSuffixes => "suffix-pattern",
+            Self::PatternBeforeExtension => "infix-pattern",
             Self::PatternOfNames => "name-pattern",
             Self::ManyFiles => "many",
             Self::Archives => "archives",
@@ -306,7 +314,7 @@ impl SourceLayout {
     pub const fn files(self) -> usize {
         match self {
             Self::SinglePath | Self::LinkedPath => 1,
-            Self::PatternWithSuffixes | Self::PatternOfNames => 3,
+            Self::PatternWithSuffixes | Self::PatternBeforeExtension | Self::PatternOfNames => 3,
             // Eight are open at once.
             Self::ManyFiles => 13,
             Self::Archives | Self::DroppedFiles => 2,
@@ -319,6 +327,7 @@ impl SourceLayout {
         match self {
             Self::SinglePath | Self::LinkedPath | Self::PatternOfNames | Self::ManyFiles => "log",
             Self::PatternWithSuffixes => "jsonl",
+            Self::PatternBeforeExtension => "ndjson",
             Self::Archives => "jsonl.gz",
             Self::DroppedFiles => "part",
         }
@@ -336,6 +345,7 @@ impl SourceLayout {
         match self {
             Self::SinglePath | Self::LinkedPath => None,
             Self::PatternWithSuffixes => Some("*.jsonl*"),
+            Self::PatternBeforeExtension => Some("*.ndjson*"),
             Self::PatternOfNames | Self::ManyFiles => Some("*.log"),
             Self::Archives => Some("*.jsonl.gz"),
             Self::DroppedFiles => Some("*.part.*"),
@@ -417,8 +427,15 @@ impl SourceCase {
         match (self.fault, self.layout) {
             (FileFault::ReplaceDeclared, _) => Some("replaced"),
             (_, SourceLayout::DroppedFiles) => Some("none"),
+            (_, SourceLayout::PatternBeforeExtension) => Some("beforeExtension"),
             (_, _) => None,
         }
+    }
+
+    /// Whether rotated files are told by their names.
+    #[must_use]
+    pub fn has_chains(&self) -> bool {
+        !self.layout.is_dropped() && self.rotation() != Some("replaced")
     }
 
     /// Whether its parts go together.
@@ -489,7 +506,7 @@ mod tests {
         let layouts: BTreeSet<_> = dealt.iter().map(|case| case.layout).collect();
         let workers: BTreeSet<_> = dealt.iter().map(|case| case.workers).collect();
         let settings: BTreeSet<_> = dealt.iter().map(|case| case.setting.to_string()).collect();
-        assert_eq!((layouts.len(), workers.len(), settings.len()), (7, 4, 20));
+        assert_eq!((layouts.len(), workers.len(), settings.len()), (8, 4, 20));
         assert!(dealt.iter().all(|case| case.fault.fits(case.layout)));
     }
 }

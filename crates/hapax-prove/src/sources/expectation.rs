@@ -45,7 +45,13 @@ pub const fn expectation(case: &SourceCase) -> (Expectation, &'static str) {
             }
         },
         FileFault::MixedSuffixes => (Stop, "mixed suffixes stop"),
-        FileFault::FallingDates => (Stop, "modification times that contradict the names stop"),
+        FileFault::FallingDates => match case.moment {
+            FaultMoment::Down | FaultMoment::Paused => (Stop, "modification times that contradict the names stop"),
+            FaultMoment::Idle | FaultMoment::Traffic | FaultMoment::TargetAway | FaultMoment::TakeOver => (
+                Either,
+                "who went from file to file as they were rotated knows their order; else times that contradict the names stop",
+            ),
+        },
         FileFault::LateGrowth => (Stop, "growth of a predecessor after its end stops"),
         FileFault::OlderAppears => (Stop, "an older member that was not there at the first start stops"),
         FileFault::HardLink => (Stop, "one identity under two stems stops"),

@@ -35,6 +35,17 @@ pub struct StemFiles {
     pub folder: PathBuf,
     /// The live file's name.
     pub name: String,
+    /// Where a rotation writes its number or date.
+    pub mark: MarkPlace,
+}
+
+/// Where a rotation writes its number or date.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum MarkPlace {
+    /// `app.log.1`
+    AtEnd,
+    /// `app.1.log`
+    BeforeExtension,
 }
 
 /// The last file name of a chain of numbers: `suffix` without a point is its number, `.gz` if it is compressed.
@@ -50,19 +61,36 @@ impl StemFiles {
         self.folder.join(&self.name)
     }
 
-    /// The member with this suffix.
+    /// What is before a rotation's mark, and what is after it.
+    fn around_mark(&self) -> (&str, &str) {
+        match self.mark {
+            MarkPlace::AtEnd => (&self.name, ""),
+            MarkPlace::BeforeExtension => self.name.split_at(self.name.rfind('.').unwrap_or(self.name.len())),
+        }
+    }
+
+    /// The member with this suffix, behind which there may be `.gz`.
     #[must_use]
     pub fn member(&self, suffix: &str) -> PathBuf {
-        self.folder.join(format!("{}{suffix}", self.name))
+        let (before, after) = self.around_mark();
+        let (mark, packed) = suffix.strip_suffix(".gz").map_or((suffix, ""), |mark| (mark, ".gz"));
+        self.folder.join(format!("{before}{mark}{after}{packed}"))
+    }
+
+    /// The suffix of the member with this name, as [`StemFiles::member`] takes it.
+    fn suffix_of(&self, name: &str) -> Option<String> {
+        let (before, after) = self.around_mark();
+        let (plain, packed) = name.strip_suffix(".gz").map_or((name, ""), |plain| (plain, ".gz"));
+        Some(format!("{}{packed}", plain.strip_prefix(before)?.strip_suffix(after)?))
     }
 
     /// The numbers in use, each with its ending, the highest first.
     fn numbers(&self) -> anyhow::Result<Vec<(u32, &'static str)>> {
-        let prefix = format!("{}.", self.name);
         let mut numbers = Vec::new();
         for entry in std::fs::read_dir(&self.folder)? {
             let name = entry?.file_name().to_string_lossy().into_owned();
-            numbers.extend(name.strip_prefix(&prefix).and_then(number_of));
+            let suffix = self.suffix_of(&name).unwrap_or_default();
+            numbers.extend(suffix.strip_prefix('.').and_then(number_of));
         }
         numbers.sort_unstable();
         numbers.reverse();
@@ -88,9 +116,9 @@ impl StemFiles {
     fn compress_dated(&self) -> anyhow::Result<()> {
         for entry in std::fs::read_dir(&self.folder)? {
             let name = entry?.file_name().to_string_lossy().into_owned();
-            let rest = name.strip_prefix(&self.name).unwrap_or_default();
+            let rest = self.suffix_of(&name).unwrap_or_default();
             if (rest.starts_with('-') || rest.starts_with(".2026")) && !rest.ends_with(".gz") {
-                compress(&self.member(rest), Pace::Quick)?;
+                compress(&self.member(&rest), Pace::Quick)?;
             }
         }
         Ok(())
@@ -164,12 +192,15 @@ mod tests {
     use super::*;
 
     fn files(dir: &Path) -> StemFiles {
-        StemFiles { folder: dir.to_owned(), name: "app.log".to_owned() }
+        StemFiles { folder: dir.to_owned(), name: "app.log".to_owned(), mark: MarkPlace::AtEnd }
     }
 
     fn rotate_three(compression: Compression, style: RotationStyle) -> Vec<String> {
         let dir = tempfile::tempdir().expect("a directory");
-        let stem = files(dir.path());
+        rotate_three_of(&files(dir.path()), compression, style)
+    }
+
+    fn rotate_three_of(stem: &StemFiles, compression: Compression, style: RotationStyle) -> Vec<String> {
         for turn in 1..=3 {
             std::fs::write(stem.live(), format!("line {turn}\n")).expect("a live file");
             let suffix = stem.rename_live(style, turn, compression).expect("rotated");
@@ -177,7 +208,7 @@ mod tests {
                 compress(&stem.member(&suffix), Pace::Quick).expect("compressed");
             }
         }
-        let names = std::fs::read_dir(dir.path()).expect("a directory").map(|entry| entry.expect("an entry"));
+        let names = std::fs::read_dir(&stem.folder).expect("a directory").map(|entry| entry.expect("an entry"));
         let mut names: Vec<String> = names.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
         names.sort_unstable();
         names
@@ -194,6 +225,14 @@ mod tests {
         assert_eq!(rotate_three(Compression::Never, Dated), dated);
         let dated = ["app.log.2026-11-01.gz", "app.log.2026-11-02.gz", "app.log.2026-11-03"];
         assert_eq!(rotate_three(Compression::Later, DatedWithPoint), dated);
+        for (style, names) in [
+            (Numbered, ["app.1.log", "app.2.log.gz", "app.3.log.gz"]),
+            (Dated, ["app-20261101.log.gz", "app-20261102.log.gz", "app-20261103.log"]),
+        ] {
+            let dir = tempfile::tempdir().expect("a directory");
+            let stem = StemFiles { mark: MarkPlace::BeforeExtension, ..files(dir.path()) };
+            assert_eq!(rotate_three_of(&stem, Compression::Later, style), names);
+        }
     }
 
     /// Goal: a compressed copy has the bytes and the time of its original. Method: unpack it.

@@ -11,7 +11,7 @@ use anyhow::Context;
 use super::case::{FaultMoment, SourceCase, SourceLayout, WorkerArrangement};
 use super::lane_ledger::{LaneLedger, lane_ledgers, unended_lanes};
 use super::record_writer::RecordWriter;
-use super::rotation::StemFiles;
+use super::rotation::{MarkPlace, StemFiles};
 use crate::check::history::Found;
 use crate::check::{Anomaly, Finding};
 use crate::child::{Child, Exit};
@@ -121,7 +121,17 @@ impl SourceWorld {
     /// The files of a stem.
     #[must_use]
     pub fn stem_files(&self, stem: usize) -> StemFiles {
-        StemFiles { folder: self.folder.clone(), name: self.writer.stems().stems[stem].name.clone() }
+        let mark = match self.case.layout {
+            SourceLayout::PatternBeforeExtension => MarkPlace::BeforeExtension,
+            SourceLayout::SinglePath
+            | SourceLayout::LinkedPath
+            | SourceLayout::PatternWithSuffixes
+            | SourceLayout::PatternOfNames
+            | SourceLayout::ManyFiles
+            | SourceLayout::Archives
+            | SourceLayout::DroppedFiles => MarkPlace::AtEnd,
+        };
+        StemFiles { folder: self.folder.clone(), name: self.writer.stems().stems[stem].name.clone(), mark }
     }
 
     /// The target.

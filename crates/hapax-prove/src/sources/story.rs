@@ -80,7 +80,7 @@ impl Story {
         if self.workers.wait_delivered(world)? != Waited::Delivered {
             return self.blame_early(world, "the first records");
         }
-        if !world.case.layout.is_dropped() && world.case.rotation().is_none() {
+        if world.case.has_chains() {
             self.first_turn(world)?;
             if self.workers.wait_delivered(world)? != Waited::Delivered {
                 return self.blame_early(world, "the records around an ordinary rotation");
@@ -111,7 +111,9 @@ impl Story {
         }
         let count = self.adversary.random.usize(30..90);
         world.writer.append_all(count)?;
-        if world.case.layout == SourceLayout::PatternWithSuffixes && self.adversary.random.bool() {
+        let meets_rotated =
+            matches!(world.case.layout, SourceLayout::PatternWithSuffixes | SourceLayout::PatternBeforeExtension);
+        if meets_rotated && self.adversary.random.bool() {
             self.adversary.rotate(world, 0)?;
             world.writer.append_all(20)?;
         }
@@ -153,8 +155,8 @@ impl Story {
     }
 
     /// Whether files come whole, so that nothing is ever appended to one.
-    const fn writes_whole_files(&self, world: &SourceWorld) -> bool {
-        world.case.rotation().is_some() || world.case.layout.is_dropped()
+    fn writes_whole_files(&self, world: &SourceWorld) -> bool {
+        !world.case.has_chains()
     }
 
     fn ending(&mut self) -> Ending {

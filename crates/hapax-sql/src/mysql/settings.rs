@@ -11,12 +11,12 @@ pub const OUR_NAME: &str = "hapax ";
 /// With this and its connection id begins the name of the user lock that every session of ours holds: how another
 /// session of ours knows it, since MySQL shows no other name of a session to everybody. See `blockers`.
 pub(super) const OUR_LOCK: &str = "hapax.session.";
-/// How long an idle session stays open where idle transactions have a limit of their own.
+/// How long an idle session stays open at least where idle transactions have a limit of their own.
 const IDLE: Duration = Duration::from_secs(600);
 
 /// How long the server keeps a session that says nothing. MySQL has no limit for an idle transaction alone.
 pub(super) fn idle(limits: &Limits, server: Server) -> Duration {
-    if server.limits_idle_transactions() { IDLE } else { limits.idle_in_transaction }
+    if server.limits_idle_transactions() { IDLE.max(limits.idle_in_transaction) } else { limits.idle_in_transaction }
 }
 
 /// The statements, in one message.

@@ -8,6 +8,6 @@ mod session;
 
 pub use commit::{CommitEnd, checked_commit};
 pub use holder::{holder, writer};
-pub use place::{make_folder, make_private};
+pub use place::{make_folder, make_private, why_not_made};
 pub use quote::{QuoteError, quote_identifier};
-pub use session::{Open, OpenError, Session, SessionLost};
+pub use session::{Open, OpenError, Session, SessionLost, open_to_look};

@@ -5,6 +5,11 @@ use std::io;
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
+use rustix::fs::{Access, FsWord};
+
+/// File systems in which nobody can make a file, whatever the rights say: /proc, /sys and control groups.
+const KERNELS_OWN: [FsWord; 4] = [0x9fa0, 0x6265_6572, 0x6367_7270, 0x0027_e0eb];
+
 /// Makes a folder and those above it that are missing. Each new name is on the disk before this returns.
 ///
 /// # Errors
@@ -31,6 +36,28 @@ pub fn make_private(path: &Path) -> io::Result<()> {
         Ok(_) => sync_folder(parent(path)),
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
         Err(error) => Err(error),
+    }
+}
+
+/// Why a file, with the folders above it that are missing, could not be made at `path`, as far as a look can tell; makes
+/// nothing. The folder that must be written, and what is wrong with it.
+#[must_use]
+pub fn why_not_made(path: &Path) -> Option<(PathBuf, String)> {
+    let folder =
+        path.ancestors().skip(1).find(|folder| folder.as_os_str().is_empty() || folder.symlink_metadata().is_ok())?;
+    let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
+    let refused = |why: String| Some((folder.to_owned(), why));
+    if !folder.is_dir() {
+        return refused("it is no folder".to_owned());
+    }
+    if let Err(error) = rustix::fs::access(folder, Access::WRITE_OK | Access::EXEC_OK) {
+        return refused(io::Error::from(error).to_string());
+    }
+    match rustix::fs::statfs(folder) {
+        Ok(found) if KERNELS_OWN.contains(&found.f_type) => {
+            refused("the kernel's own file system takes no files".to_owned())
+        }
+        Ok(_) | Err(_) => None,
     }
 }
 
@@ -76,6 +103,19 @@ mod tests {
         let file = home.path().join("file");
         std::fs::write(&file, b"").unwrap();
         assert!(make_folder(&file.join("inside")).is_err(), "a file is no folder");
+    }
+
+    /// Goal: what cannot be made is known without trying. Method: below a file, below the kernel's own files, and where it can.
+    #[test]
+    fn what_cannot_be_made_is_known_by_a_look() {
+        let home = tempfile::tempdir().unwrap();
+        assert_eq!(why_not_made(&home.path().join("a/b/c.db")), None);
+        assert_eq!(std::fs::read_dir(home.path()).unwrap().count(), 0, "nothing is made");
+        let file = home.path().join("file");
+        std::fs::write(&file, b"").unwrap();
+        assert_eq!(why_not_made(&file.join("a/c.db")), Some((file, "it is no folder".to_owned())));
+        let (folder, why) = why_not_made(Path::new("/proc/nowhere/c.db")).unwrap();
+        assert_eq!(folder, Path::new("/proc"), "{why}");
     }
 
     /// Goal: a new file is its owner's alone, and one that is there is left as it is. Method: both, with their modes.

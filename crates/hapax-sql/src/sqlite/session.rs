@@ -12,6 +12,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use rusqlite::config::DbConfig;
 use rusqlite::{Connection, Error, ErrorCode, InterruptHandle, OpenFlags};
 use rustix::fs::Access;
 use tokio::sync::oneshot;
@@ -26,6 +27,8 @@ pub enum Open {
     Existing,
     /// Create it, the first time; a file that vanishes later is an error all the same.
     OrCreate,
+    /// It is an error; and of one that is there nothing is changed, not even its journal mode.
+    ToLook,
 }
 
 /// Why a database could not be opened.
@@ -120,6 +123,8 @@ const SWITCH_PAUSE: Duration = Duration::from_millis(5);
 #[derive(Debug)]
 pub struct Session {
     path: PathBuf,
+    /// How the file is opened again.
+    again: Open,
     busy_timeout: Duration,
     connection: Option<Opened>,
     /// Work that has not come back yet; its future may have been dropped.
@@ -165,7 +170,8 @@ impl Session {
         let path = std::path::absolute(path)
             .map_err(|error| OpenError::Failed { path: path.to_owned(), message: error.to_string() })?;
         let opened = connect_on_thread(path.clone(), open, busy_timeout).await?;
-        Ok(Self { path, busy_timeout, connection: Some(opened), running: None })
+        let again = if open == Open::OrCreate { Open::Existing } else { open };
+        Ok(Self { path, again, busy_timeout, connection: Some(opened), running: None })
     }
 
     /// The database's path, absolute.
@@ -190,7 +196,7 @@ impl Session {
         let usable = self.connection.take().filter(|opened| FileIdentity::of(&self.path).ok() == Some(opened.file));
         let mut opened = match usable {
             Some(opened) => opened,
-            None => connect_on_thread(self.path.clone(), Open::Existing, self.busy_timeout).await?,
+            None => connect_on_thread(self.path.clone(), self.again, self.busy_timeout).await?,
         };
         let flag = Arc::new(AtomicBool::new(false));
         let interrupt = opened.connection.get_interrupt_handle();
@@ -262,12 +268,62 @@ fn connect(path: &Path, open: Open, busy_timeout: Duration) -> Result<Opened, Op
     if open == Open::OrCreate {
         make_private(path).map_err(|error| unmade(path, &error))?;
     }
-    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    let connection = Connection::open_with_flags(path, flags).map_err(|error| open_error(path, &error))?;
-    configure(&connection, path, busy_timeout)?;
+    let connection = match open {
+        Open::Existing | Open::OrCreate => open_to_write(path, busy_timeout)?,
+        Open::ToLook => {
+            refuse_read_only_folder(path)?;
+            open_to_look(path, busy_timeout).map_err(|error| open_error(path, &error))?
+        }
+    };
+    // Also where nothing is written now: whoever looks is told that a worker could not.
+    if connection.is_readonly("main").map_err(|error| open_error(path, &error))? {
+        let message = "SQLite could open it for reading only".to_owned();
+        return Err(OpenError::Denied { path: path.to_owned(), message });
+    }
+    if open != Open::ToLook {
+        configure(&connection, path, busy_timeout)?;
+    }
+    connection.set_prepared_statement_cache_capacity(STATEMENTS_KEPT);
     let file = FileIdentity::of(path)
         .map_err(|error| OpenError::Failed { path: path.to_owned(), message: error.to_string() })?;
     Ok(Opened { connection, file })
+}
+
+fn open_to_write(path: &Path, busy_timeout: Duration) -> Result<Connection, OpenError> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let fail = |error: Error| open_error(path, &error);
+    let connection = Connection::open_with_flags(path, flags).map_err(fail)?;
+    connection.busy_timeout(busy_timeout).map_err(fail)?;
+    Ok(connection)
+}
+
+/// A connection that changes nothing, and leaves nothing beside the file that was not there.
+///
+/// Not opened for reading only: such a connection could not take away the files of a write-ahead log that it had to make.
+///
+/// # Errors
+/// What SQLite said.
+pub fn open_to_look(path: &Path, busy_timeout: Duration) -> rusqlite::Result<Connection> {
+    let mut log = path.as_os_str().to_owned();
+    log.push("-wal");
+    // An empty one is that of another look.
+    let others_log = fs::metadata(&log).is_ok_and(|log| log.len() > 0);
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let connection = Connection::open_with_flags(path, flags)?;
+    connection.busy_timeout(busy_timeout)?;
+    // A log that a worker left when it was killed stays for the next worker.
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, others_log)?;
+    connection.execute_batch("PRAGMA query_only = ON")?;
+    Ok(connection)
+}
+
+/// SQLite writes beside the file; without that right no worker could use it.
+fn refuse_read_only_folder(path: &Path) -> Result<(), OpenError> {
+    let folder = path.parent().unwrap_or(Path::new("/"));
+    rustix::fs::access(folder, Access::WRITE_OK | Access::EXEC_OK).map_err(|error| OpenError::Denied {
+        path: path.to_owned(),
+        message: format!("the folder {} cannot be written: {error}", folder.display()),
+    })
 }
 
 fn unmade(path: &Path, error: &std::io::Error) -> OpenError {
@@ -294,25 +350,18 @@ fn check_path(path: &Path, open: Open) -> Result<(), OpenError> {
         return Err(OpenError::MissingFolder { path: own(), folder: folder.to_owned() });
     }
     match open {
-        Open::Existing => Err(OpenError::Missing { path: own() }),
+        Open::Existing | Open::ToLook => Err(OpenError::Missing { path: own() }),
         Open::OrCreate => Ok(()),
     }
 }
 
 fn configure(connection: &Connection, path: &Path, busy_timeout: Duration) -> Result<(), OpenError> {
     let fail = |error: Error| open_error(path, &error);
-    connection.busy_timeout(busy_timeout).map_err(fail)?;
-    if connection.is_readonly("main").map_err(fail)? {
-        let message = "SQLite could open it for reading only".to_owned();
-        return Err(OpenError::Denied { path: path.to_owned(), message });
-    }
     use_write_ahead_log(connection, path, busy_timeout)?;
     // FULL: a commit is on the disk before it is answered. NORMAL would lose the last commits in a power cut.
     connection
         .execute_batch("PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON; PRAGMA cell_size_check = ON;")
-        .map_err(fail)?;
-    connection.set_prepared_statement_cache_capacity(STATEMENTS_KEPT);
-    Ok(())
+        .map_err(fail)
 }
 
 fn use_write_ahead_log(connection: &Connection, path: &Path, busy_timeout: Duration) -> Result<(), OpenError> {

@@ -157,3 +157,51 @@ async fn a_file_that_vanished_is_noticed() {
     other.run(|c| c.execute_batch("INSERT INTO t VALUES (1)").unwrap()).await.unwrap();
     assert_eq!(session.run(count).await, Ok(1));
 }
+
+/// Goal: a look changes nothing: neither the file, nor what lies beside it, nor what a killed worker left there. Method: a file
+/// with a rollback journal, one at rest with a write-ahead log, one whose log was left behind; every name and byte but the
+/// shared memory's compared; a write is refused.
+#[tokio::test]
+async fn a_look_changes_nothing() {
+    let files = |folder: &Path| {
+        let all = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+        let all = all.filter(|path| !path.to_string_lossy().ends_with("-shm"));
+        all.map(|path| (path.clone(), fs::read(path).unwrap())).collect::<std::collections::BTreeMap<_, _>>()
+    };
+    for left in ["rollback", "at rest", "killed"] {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.db");
+        if left == "rollback" {
+            Connection::open(&path).unwrap().execute_batch("CREATE TABLE t (a)").unwrap();
+        } else {
+            drop(with_table(&path).await);
+        }
+        if left == "killed" {
+            let busy = tempfile::tempdir().unwrap();
+            let (at, writer) = (busy.path().join("a.db"), Connection::open(&path).unwrap());
+            writer.execute_batch("INSERT INTO t VALUES (1)").unwrap();
+            for end in ["", "-wal"] {
+                fs::copy(format!("{}{end}", path.display()), format!("{}{end}", at.display())).unwrap();
+            }
+            look(&at, &files, busy.path(), 1).await;
+        }
+        look(&path, &files, folder.path(), i64::from(left == "killed")).await;
+    }
+}
+
+async fn look(
+    path: &Path,
+    files: &impl Fn(&Path) -> std::collections::BTreeMap<PathBuf, Vec<u8>>,
+    folder: &Path,
+    rows: i64,
+) {
+    let before = files(folder);
+    let mut session = Session::open(path, Open::ToLook, WAIT).await.unwrap();
+    assert_eq!(session.run(count).await.unwrap(), rows);
+    let refused = session.run(|c| c.execute_batch("CREATE TABLE u (a)")).await.unwrap();
+    assert!(refused.is_err(), "a look cannot write");
+    drop(session);
+    let after = files(folder);
+    assert_eq!(after.keys().collect::<Vec<_>>(), before.keys().collect::<Vec<_>>());
+    assert!(after == before, "a byte was changed");
+}

@@ -19,7 +19,7 @@ use hapax_model::position::DeliveryId;
 use serde_json::{Value, json};
 use tokio::sync::{mpsc, watch};
 
-use crate::assemble::{AnyBooks, part_of};
+use crate::assemble::{AnyBooks, Purpose, part_of};
 use crate::config::Config;
 use crate::exit::Failure;
 use crate::roster::{Member, Roster, count, now_ms};
@@ -156,7 +156,7 @@ impl Watcher {
             ..LetterChoice::default()
         };
         let asked = async {
-            match AnyBooks::of_part(&part, &config).await? {
+            match AnyBooks::of_part(&part, &config, Purpose::Look).await? {
                 Some(mut books) => Ok::<_, Failure>(books.causes(&choice, 0).await?),
                 None => Ok(Vec::new()),
             }

@@ -50,6 +50,10 @@ impl Source for AnySource {
         each_source!(self, source => source.hold(bookmark).await)
     }
 
+    async fn hold_range(&mut self, from: &Bookmark, to: &Bookmark) -> Result<Held, SourceError> {
+        each_source!(self, source => source.hold_range(from, to).await)
+    }
+
     async fn assign(&mut self, bookmark: &Bookmark, follow: Follow) -> Result<(), SourceError> {
         each_source!(self, source => source.assign(bookmark, follow).await)
     }

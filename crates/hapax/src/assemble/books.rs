@@ -1,5 +1,6 @@
 //! Where a delivery's books are, opened for a command: beside the data, or in the state store.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::path::PathBuf;
 
@@ -17,6 +18,7 @@ use hapax_engine::books::{
 use hapax_engine::letters::{LetterChoice, LetterStore, StoredLetter};
 use hapax_engine::sink::SinkError;
 use hapax_model::contract::Contract;
+use hapax_model::letter::Cause;
 use hapax_model::mode::ProgressPlace;
 use hapax_model::position::{Bookmark, DeliveryId};
 use hapax_model::progress::{Progress, Witness};
@@ -24,10 +26,30 @@ use hapax_model::progress::{Progress, Witness};
 use hapax_sql::mysql::{self, MysqlUrl};
 #[cfg(feature = "postgres")]
 use hapax_sql::postgres::{Limits, PostgresUrl};
+use hapax_sql::sqlite::Open;
 
 use super::{Part, parts};
 use crate::config::{Config, StateUrl, Target};
 use crate::exit::Failure;
+
+/// What a database is opened for. A server is changed by what is asked of it, a SQLite file by being opened to be written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Purpose {
+    /// Nothing is changed: neither a file's journal mode, nor are our tables and markers made.
+    Look,
+    /// Something may be changed.
+    Change,
+}
+
+impl Purpose {
+    /// How a SQLite file that must exist is opened for it.
+    pub(crate) const fn of_file(self) -> Open {
+        match self {
+            Self::Look => Open::ToLook,
+            Self::Change => Open::Existing,
+        }
+    }
+}
 
 /// A database that holds our tables, or could. Two URLs of one database are one place, whoever logs in.
 #[derive(Debug, Clone)]
@@ -131,6 +153,29 @@ impl Place {
     }
 }
 
+/// What making our tables came to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Making {
+    /// Some of them were missing.
+    Made,
+    /// They were there, of an older version.
+    BroughtOver,
+    /// Nothing was to be done.
+    ThereAlready,
+}
+
+#[cfg(any(feature = "mysql", feature = "postgres"))]
+impl Making {
+    /// By the version that was there before, the one that is there now, and what stands for none.
+    fn of<V: PartialEq>(before: V, after: V, none: V) -> Self {
+        match () {
+            () if before == after => Self::ThereAlready,
+            () if before == none => Self::Made,
+            () => Self::BroughtOver,
+        }
+    }
+}
+
 /// The books of any database.
 #[derive(Debug)]
 pub(crate) enum AnyBooks {
@@ -142,11 +187,13 @@ pub(crate) enum AnyBooks {
 }
 
 impl AnyBooks {
-    /// Opens the books at `place`; none if the file does not exist yet.
-    pub(crate) async fn open(place: &Place) -> Result<Option<Self>, Failure> {
+    /// Opens the books at `place` for this purpose; none if the file does not exist yet.
+    pub(crate) async fn open(place: &Place, purpose: Purpose) -> Result<Option<Self>, Failure> {
         match place {
             Place::Sqlite(path) if !path.exists() => Ok(None),
-            Place::Sqlite(path) => Ok(Some(Self::Sqlite(SqliteBooks::open(path, BUSY_TIMEOUT).await?))),
+            Place::Sqlite(path) => {
+                Ok(Some(Self::Sqlite(SqliteBooks::open(path, purpose.of_file(), BUSY_TIMEOUT).await?)))
+            }
             #[cfg(feature = "postgres")]
             Place::Postgres(url) => Ok(Some(Self::Postgres(PostgresBooks::open(url, Limits::default()).await?))),
             #[cfg(feature = "mysql")]
@@ -155,29 +202,35 @@ impl AnyBooks {
     }
 
     /// The books that hold this part's deliveries, if there are any yet.
-    pub(crate) async fn of_part(part: &Part<'_>, config: &Config) -> Result<Option<Self>, Failure> {
+    pub(crate) async fn of_part(part: &Part<'_>, config: &Config, purpose: Purpose) -> Result<Option<Self>, Failure> {
         match Place::of_part(part, config) {
-            Some(place) => Self::open(&place).await,
+            Some(place) => Self::open(&place, purpose).await,
             None => Ok(None),
         }
     }
 
     /// The state store's books, if there are any yet.
-    pub(crate) async fn of_state(config: &Config) -> Result<Option<Self>, Failure> {
+    pub(crate) async fn of_state(config: &Config, purpose: Purpose) -> Result<Option<Self>, Failure> {
         match Place::of_state(config) {
-            Some(place) => Self::open(&place).await,
+            Some(place) => Self::open(&place, purpose).await,
             None => Ok(None),
         }
     }
 
     /// Makes our tables where they are missing.
-    pub(crate) async fn make_tables(&mut self, role: Role) -> Result<(), Failure> {
+    pub(crate) async fn make_tables(&mut self, role: Role) -> Result<Making, Failure> {
         match self {
-            Self::Sqlite(books) => Ok(books.make_tables(role).await?),
+            Self::Sqlite(books) => Ok(if books.make_tables(role).await? { Making::Made } else { Making::ThereAlready }),
             #[cfg(feature = "postgres")]
-            Self::Postgres(books) => Ok(books.make_tables(postgres_role(role)).await.map(drop)?),
+            Self::Postgres(books) => {
+                let made = books.make_tables(postgres_role(role)).await?;
+                Ok(Making::of(made.before, made.after, Default::default()))
+            }
             #[cfg(feature = "mysql")]
-            Self::Mysql(books) => Ok(books.make_tables().await.map(drop)?),
+            Self::Mysql(books) => {
+                let made = books.make_tables().await?;
+                Ok(Making::of(made.before, made.after, 0))
+            }
         }
     }
 
@@ -259,8 +312,12 @@ impl Books for AnyBooks {
         each!(self, books => books.causes(choice, after).await)
     }
 
-    async fn mark_replayed(&mut self, ids: &[i64]) -> Result<u64, SinkError> {
-        each!(self, books => books.mark_replayed(ids).await)
+    async fn take_in_doubt(&mut self, ids: &[i64]) -> Result<Vec<i64>, SinkError> {
+        each!(self, books => books.take_in_doubt(ids).await)
+    }
+
+    async fn mark_replayed(&mut self, good: &[i64], refused: &BTreeMap<i64, Cause>) -> Result<u64, SinkError> {
+        each!(self, books => books.mark_replayed(good, refused).await)
     }
 
     async fn reset(

@@ -10,6 +10,7 @@ use hapax_connect::table::ddl;
 use hapax_connect::table::described::SampledField;
 use hapax_connect::table::mapping::NO_TABLE;
 use hapax_engine::runtime::Settings;
+use hapax_engine::sink::{IdempotentSink as _, Target as _, TargetIdentity};
 use hapax_engine::state_progress::{AfterCrash, StateProgress, WatchKeys};
 use hapax_model::audit::TableKind;
 use hapax_model::delivery::Guarantee;
@@ -17,7 +18,7 @@ use hapax_model::mode::ProgressPlace;
 
 #[cfg(any(feature = "mysql", feature = "postgres"))]
 use super::pools;
-use super::{AnyBareTable, AnySink, AnyState, AnyTable, Live, Part, plan};
+use super::{AnyBareTable, AnySink, AnyState, AnyTable, Live, Part, Purpose, plan};
 #[cfg(feature = "mysql")]
 use crate::config::MysqlSink as MysqlSinkConfig;
 #[cfg(feature = "postgres")]
@@ -88,14 +89,33 @@ impl Part<'_> {
     }
 
     /// The sink of one delivery.
-    pub(super) fn open_sink(&self, settings: &Settings, state: Option<&AnyState>) -> Result<AnySink, Failure> {
+    pub(super) fn open_sink(
+        &self,
+        settings: &Settings,
+        state: Option<&AnyState>,
+        purpose: Purpose,
+    ) -> Result<AnySink, Failure> {
         match self.table().progress {
-            ProgressPlace::Sink => Ok(AnySink::Table(AnyTable::of_part(self, settings.id.clone()))),
+            ProgressPlace::Sink => Ok(AnySink::Table(AnyTable::of_part(self, settings.id.clone(), purpose))),
             ProgressPlace::State => {
-                let table = AnyBareTable::of_part(self, settings.keyer.strategy().clone());
+                let table = AnyBareTable::of_part(self, settings.keyer.strategy().clone(), purpose);
                 Ok(AnySink::ByState(Box::new(self.by_state(settings, table, state)?)))
             }
         }
+    }
+
+    /// What the live target is to the contract.
+    pub(super) async fn target_identity(
+        &self,
+        settings: &Settings,
+        purpose: Purpose,
+    ) -> Result<TargetIdentity, Failure> {
+        Ok(match self.table().progress {
+            ProgressPlace::Sink => AnyTable::of_part(self, settings.id.clone(), purpose).inspect().await?,
+            ProgressPlace::State => {
+                AnyBareTable::of_part(self, settings.keyer.strategy().clone(), purpose).inspect().await?
+            }
+        })
     }
 
     /// A sink that holds none of our tables, joined with progress in the state store.

@@ -11,7 +11,7 @@ use hapax_connect::file::{Crowd, FileFormat, HeaderFrom};
 use hapax_engine::books::Books as _;
 use hapax_model::position::{Bookmark, DeliveryId};
 
-use super::{AnyBooks, AnySource, Part, part_of, parts};
+use super::{AnyBooks, AnySource, Part, Purpose, part_of, parts};
 use crate::config::checked::{FileLane, FileSource};
 use crate::config::{Config, Source};
 use crate::exit::Failure;
@@ -63,7 +63,7 @@ pub(crate) fn lanes_of_files(file: &FileSource, folder: &Path, known: BTreeMap<S
 
 /// The lanes of a part that progress knows, and where each is.
 pub(crate) async fn known_lanes(part: &Part<'_>, config: &Config) -> Result<BTreeMap<String, Bookmark>, Failure> {
-    let Some(mut books) = AnyBooks::of_part(part, config).await? else { return Ok(BTreeMap::new()) };
+    let Some(mut books) = AnyBooks::of_part(part, config, Purpose::Look).await? else { return Ok(BTreeMap::new()) };
     let stored = books.deliveries().await?;
     let own = stored.into_iter().filter(|found| {
         part_of(config, &found.id)

@@ -26,14 +26,14 @@ use hapax_engine::runtime::{Delivery, Settings};
 use hapax_engine::source::{Follow, Source as _, StartAt};
 use hapax_engine::state::TakeOver;
 use hapax_model::audit::{Audit, KeyIndex};
-use hapax_model::contract::Contract;
+use hapax_model::contract::{Contract, TARGET};
 use hapax_model::field::FieldPath;
 use hapax_model::position::DeliveryId;
 
 pub(crate) use any::{AnySink, AnySource};
 #[cfg(feature = "postgres")]
 pub(crate) use books::postgres_role;
-pub(crate) use books::{AnyBooks, Place};
+pub(crate) use books::{AnyBooks, Making, Place, Purpose};
 pub(crate) use files::{find_files, is_copy_of_read, known_lanes, lanes_of_files, under_two_names};
 pub(crate) use live::Live;
 #[cfg(any(feature = "mysql", feature = "postgres"))]
@@ -241,12 +241,21 @@ impl<'a> Part<'a> {
     ) -> Result<Delivery<AnySource, AnySink, AnyState>, Failure> {
         let source = self.open_source_for(Some(live));
         let settings = self.settings(live, &source, how);
-        let sink = self.open_sink(&settings, state)?;
+        let sink = self.open_sink(&settings, state, how.purpose)?;
         Ok(Delivery { settings, source, sink, state: state.cloned() })
     }
 
+    /// The contract as the configuration and the live target have it now. To look, a target that has no marker of ours is told
+    /// from all others, and gets none.
+    pub(crate) async fn contract_now(&self, config: &Config, purpose: Purpose) -> Result<Contract, Failure> {
+        let live = self.live().await?;
+        let settings = self.settings(&live, &self.open_source_for(Some(&live)), &How::to_look(config));
+        let identity = self.target_identity(&settings, purpose).await?;
+        Ok(settings.contract.with(TARGET, identity.0))
+    }
+
     /// How rotated files are read decides what is delivered; what is usual needs no mention.
-    fn with_rotation(&self, contract: Contract) -> Contract {
+    pub(crate) fn with_rotation(&self, contract: Contract) -> Contract {
         match self.source {
             Source::File(file) => match file.rotation.name() {
                 Some(rule) => contract.with("rotation", rule),
@@ -309,12 +318,19 @@ pub(crate) struct How {
     pub(crate) take_over: TakeOver,
     /// Workflow and sink of everything that is configured.
     pub(crate) configured: Arc<[(String, String)]>,
+    /// What the target is opened for.
+    pub(crate) purpose: Purpose,
 }
 
 impl How {
     pub(crate) fn new(config: &Config, follow: Follow, take_over: TakeOver) -> Self {
         let configured = parts(config).map(|part| (part.workflow.id.clone(), part.sink.name.clone())).collect();
-        Self { follow, take_over, configured }
+        Self { follow, take_over, configured, purpose: Purpose::Change }
+    }
+
+    /// As a run of what is there now would go, without touching the target.
+    pub(crate) fn to_look(config: &Config) -> Self {
+        Self { purpose: Purpose::Look, ..Self::new(config, Follow::No, TakeOver::Never) }
     }
 }
 

@@ -13,7 +13,7 @@ use hapax_model::letter::Letter;
 use hapax_model::position::DeliveryId;
 use hapax_model::progress::{Progress, Witness};
 #[cfg(feature = "postgres")]
-use hapax_sql::postgres::Limits;
+use hapax_sql::postgres::{Limits, PostgresUrl};
 
 use crate::config::{Config, StateUrl};
 use crate::exit::Failure;
@@ -34,17 +34,33 @@ impl AnyState {
     /// The state store, if the configuration has one. A SQLite file is made where it is missing; a PostgreSQL database
     /// without our tables is refused.
     pub(crate) async fn open(config: &Config) -> Result<Option<Self>, Failure> {
-        match &config.state {
-            StateUrl::Sqlite(path) => Ok(Some(Self::Sqlite(SqliteState::open(path, BUSY_TIMEOUT).await?))),
+        let opened = match &config.state {
+            StateUrl::Sqlite(path) => SqliteState::open(path, BUSY_TIMEOUT).await.map(Self::Sqlite),
             #[cfg(feature = "postgres")]
-            StateUrl::Postgres(url) => {
-                let longest = config.workflows.iter().map(|workflow| workflow.delivery.claim_timeout).max();
-                let state = PostgresState::open(url, Limits::default(), longest.unwrap_or(CLAIM_TIMEOUT)).await?;
-                Ok(Some(Self::Postgres(state)))
-            }
+            StateUrl::Postgres(url) => open_server(url, config).await.map(Self::Postgres),
+            StateUrl::None => return Ok(None),
+        };
+        opened.map(Some).map_err(|error| {
+            let failure = Failure::from(error);
+            Failure { message: format!("the state store (`state:`): {}", failure.message), ..failure }
+        })
+    }
+
+    /// The same to look: a file is not made, nor are our tables in it. None where there is none yet.
+    pub(crate) async fn look(config: &Config) -> Result<Option<Self>, Failure> {
+        match &config.state {
+            StateUrl::Sqlite(path) => Ok(SqliteState::look_at(path, BUSY_TIMEOUT).await?.map(Self::Sqlite)),
+            #[cfg(feature = "postgres")]
+            StateUrl::Postgres(url) => Ok(Some(Self::Postgres(open_server(url, config).await?))),
             StateUrl::None => Ok(None),
         }
     }
+}
+
+#[cfg(feature = "postgres")]
+async fn open_server(url: &PostgresUrl, config: &Config) -> Result<PostgresState, SinkError> {
+    let longest = config.workflows.iter().map(|workflow| workflow.delivery.claim_timeout).max();
+    PostgresState::open(url, Limits::default(), longest.unwrap_or(CLAIM_TIMEOUT)).await
 }
 
 macro_rules! each {

@@ -9,6 +9,7 @@ use std::time::Instant;
 use hapax_connect::mysql::{MysqlIdempotentSink, MysqlSink};
 #[cfg(feature = "postgres")]
 use hapax_connect::postgres::{PostgresIdempotentSink, PostgresSink};
+use hapax_connect::sqlite::config::SqliteSinkConfig;
 use hapax_connect::sqlite::{SqliteIdempotentSink, SqliteSink};
 use hapax_engine::batch::{Batch, OutputEvent};
 use hapax_engine::letters::{Replay as _, ReplayRule, Replayed};
@@ -23,7 +24,7 @@ use hapax_model::position::DeliveryId;
 use hapax_model::progress::Progress;
 use hapax_model::transaction::TransactionState;
 
-use super::Part;
+use super::{Part, Purpose};
 use crate::config;
 
 /// A table that has our progress beside it, and commits both in one transaction.
@@ -50,9 +51,12 @@ macro_rules! each {
 
 impl AnyTable {
     /// The table of `part`; nothing is opened before the first question.
-    pub(super) fn of_part(part: &Part<'_>, id: DeliveryId) -> Self {
+    pub(super) fn of_part(part: &Part<'_>, id: DeliveryId, purpose: Purpose) -> Self {
         match &part.sink.target {
-            config::Target::Sqlite(sqlite) => Self::Sqlite(Box::new(SqliteSink::new(part.sqlite_config(sqlite), id))),
+            config::Target::Sqlite(sqlite) => {
+                let config = SqliteSinkConfig { open: purpose.of_file(), ..part.sqlite_config(sqlite) };
+                Self::Sqlite(Box::new(SqliteSink::new(config, id)))
+            }
             #[cfg(feature = "postgres")]
             config::Target::Postgres(postgres) => {
                 let (config, pool) = (part.postgres_config(postgres), part.postgres_pool(postgres));
@@ -153,10 +157,11 @@ macro_rules! each_bare {
 
 impl AnyBareTable {
     /// The table of `part`; nothing is opened before the first question.
-    pub(super) fn of_part(part: &Part<'_>, strategy: DedupStrategy) -> Self {
+    pub(super) fn of_part(part: &Part<'_>, strategy: DedupStrategy, purpose: Purpose) -> Self {
         match &part.sink.target {
             config::Target::Sqlite(sqlite) => {
-                Self::Sqlite(Box::new(SqliteIdempotentSink::new(part.sqlite_config(sqlite), strategy)))
+                let config = SqliteSinkConfig { open: purpose.of_file(), ..part.sqlite_config(sqlite) };
+                Self::Sqlite(Box::new(SqliteIdempotentSink::new(config, strategy)))
             }
             #[cfg(feature = "postgres")]
             config::Target::Postgres(postgres) => {

@@ -10,10 +10,11 @@ use hapax_engine::second_pass::SecondPass;
 use hapax_engine::sink::{IdempotentSink as _, Target as _, UpsertLimits};
 use hapax_model::epoch::Epoch;
 use hapax_model::field::FieldPath;
+use hapax_model::letter::Cause;
 use hapax_model::mode::ProgressPlace;
 use hapax_model::rejects::{OnReject, RejectRule};
 
-use super::{AnyBareTable, AnyBooks, AnyTable, Part, plan};
+use super::{AnyBareTable, AnyBooks, AnyTable, Part, Purpose, plan};
 use crate::exit::Failure;
 
 /// A target into which letters are replayed.
@@ -30,12 +31,12 @@ impl Writer {
     pub(crate) async fn open(part: &Part<'_>) -> Result<Self, Failure> {
         match part.table().progress {
             ProgressPlace::Sink => {
-                let mut table = AnyTable::of_part(part, part.id());
+                let mut table = AnyTable::of_part(part, part.id(), Purpose::Change);
                 table.inspect().await?;
                 Ok(Self::Table(table))
             }
             ProgressPlace::State => {
-                let mut table = AnyBareTable::of_part(part, plan::strategy(&part.workflow.delivery));
+                let mut table = AnyBareTable::of_part(part, plan::strategy(&part.workflow.delivery), Purpose::Change);
                 table.inspect().await?;
                 Ok(Self::Apart(table))
             }
@@ -80,11 +81,12 @@ async fn write_apart(
         pass: SecondPass::default(),
     };
     let upserted = sink.upsert_batch(Arc::clone(&batch), &limits).await?;
-    let mut refused: BTreeMap<usize, String> =
-        batch.letters().iter().map(|(input, letter)| (*input, letter.cause.to_string())).collect();
-    refused.extend(upserted.refused.iter().map(|(event, cause)| (batch.event(*event).input(), cause.to_string())));
-    let good: Vec<i64> = ids.iter().enumerate().filter(|(n, _)| !refused.contains_key(n)).map(|(_, id)| *id).collect();
-    let replayed = books.mark_replayed(&good).await?;
-    let refused = refused.into_iter().map(|(input, why)| (ids[input], why)).collect();
+    let mut refused: BTreeMap<i64, Cause> =
+        batch.letters().iter().map(|(input, letter)| (ids[*input], letter.cause.clone())).collect();
+    let events = upserted.refused.iter();
+    refused.extend(events.map(|(event, cause)| (ids[batch.event(*event).input()], cause.clone())));
+    let good: Vec<i64> = ids.iter().copied().filter(|id| !refused.contains_key(id)).collect();
+    let replayed = books.mark_replayed(&good, &refused).await?;
+    let refused = refused.into_iter().map(|(id, cause)| (id, cause.to_string())).collect();
     Ok(Replayed { replayed, taken: 0, refused, present: Vec::new(), written: upserted.written })
 }

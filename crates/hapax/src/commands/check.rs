@@ -6,12 +6,15 @@ mod resume;
 use serde_json::{Value, json};
 
 use super::{load, print_json};
-use crate::assemble::{AnyBooks, AnyState, Live, Part, Place, parts};
+use crate::assemble::{AnyState, Live, Part, parts};
 use crate::cli::{CheckArgs, Shared};
 use crate::config::{Config, Source};
 use crate::exit::{Failure, USAGE};
 use crate::sample::{self, Filled, WouldDie};
-use hapax_model::audit::Audit;
+use hapax_model::audit::{Audit, StartRefused};
+
+/// How many columns of a table are named.
+const COLUMNS_SHOWN: usize = 20;
 
 /// What one sink's check found.
 struct Finding<'a> {
@@ -50,27 +53,39 @@ impl Finding<'_> {
         self.live.as_ref().and_then(|live| live.as_ref().ok())
     }
 
+    /// Why the guarantee is refused. What only the table could tell is not refused without it.
+    fn refusal(&self) -> Option<StartRefused> {
+        let rests_on_table = matches!(self.live, Some(Err(_))) && self.part.table_decides_mode();
+        self.audit.may_start().err().filter(|_| !rests_on_table)
+    }
+
+    /// The code with which a run would end, in the order in which it would meet what is wrong.
     fn exit_code(&self) -> u8 {
-        let live = self.live.as_ref().and_then(|live| live.as_ref().err()).map_or(0, |failure| failure.exit_code);
-        let source = match &self.source {
+        if let Some(refusal) = self.refusal() {
+            return refusal.exit_code;
+        }
+        if let Some(Err(failure)) = &self.live {
+            return failure.exit_code;
+        }
+        if self.live().is_some_and(|live| live.would_stop.is_some()) {
+            return 1;
+        }
+        if let Some(failure) = &self.resume {
+            return failure.exit_code;
+        }
+        match &self.source {
             SourceSeen::Unreadable(failure) => failure.exit_code,
             SourceSeen::Readable(Some((_, die))) => u8::from(die.dead > 0 && die.dead == die.inputs),
             SourceSeen::NotAsked | SourceSeen::NoFileYet | SourceSeen::Readable(None) => 0,
-        };
-        let would_stop = u8::from(self.live().is_some_and(|live| live.would_stop.is_some()));
-        // What rests on nothing refuses nothing.
-        let audit = match self.missing() {
-            Some(_) => 0,
-            None => self.audit.may_start().map_or_else(|refused| refused.exit_code, |()| 0),
-        };
-        let resume = self.resume.as_ref().map_or(0, |failure| failure.exit_code);
-        live.max(source).max(would_stop).max(audit).max(resume)
+        }
     }
 
     fn headline(&self) -> String {
         match self.missing() {
-            Some(missing) => format!("{} is not judged: {missing}", self.audit.guarantee),
-            None => self.audit.headline(),
+            Some(missing) if self.refusal().is_none() => {
+                format!("{} is not judged: {missing}", self.audit.guarantee)
+            }
+            Some(_) | None => self.audit.headline(),
         }
     }
 }
@@ -78,13 +93,14 @@ impl Finding<'_> {
 /// Judges every workflow.
 pub(crate) async fn check(args: &CheckArgs, shared: &Shared) -> Result<u8, Failure> {
     let loaded = load(shared)?;
+    let state = if args.live { AnyState::look(&loaded.config).await } else { Ok(None) };
     let mut findings = Vec::new();
     for part in parts(&loaded.config) {
-        findings.push(find(part, args, &loaded.config).await);
+        findings.push(find(part, args, &loaded.config, state.as_ref()).await);
     }
+    let state = state.err();
     let incomplete: Vec<(&str, &str)> =
         loaded.config.workflows.iter().filter_map(|w| w.incomplete().map(|lacking| (w.id.as_str(), lacking))).collect();
-    let state = if args.live { look_at_state(&loaded.config).await.err() } else { None };
     if shared.json {
         print_json(&as_json(&findings, &incomplete, state.as_ref()));
     } else {
@@ -99,14 +115,22 @@ pub(crate) async fn check(args: &CheckArgs, shared: &Shared) -> Result<u8, Failu
             println!("There are no workflows in {}.", shared.config.display());
         }
     }
-    let judged = findings.iter().map(Finding::exit_code).max().unwrap_or(0);
-    let state = state.map_or(0, |failure| failure.exit_code);
+    // Without its state store a run begins nothing.
+    let judged = match state {
+        Some(failure) => failure.exit_code,
+        None => findings.iter().map(Finding::exit_code).max().unwrap_or(0),
+    };
     // A workflow that is only begun is no mistake; but whoever asks about what is there asks whether it would run.
     let incomplete = if args.live && !incomplete.is_empty() { USAGE } else { 0 };
-    Ok(judged.max(state).max(incomplete))
+    Ok(judged.max(incomplete))
 }
 
-async fn find<'a>(part: Part<'a>, args: &CheckArgs, config: &Config) -> Finding<'a> {
+async fn find<'a>(
+    part: Part<'a>,
+    args: &CheckArgs,
+    config: &Config,
+    state: Result<&Option<AnyState>, &Failure>,
+) -> Finding<'a> {
     let live = if args.live {
         Some(part.live().await)
     } else if part.table_decides_mode() {
@@ -117,9 +141,10 @@ async fn find<'a>(part: Part<'a>, args: &CheckArgs, config: &Config) -> Finding<
     let read = live.as_ref().and_then(|live| live.as_ref().ok());
     let source = if args.live { look_at_source(&part, read).await } else { SourceSeen::NotAsked };
     let audit = part.audit(read);
-    let resume = match (read, &source) {
-        (Some(live), SourceSeen::Readable(_) | SourceSeen::NoFileYet) if args.live && live.would_stop.is_none() => {
-            resume::would_stop(&part, live, config).await
+    let resume = match (read, state) {
+        (Some(live), Ok(state)) if args.live && live.would_stop.is_none() => {
+            let readable = matches!(source, SourceSeen::Readable(_) | SourceSeen::NoFileYet);
+            resume::would_stop(&part, live, config, state.as_ref(), readable).await
         }
         _ => None,
     };
@@ -128,7 +153,7 @@ async fn find<'a>(part: Part<'a>, args: &CheckArgs, config: &Config) -> Finding<
 
 async fn look_at_source(part: &Part<'_>, live: Option<&Live>) -> SourceSeen {
     match sample::first_inputs_of(part, live).await {
-        Err(failure) => SourceSeen::Unreadable(failure),
+        Err(error) => SourceSeen::Unreadable(Failure::of_run(error)),
         Ok(None) => SourceSeen::NoFileYet,
         Ok(Some(inputs)) => match live {
             None => SourceSeen::Readable(None),
@@ -137,15 +162,6 @@ async fn look_at_source(part: &Part<'_>, live: Option<&Live>) -> SourceSeen {
                 SourceSeen::Readable(Some((sample::filled(part, &live.fed, &inputs), die)))
             }
         },
-    }
-}
-
-/// Whether the state store can be read, and a server's has our tables; nothing is written.
-async fn look_at_state(config: &Config) -> Result<(), Failure> {
-    match Place::of_state(config) {
-        Some(place) if place.is_remote() => AnyState::open(config).await.map(|_| ()),
-        Some(place) => AnyBooks::open(&place).await.map(|_| ()),
-        None => Ok(()),
     }
 }
 
@@ -167,7 +183,7 @@ fn print_finding(finding: &Finding<'_>, args: &CheckArgs) {
     }
     match live {
         Some(Ok(live)) => {
-            println!("  table: {}", description(live, source));
+            println!("  table: {}", description(live, source, if args.explain { usize::MAX } else { COLUMNS_SHOWN }));
             print_filled(source);
             live.notes.iter().for_each(|note| println!("  note: {note}"));
             if let Some((code, why)) = &live.would_stop {
@@ -185,12 +201,12 @@ fn print_finding(finding: &Finding<'_>, args: &CheckArgs) {
     if let Some(failure) = resume {
         println!("  a run would stop: {failure}");
     }
-    if finding.missing().is_some() {
-        return;
-    }
-    if let Err(refused) = audit.may_start() {
+    if let Some(refused) = finding.refusal() {
         println!("  refused ({}): {}", refused.code, refused.reason);
         println!("  cure: {}", refused.cure);
+    }
+    if finding.missing().is_some() {
+        return;
     }
     if args.explain {
         audit.explain().lines().for_each(|line| println!("  {line}"));
@@ -215,6 +231,12 @@ fn print_filled(source: &SourceSeen) {
         for cause in &die.causes {
             println!("    {}: {}: {}", cause.count, cause.code, cause.example);
         }
+        if die.of_other_causes > 0 {
+            println!("    and {} of other causes", die.of_other_causes);
+        }
+    }
+    for (wanted, meant) in &filled.meant {
+        println!("  sample: none of the first {} event(s) has {wanted}; did you mean {meant}?", filled.events);
     }
     match (filled.events, filled.unfilled.as_slice()) {
         (0, _) if die.inputs > 0 => {}
@@ -234,12 +256,11 @@ fn as_json(findings: &[Finding<'_>], incomplete: &[(&str, &str)], state: Option<
         .iter()
         .map(|finding| {
             let Finding { part, audit, live, source, resume } = finding;
-            let judged = finding.missing().is_none();
-            let refused = audit.may_start().err().filter(|_| judged);
-            let refused = refused.map(|r| json!({"code": r.code, "reason": r.reason, "cure": r.cure}));
+            let judged = finding.missing().is_none() || finding.refusal().is_some();
+            let refused = finding.refusal().map(|r| json!({"code": r.code, "reason": r.reason, "cure": r.cure}));
             let live = live.as_ref().map(|live| match live {
                 Ok(live) => json!({
-                    "fit": true, "mode": live.mode().name(), "description": description(live, source), "notes": live.notes,
+                    "fit": true, "mode": live.mode().name(), "description": description(live, source, usize::MAX), "notes": live.notes,
                     "wouldStop": live.would_stop.as_ref().map(|(code, why)| json!({"code": code, "message": why})),
                 }),
                 Err(failure) => json!({"fit": false, "code": failure.code, "message": failure.message}),
@@ -255,6 +276,10 @@ fn as_json(findings: &[Finding<'_>], incomplete: &[(&str, &str)], state: Option<
                 "sourceUnreadable": unreadable, "wouldStop": resume.as_ref().map(trouble),
                 "sample": sampled.map(|(filled, die)| json!({
                     "events": filled.events, "unfilled": filled.unfilled, "inputs": die.inputs, "deadLetters": die.dead,
+                    "ofOtherCauses": die.of_other_causes,
+                    "meant": filled.meant.iter().map(|(wanted, meant)| json!({
+                        "wanted": wanted.to_string(), "meant": meant.to_string(),
+                    })).collect::<Vec<_>>(),
                     "causes": die.causes.iter().map(|cause| json!({
                         "count": cause.count, "code": cause.code, "cause": cause.fingerprint, "message": cause.example,
                     })).collect::<Vec<_>>(),
@@ -267,11 +292,17 @@ fn as_json(findings: &[Finding<'_>], incomplete: &[(&str, &str)], state: Option<
 }
 
 /// The mode, why it is this one, and the columns that are written, as far as the sample tells.
-fn description(live: &Live, source: &SourceSeen) -> String {
+/// How the table is written; of its columns at most so many are named.
+fn description(live: &Live, source: &SourceSeen, most: usize) -> String {
     let unfilled: &[String] = match source {
         SourceSeen::Readable(Some((filled, _))) if filled.events > 0 => &filled.unfilled,
         SourceSeen::Readable(_) | SourceSeen::NotAsked | SourceSeen::Unreadable(_) | SourceSeen::NoFileYet => &[],
     };
     let written: Vec<&str> = live.columns.iter().filter(|name| !unfilled.contains(name)).map(String::as_str).collect();
-    format!("{}: {}; writes {}", live.mode().name(), live.why, written.join(", "))
+    let named = written.iter().take(most).copied().collect::<Vec<_>>().join(", ");
+    let more = match written.len().saturating_sub(most) {
+        0 => String::new(),
+        more => format!(" and {more} more columns (--explain names them)"),
+    };
+    format!("{}: {}; writes {named}{more}", live.mode().name(), live.why)
 }

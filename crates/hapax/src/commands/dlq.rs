@@ -13,6 +13,7 @@ use serde_json::json;
 use self::choice::{FoundCause, FoundLetters, Pages};
 use super::table::Table;
 use super::{confirmed, known_workflow, load, print_json};
+use crate::assemble::Purpose;
 use crate::cli::{DlqChoice, DlqCommand, Doing, Shared};
 use crate::config::Config;
 use crate::exit::{Failure, USAGE};
@@ -63,7 +64,7 @@ impl FoundCause {
 }
 
 async fn list(choice: &DlqChoice, config: &Config, shared: &Shared) -> Result<u8, Failure> {
-    let FoundLetters { books, causes, of_others } = choice::find(choice, config).await?;
+    let FoundLetters { books, causes, of_others } = choice::find(choice, config, Purpose::Look).await?;
     if shared.json {
         let one = |FoundCause { at, owner, group }: &FoundCause| {
             json!({
@@ -108,7 +109,7 @@ async fn list(choice: &DlqChoice, config: &Config, shared: &Shared) -> Result<u8
 
 async fn show(id: i64, choice: &DlqChoice, config: &Config, shared: &Shared) -> Result<u8, Failure> {
     let choice = DlqChoice { ids: vec![id], ..choice.clone() };
-    let FoundLetters { mut books, causes, .. } = choice::find(&choice, config).await?;
+    let FoundLetters { mut books, causes, .. } = choice::find(&choice, config, Purpose::Look).await?;
     let mut shown = 0;
     for found in &causes {
         let mut pages = Pages::of(found, &choice);
@@ -164,7 +165,8 @@ fn print_letter(letter: &StoredLetter) {
 }
 
 async fn discard(choice: &DlqChoice, doing: Doing, config: &Config) -> Result<u8, Failure> {
-    let FoundLetters { mut books, causes, .. } = choice::find(choice, config).await?;
+    let purpose = if doing.dry_run { Purpose::Look } else { Purpose::Change };
+    let FoundLetters { mut books, causes, .. } = choice::find(choice, config, purpose).await?;
     for found in &causes {
         let (place, group) = (&books[found.at].0, &found.group);
         println!("{place}: {} letter(s) of {}, {}: {}", group.count, found.owner_text(), group.code, group.fingerprint);

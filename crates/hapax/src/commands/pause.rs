@@ -5,7 +5,7 @@ use hapax_model::units::{parse_duration, print_duration};
 use serde_json::json;
 
 use super::{known_workflow, load, print_json};
-use crate::assemble::{AnyBooks, AnyState};
+use crate::assemble::{AnyBooks, AnyState, Purpose};
 use crate::cli::{PauseArgs, ResumeArgs, Shared};
 use crate::config::{Config, StateUrl};
 use crate::exit::{Failure, USAGE};
@@ -29,7 +29,7 @@ pub(crate) async fn pause(args: &PauseArgs, shared: &Shared) -> Result<u8, Failu
     let pause = Pause { why: args.why.clone(), until_ms, ..Pause::new(&args.workflow, &by, since_ms) };
     // Opening the store makes it, where it is a file that no worker has made yet.
     drop(AnyState::open(&config).await?);
-    let mut books = AnyBooks::of_state(&config).await?.ok_or_else(gone)?;
+    let mut books = AnyBooks::of_state(&config, Purpose::Change).await?.ok_or_else(gone)?;
     books.pause(&pause).await?;
     if shared.json {
         print_json(&json!({"workflow": pause.workflow, "paused": true, "sinceMs": since_ms, "untilMs": until_ms}));
@@ -46,7 +46,7 @@ pub(crate) async fn resume(args: &ResumeArgs, shared: &Shared) -> Result<u8, Fai
     let config = load(shared)?.config;
     known_workflow(&config, &args.workflow)?;
     refuse_stateless(&config, "resume")?;
-    let was_paused = match AnyBooks::of_state(&config).await? {
+    let was_paused = match AnyBooks::of_state(&config, Purpose::Change).await? {
         Some(mut books) => books.resume(&args.workflow).await?,
         None => false,
     };

@@ -2,15 +2,13 @@
 
 use hapax_connect::file::{FileSource, with_end, without_end};
 use hapax_engine::books::{Books as _, OldNames, StateBooks as _};
-use hapax_engine::sink::Target as _;
-use hapax_engine::source::{Follow, Held, Source as _, SourceError, StartAt};
-use hapax_engine::state::TakeOver;
-use hapax_model::contract::{Contract, TARGET};
+use hapax_engine::source::{Held, Source as _, SourceError, StartAt};
+use hapax_model::contract::Contract;
 use hapax_model::position::{Bookmark, DeliveryId, Incarnation, Position};
 use hapax_model::progress::Progress;
 
 use super::{confirmed, known_workflow, load};
-use crate::assemble::{AnyBooks, AnySource, AnyState, How, Part, find_files, lanes};
+use crate::assemble::{AnyBooks, AnySource, AnyState, Part, Purpose, find_files, lanes};
 use crate::cli::{ResetArgs, Shared};
 use crate::config::Config;
 use crate::exit::{Failure, USAGE};
@@ -58,9 +56,9 @@ async fn adopt(args: &ResetArgs, old: &str, chosen: &[Part<'_>], config: &Config
             continue;
         }
         sinks.push(&part.sink.name);
-        let mut books = AnyBooks::of_part(part, config).await?.ok_or_else(|| no_books(part))?;
+        let mut books = AnyBooks::of_part(part, config, Purpose::Change).await?.ok_or_else(|| no_books(part))?;
         let lanes = books.adopt(old, &args.workflow, &part.sink.name).await?;
-        if let Some(mut state) = AnyBooks::of_state(config).await? {
+        if let Some(mut state) = AnyBooks::of_state(config, Purpose::Change).await? {
             state.adopt_memory(old, &args.workflow, &part.sink.name).await?;
         }
         println!("{}/{}: {lanes} lane(s) taken over", part.workflow.id, part.sink.name);
@@ -83,19 +81,20 @@ async fn adopt_lane(args: &ResetArgs, old: &str, chosen: &[Part<'_>], config: &C
             return Err(usage("only lanes of files can be taken over".to_owned()));
         };
         let to = source.take_over(&progress.bookmark)?;
-        let contract = contract_now(part, config).await?;
+        let contract = part.contract_now(config, Purpose::Look).await?;
         println!("{new}: takes over the progress and dead letters of {from}, and goes on at {to}");
         progress.contract.differences(&contract).iter().for_each(|difference| println!("  accepted: {difference}"));
-        plans.push((part, from, new, to, contract));
+        plans.push((part, from, new, to));
     }
     println!("Nothing is delivered again and nothing left out. A worker that has the old lane is fenced.");
     if !confirmed(args.doing, "Do it?")? {
         return Ok(0);
     }
-    for (part, from, new, to, contract) in plans {
-        let mut books = AnyBooks::of_part(part, config).await?.ok_or_else(|| no_books(part))?;
+    for (part, from, new, to) in plans {
+        let contract = accepted(part, config).await?;
+        let mut books = AnyBooks::of_part(part, config, Purpose::Change).await?.ok_or_else(|| no_books(part))?;
         let after = books.adopt_lanes(std::slice::from_ref(&from), &new, &to, Some(&contract), OldNames::Free).await?;
-        if let Some(mut state) = AnyBooks::of_state(config).await? {
+        if let Some(mut state) = AnyBooks::of_state(config, Purpose::Change).await? {
             state.adopt_lane_memory(&from, &new).await?;
         }
         println!("{new}: now at {}, generation {}", after.bookmark, after.generation);
@@ -131,10 +130,14 @@ async fn move_to(args: &ResetArgs, chosen: &[Part<'_>], config: &Config) -> Resu
         return Ok(0);
     }
     for (part, plan) in plans {
-        let Plan { id, to, contract, .. } = plan;
-        let mut books = AnyBooks::of_part(part, config).await?.ok_or_else(|| no_books(part))?;
+        let Plan { id, to, .. } = plan;
+        let contract = match plan.contract {
+            Some(_) => Some(accepted(part, config).await?),
+            None => None,
+        };
+        let mut books = AnyBooks::of_part(part, config, Purpose::Change).await?.ok_or_else(|| no_books(part))?;
         let after = books.reset(&id, &to, contract.as_ref()).await?;
-        if let Some(mut state) = AnyBooks::of_state(config).await? {
+        if let Some(mut state) = AnyBooks::of_state(config, Purpose::Change).await? {
             state.reset_witness(&id).await?;
         }
         println!("{id}: now at {}, generation {}", after.bookmark, after.generation);
@@ -172,7 +175,8 @@ async fn plan(args: &ResetArgs, part: &Part<'_>, config: &Config) -> Result<Plan
         let number = if same { before.number } else { before.number + 1 };
         to.incarnation = Incarnation::new(number, &to.incarnation.text);
     }
-    let contract = if args.accept || from.is_none() { Some(contract_now(part, config).await?) } else { None };
+    let contract =
+        if args.accept || from.is_none() { Some(part.contract_now(config, Purpose::Look).await?) } else { None };
     Ok(Plan { id, from, to, contract })
 }
 
@@ -225,16 +229,12 @@ fn given_up(progress: &Progress) -> Bookmark {
 }
 
 async fn progress_of(part: &Part<'_>, config: &Config, id: &DeliveryId) -> Result<Option<Progress>, Failure> {
-    let Some(mut books) = AnyBooks::of_part(part, config).await? else { return Ok(None) };
+    let Some(mut books) = AnyBooks::of_part(part, config, Purpose::Look).await? else { return Ok(None) };
     Ok(books.deliveries().await?.into_iter().find(|found| found.id == *id).map(|found| found.progress))
 }
 
-/// The contract as the configuration and the live target have it now.
-async fn contract_now(part: &Part<'_>, config: &Config) -> Result<Contract, Failure> {
-    let live = part.live().await?;
-    let state = AnyState::open(config).await?;
-    let how = How::new(config, Follow::No, TakeOver::Never);
-    let mut delivery = part.delivery(&live, state.as_ref(), &how)?;
-    let identity = delivery.sink.inspect().await?;
-    Ok(delivery.settings.contract.with(TARGET, identity.0))
+/// The contract as it is now, of a target and a state store that have what a delivery needs: made here where it is missing.
+async fn accepted(part: &Part<'_>, config: &Config) -> Result<Contract, Failure> {
+    drop(AnyState::open(config).await?);
+    part.contract_now(config, Purpose::Change).await
 }

@@ -3,7 +3,7 @@
 mod bar;
 mod files;
 mod fleet;
-mod moved;
+pub(super) mod moved;
 mod notify;
 mod open_pattern;
 mod pattern_lease;

@@ -10,7 +10,7 @@ use hapax_connect::sqlite::tables::{self, Role};
 use hapax_model::mode::ProgressPlace;
 
 use super::{ask, load};
-use crate::assemble::{AnyBooks, AnyState, Place, parts};
+use crate::assemble::{AnyBooks, AnyState, Making, Place, Purpose, parts};
 use crate::cli::{SetupArgs, Shared};
 use crate::config::Config;
 use crate::exit::Failure;
@@ -31,8 +31,12 @@ pub(crate) async fn setup(args: &SetupArgs, shared: &Shared) -> Result<u8, Failu
         return Ok(0);
     }
     for (place, role) in &places {
-        make(place, *role, &loaded.config).await?;
-        println!("made: {place}");
+        let done = match make(place, *role, &loaded.config).await? {
+            Making::Made => "made",
+            Making::BroughtOver => "brought to this version",
+            Making::ThereAlready => "there already",
+        };
+        println!("{done}: {place}");
     }
     Ok(0)
 }
@@ -51,11 +55,11 @@ fn places(config: &Config) -> Vec<(Place, Role)> {
     places
 }
 
-async fn make(place: &Place, role: Role, config: &Config) -> Result<(), Failure> {
-    match AnyBooks::open(place).await? {
+async fn make(place: &Place, role: Role, config: &Config) -> Result<Making, Failure> {
+    match AnyBooks::open(place, Purpose::Change).await? {
         Some(mut books) => books.make_tables(role).await,
         // A state store is Hapax's own file; a target is the user's.
-        None if role == Role::State => AnyState::open(config).await.map(|_| ()),
+        None if role == Role::State => AnyState::open(config).await.map(|_| Making::Made),
         None => {
             Err(Failure::new("HX4001", format!("{place} does not exist; create the database, or correct the path")))
         }

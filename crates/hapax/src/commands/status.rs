@@ -11,7 +11,7 @@ use serde_json::json;
 use super::look::subject::{StateSide, progress_seen};
 use super::table::Table;
 use super::{known_workflow, load, print_json};
-use crate::assemble::{AnyBooks, Part, find_files, lanes};
+use crate::assemble::{AnyBooks, Part, Purpose, find_files, lanes};
 use crate::cli::{Shared, StatusArgs};
 use crate::config::Config;
 use crate::exit::Failure;
@@ -79,7 +79,7 @@ impl Ledgers {
     ) -> Result<(Option<StoredDelivery>, LetterCounts), Failure> {
         let of = (part.workflow.id.clone(), part.sink.name.clone());
         if self.of.as_ref() != Some(&of) {
-            self.books = match AnyBooks::of_part(part, config).await? {
+            self.books = match AnyBooks::of_part(part, config, Purpose::Look).await? {
                 Some(mut books) => {
                     let stored = books.deliveries().await?.into_iter().map(|stored| (stored.id.clone(), stored));
                     Some((books, stored.collect()))

@@ -111,6 +111,7 @@ fn build_source(source: &Value, folder: &Path) -> Option<Source> {
         let format = build_format(file, &written);
         let many = many::is_pattern(&written).then(|| ManyFiles { folder: folder.to_path_buf(), lanes: Vec::new() });
         let rotation = match file.get("rotation").and_then(Value::text) {
+            Some("beforeExtension") => RotationRule::BeforeExtension,
             Some("none") => RotationRule::None,
             Some("replaced") => RotationRule::Replaced,
             Some(_) | None => RotationRule::Suffixes,

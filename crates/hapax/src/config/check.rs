@@ -7,9 +7,9 @@
 use std::fmt::Display;
 use std::time::Duration;
 
+use hapax_model::nearest::nearest;
 use hapax_model::units::{ByteSize, Rate, Share, parse_duration, print_duration};
 
-use super::nearest::nearest;
 use super::node::{Data, Entry, Node, Origin, quoted};
 use super::problem::{Problem, Problems, code};
 use super::schema::{Choice, EventForm, Field, Kind, Preset, Table, TextRule, names};

@@ -14,7 +14,6 @@ mod files;
 mod fixture;
 mod json_schema;
 mod merge;
-mod nearest;
 pub(crate) mod node;
 pub(crate) mod problem;
 mod program;

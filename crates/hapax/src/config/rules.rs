@@ -7,9 +7,9 @@ use std::collections::HashMap;
 
 use hapax_connect::file::many;
 use hapax_model::delivery::Delivery;
+use hapax_model::nearest::nearest;
 
 use super::build::{build_delivery, is_csv};
-use super::nearest::nearest;
 use super::node::{Origin, quoted};
 use super::problem::{Place, Problem, Problems, code};
 use super::program;

@@ -83,6 +83,8 @@ impl<'a> Builder<'a> {
             Event::Alias(anchor) => self.alias(anchor, &place),
             Event::Scalar(text, style, anchor, tag) => {
                 let data = match (style, &tag) {
+                    // A key is a name, also the one that YAML has for nothing: `csv: { null: NA }`.
+                    (ScalarStyle::Plain, None) if text == "null" && self.awaits_key() => Data::Text(text.into_owned()),
                     (ScalarStyle::Plain, None) => resolve_plain(&text),
                     _ => Data::Text(text.into_owned()),
                 };
@@ -149,6 +151,10 @@ impl<'a> Builder<'a> {
             }
             Some(_) | None => Ok(()),
         }
+    }
+
+    fn awaits_key(&self) -> bool {
+        self.open.last().is_some_and(|open| matches!(open.node.data, Data::Map(_)) && open.key.is_none())
     }
 
     fn alias(&mut self, anchor: usize, place: &Place) -> Result<(), Problem> {

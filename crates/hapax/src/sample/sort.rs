@@ -41,10 +41,13 @@ pub(super) fn sort_of_text(text: &str) -> Sort {
     }
 }
 
-/// A text of CSV, which may stand for anything. What would not be shown again as it stands (`007`, `+49`) is no number.
+/// A text of CSV, which may stand for anything. What is more likely to be something else (`007`, `+49`, `5.`) is no number.
 pub(super) fn sort_of_untyped(text: &str) -> Sort {
+    // `.5` and `-.5`: with a zero before the point, as JSON would have it.
+    let bare_point = text.starts_with('.') || text.starts_with("-.");
+    let plain = if bare_point { text.replacen('.', "0.", 1) } else { text.to_owned() };
     let is_number =
-        spelled_number(text.as_bytes()).is_some_and(|number| number.parse::<f64>().is_ok_and(f64::is_finite));
+        spelled_number(plain.as_bytes()).is_some_and(|number| number.parse::<f64>().is_ok_and(f64::is_finite));
     match text {
         "true" | "false" | "t" | "f" | "TRUE" | "FALSE" => Sort::Boolean,
         _ if is_number && text.parse::<i64>().is_ok() => Sort::Integer,
@@ -100,7 +103,9 @@ mod tests {
             ("+4912345", Sort::Text),
             ("01234", Sort::Text),
             ("-012", Sort::Text),
-            (".5", Sort::Text),
+            (".5", Sort::Decimal),
+            ("-.516667", Sort::Decimal),
+            (".", Sort::Text),
             ("5.", Sort::Text),
             ("1e999", Sort::Text),
             ("inf", Sort::Text),

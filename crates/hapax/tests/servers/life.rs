@@ -19,6 +19,8 @@ fn from_setup_to_the_second_run<S: Server>() {
     shop.hapax(&["run", "--once"]).exits(1).says(&["hapax setup"]);
     shop.hapax(&["check", "--live"]).exits(1).says(&["holds", "update", "a run would stop", "hapax setup"]);
     shop.hapax(&["setup", "--yes"]).exits(0).says(&[&format!("made: {}://", S::KIND), shop.database()]);
+    let again = shop.hapax(&["setup", "--yes"]);
+    again.exits(0).says(&[&format!("there already: {}://", S::KIND)]).keeps_silent_about(&["made: "]);
     shop.hapax(&["setup", "--yes"]).exits(0);
     shop.hapax(&["check", "--live"]).exits(0).says(&["holds"]).keeps_silent_about(&["would stop"]);
     shop.hapax(&["run", "--once"]).exits(0);

@@ -9,6 +9,7 @@ on_every_server! {
     the_story_of_a_row_is_told,
     rows_are_counted_and_misfits_foretold,
     the_session_that_others_wait_for_is_named,
+    wide_events_are_compared_whatever_may_idle,
 }
 
 fn first<S: Server>(shop: &Shop<S>, arguments: &[&str], code: i32) -> Value {
@@ -83,4 +84,17 @@ fn the_session_that_others_wait_for_is_named<S: Server>() {
     worker.terminate();
     worker.ends().exits(0);
     world.hapax(&["reconcile", "--deep"]).exits(0).says(&["verdict  adds up"]);
+}
+
+/// Goal: `reconcile` of wide events is not ended by the limit for workers that hang. Method: 500 columns, one epoch of 1,000 events, a
+/// limit of one second.
+fn wide_events_are_compared_whatever_may_idle<S: Server>() {
+    let shop = Shop::<S>::ready("onConflict: update, idleTimeout: 1s", KEYED);
+    let columns: String = (0..500).map(|n| format!(", c{n} smallint")).collect();
+    shop.sql(&format!("DROP TABLE orders; CREATE TABLE orders (id bigint PRIMARY KEY{columns})"));
+    let world = &shop.world;
+    let fields: String = (0..500).map(|n| format!(",\"c{n}\":{n}")).collect();
+    world.write("orders.jsonl", (1..=1000).map(|id| format!("{{\"id\":{id}{fields}}}\n")).collect::<String>());
+    world.hapax(&["run", "--once"]).exits(0);
+    world.hapax(&["reconcile", "--deep"]).exits(0).says(&["1000 keys of 1000 inputs", "verdict  adds up"]);
 }

@@ -4,6 +4,7 @@
 mod bad_rows;
 mod bad_servers;
 mod bad_tables;
+mod check_and_run;
 mod files;
 mod init;
 mod lanes;

@@ -13,7 +13,7 @@ use hapax_model::delivery_state::WorkerState;
 use hapax_model::epoch::{Epoch, Generation};
 use hapax_model::key::{DedupStrategy, KeyNeed, Keyer, Uniqueness};
 use hapax_model::ledger::Totals;
-use hapax_model::position::{Bookmark, DeliveryId};
+use hapax_model::position::{Bookmark, DeliveryId, Incarnation, Position};
 use hapax_model::progress::Witness;
 use hapax_model::rejects::{OnReject, RejectRule};
 use tokio::sync::watch;
@@ -327,6 +327,22 @@ async fn a_target_that_went_back_is_rewound_or_stops() {
     let latest = Settings { start: StartAt::Latest, ..settings() };
     let (end, _) = run(latest, Lines::new(&THREE), &world, &state).await;
     assert_eq!((exit_code(&end), code(&end)), (5, "HX4018"), "from the latest on, the rest would be skipped");
+    assert!(world.lock().progress.is_empty(), "nothing was claimed");
+}
+
+/// Goal: a range with a hole is not rewound over: code 5, both positions, and what is missing. Method: a witness in the third
+/// file of a source that has lost the second.
+#[tokio::test]
+async fn a_target_that_went_back_behind_a_hole_stops() {
+    let (world, state) = (Shared::default(), MemoryState::new("a"));
+    let bookmark = Bookmark::new(Incarnation::new(3, "lines"), Position::at(3));
+    state.lock().witness = Some(Witness { epoch: Epoch(9), bookmark });
+    let holed = Lines { lost_number: Some(2), ..Lines::new(&THREE) };
+    let (end, _) = run(settings(), holed, &world, &state).await;
+    assert_eq!((exit_code(&end), code(&end)), (5, "HX4018"), "{end:?}");
+    for word in ["epoch 9", "3 of 3:lines", "number 2 is gone"] {
+        assert!(message(&end).contains(word), "{word}: {}", message(&end));
+    }
     assert!(world.lock().progress.is_empty(), "nothing was claimed");
 }
 

@@ -34,6 +34,8 @@ pub(super) struct Lines {
     pub(super) replaced: Arc<AtomicBool>,
     /// From this line on it is the next file.
     pub(super) boundary_at: Option<u64>,
+    /// The file of this number is gone.
+    pub(super) lost_number: Option<u32>,
 }
 
 impl Lines {
@@ -49,6 +51,7 @@ impl Lines {
             feed: Arc::default(),
             replaced: Arc::default(),
             boundary_at: None,
+            lost_number: None,
         }
     }
 
@@ -81,6 +84,14 @@ impl Source for Lines {
             Ok(Held::Yes)
         } else {
             Ok(Held::OtherIncarnation { now: self.incarnation.into() })
+        }
+    }
+
+    async fn hold_range(&mut self, from: &Bookmark, to: &Bookmark) -> Result<Held, SourceError> {
+        let numbers = from.incarnation.number..to.incarnation.number;
+        match self.lost_number.filter(|lost| numbers.contains(lost)) {
+            Some(lost) => Ok(Held::Gone { missing: format!("number {lost} is gone") }),
+            None => self.hold(to).await,
         }
     }
 

@@ -1,50 +1,142 @@
-//! Whether a run would take up what was delivered before, or stop for a person.
+//! Whether a run would take up what was delivered before and go on with what comes next, or stop.
 //!
-//! Reads: the source's files, progress and the witness. Writes: nothing. Not here: the comparisons (`hapax-engine`), and
+//! Reads: the source's files, progress and the witness, and the next inputs. Writes: nothing. Not here: the comparisons (`hapax-engine`), and
 //! which lanes there are (`assemble`).
 
-use hapax_connect::file::RotationRule;
+use std::time::Duration;
+
 use hapax_connect::file::earlier::earlier_lanes;
 use hapax_connect::file::many::{Prospect, find_stems, prospect};
-use hapax_engine::books::Books as _;
+use hapax_connect::file::{RotationRule, is_compressed};
+use hapax_engine::batch::Inputs;
 use hapax_engine::runtime;
-use hapax_engine::source::{Follow, Held, Source as _, SourceError};
-use hapax_engine::state::TakeOver;
+use hapax_engine::source::{Held, Polled, Room, Source as _, SourceError};
+use hapax_model::mode::ProgressPlace;
+use hapax_model::position::Bookmark;
 
+use super::super::run::moved::{Moved, refuse_other_lanes};
 use crate::assemble::{
-    AnyBooks, AnyState, How, Live, Part, is_copy_of_read, known_lanes, lanes_of_files, under_two_names,
+    AnySource, AnyState, How, Live, Part, is_copy_of_read, known_lanes, lanes_of_files, under_two_names,
 };
 use crate::config::checked::FileLane;
 use crate::config::{Config, Source};
 use crate::exit::Failure;
+use crate::sample::{MOST, next_inputs, without_rate, would_be_too_many};
 
-/// Why a run would stop, of the first lane that would. Where nothing can be read that is one, too.
-pub(super) async fn would_stop(part: &Part<'_>, live: &Live, config: &Config) -> Option<Failure> {
-    look(part, live, config).await.unwrap_or_else(Some)
+/// Of how many lanes the next inputs are read.
+const MOST_LANES: usize = 16;
+/// How much of an archive is unpacked to see whether it is whole.
+const MOST_UNPACKED: usize = 64 * 1024 * 1024;
+/// How much of it at a time.
+const ROOM: Room = Room { events: 100_000, bytes: 4 * 1024 * 1024 };
+/// How long an archive that may just be written is left alone.
+const PAUSE: Duration = Duration::from_millis(20);
+
+/// Why a run would stop: of all lanes, what ends with the highest code. Where nothing can be read that is one, too. Of a
+/// source that cannot be read only its progress is looked at.
+pub(super) async fn would_stop(
+    part: &Part<'_>,
+    live: &Live,
+    config: &Config,
+    state: Option<&AnyState>,
+    readable: bool,
+) -> Option<Failure> {
+    look(part, live, config, state, readable).await.unwrap_or_else(Some)
 }
 
-async fn look(part: &Part<'_>, live: &Live, config: &Config) -> Result<Option<Failure>, Failure> {
+async fn look(
+    part: &Part<'_>,
+    live: &Live,
+    config: &Config,
+    state: Option<&AnyState>,
+    readable: bool,
+) -> Result<Option<Failure>, Failure> {
+    let moved = Moved::look(part, config).await?;
     let files = files_to_look_at(part, config).await?;
-    // Where nothing was delivered there is nothing to compare with, and our tables need not be made.
-    let Some(mut books) = AnyBooks::of_part(part, config).await? else { return Ok(None) };
-    if books.deliveries().await?.is_empty() {
-        return Ok(None);
-    }
-    // A file for it is not made here.
-    let state = match AnyBooks::of_state(config).await? {
-        Some(_) => AnyState::open(config).await?,
-        None => None,
-    };
-    let how = How::new(config, Follow::No, TakeOver::Never);
+    let how = How::to_look(config);
     let of_files = files.iter().map(|file| Part { file: Some(file), ..*part });
     let others = part.lanes().filter(|_| !part.has_many_files());
-    for lane in of_files.chain(others) {
-        let mut delivery = lane.delivery(live, state.as_ref(), &how)?;
-        if let Some(stop) = runtime::would_stop(&mut delivery).await {
-            return Ok(Some(Failure::new(stop.code, stop.message).with_exit(stop.exit_code)));
+    let mut worst: Option<Failure> = None;
+    for (number, lane) in of_files.chain(others).enumerate() {
+        let id = lane.id();
+        refuse_other_lanes(part, &id, config).await?;
+        moved.refuse(&id)?;
+        if !readable {
+            continue;
+        }
+        let looked = look_at_lane(&lane, live, state, &how, number < MOST_LANES).await;
+        if let Err(failure) = looked
+            && worst.as_ref().is_none_or(|worst| failure.exit_code > worst.exit_code)
+        {
+            worst = Some(failure);
         }
     }
-    Ok(None)
+    Ok(worst)
+}
+
+/// What a run of this lane would begin with.
+async fn look_at_lane(
+    lane: &Part<'_>,
+    live: &Live,
+    state: Option<&AnyState>,
+    how: &How,
+    reads_on: bool,
+) -> Result<(), Failure> {
+    let start = if lane.table().progress == ProgressPlace::State && state.is_none() {
+        // The store that would hold progress is not there yet.
+        lane.open_source_for(Some(live)).start(lane.start()).await.map(Some).or_else(passing)?
+    } else {
+        runtime::foresee_start(&mut lane.delivery(live, state, how)?).await?
+    };
+    match start.filter(|_| reads_on) {
+        Some(start) => read_on(lane, live, &start).await,
+        None => Ok(()),
+    }
+}
+
+/// What may pass by itself is no reason.
+fn passing<T>(error: SourceError) -> Result<Option<T>, Failure> {
+    match Failure::of_run(error) {
+        failure if failure.may_pass => Ok(None),
+        failure => Err(failure),
+    }
+}
+
+/// Reads what a run would read next: whether it can be read, whether an archive is whole, and whether too much of it would be
+/// dead letters.
+async fn read_on(lane: &Part<'_>, live: &Live, start: &Bookmark) -> Result<(), Failure> {
+    let quick = match lane.source {
+        Source::Generate(generate) => Some(without_rate(generate)),
+        Source::File(_) => None,
+    };
+    let reader = Part { source: quick.as_ref().unwrap_or(lane.source), ..*lane };
+    let mut source = reader.open_source_for(Some(live));
+    let Some(inputs) = next_inputs(&mut source, start, MOST).await.map(Some).or_else(passing)? else { return Ok(()) };
+    would_be_too_many(lane, live, inputs).await?;
+    let path = match (lane.file, lane.source) {
+        (Some(file), _) => &file.path,
+        (None, Source::File(file)) => &file.path,
+        (None, Source::Generate(_)) => return Ok(()),
+    };
+    if is_compressed(path) {
+        unpack(&mut source).await.map(Some).or_else(passing)?;
+    }
+    Ok(())
+}
+
+/// Unpacks the rest of an archive, up to a bound.
+async fn unpack(source: &mut AnySource) -> Result<(), SourceError> {
+    let mut unpacked = 0;
+    while unpacked < MOST_UNPACKED {
+        let mut inputs = Inputs::default();
+        match source.poll(&mut inputs, ROOM).await? {
+            Polled::End | Polled::Boundary => return Ok(()),
+            Polled::Records => {}
+            Polled::Idle => tokio::time::sleep(PAUSE).await,
+        }
+        unpacked += (0..inputs.len()).map(|input| inputs.bytes(input).len() + 1).sum::<usize>();
+    }
+    Ok(())
 }
 
 /// The lanes of a pattern that a run would open sooner or later. Those of earlier versions are brought over by a run, which

@@ -9,7 +9,7 @@ use hapax_engine::books::{Books as _, LetterGroup};
 use hapax_engine::letters::{LetterChoice, LetterStore as _, StoredLetter};
 
 use super::pace::PAGE;
-use crate::assemble::{AnyBooks, Part, Place, parts};
+use crate::assemble::{AnyBooks, Part, Place, Purpose, parts};
 use crate::cli::DlqChoice;
 use crate::config::Config;
 use crate::exit::{Failure, USAGE};
@@ -88,10 +88,10 @@ fn asked(choice: &DlqChoice, owner: Option<&Owner>) -> LetterChoice {
 }
 
 /// Opens every database that may hold letters, each once, and finds what is chosen.
-pub(super) async fn find(choice: &DlqChoice, config: &Config) -> Result<FoundLetters, Failure> {
+pub(super) async fn find(choice: &DlqChoice, config: &Config, purpose: Purpose) -> Result<FoundLetters, Failure> {
     let mut found = FoundLetters { books: Vec::new(), causes: Vec::new(), of_others: 0 };
     for place in Place::of_all(config) {
-        let Some(mut books) = AnyBooks::open(&place).await? else { continue };
+        let Some(mut books) = AnyBooks::open(&place, purpose).await? else { continue };
         let at = found.books.len();
         let ours = owners_at(&place, config);
         let mut owners = ours.clone();

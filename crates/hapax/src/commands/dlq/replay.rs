@@ -19,7 +19,7 @@ use super::choice::{FoundCause, find, is_of, same_cause};
 use super::pace::{PAGE, Pace, Watched};
 use super::print_json;
 use super::verdict::{Allowed, Deletes, Verdict, Writing, judge, judge_known, judge_whole};
-use crate::assemble::{AnyBooks, AnyRows, Live, Part, Writer, lanes, plan};
+use crate::assemble::{AnyBooks, AnyRows, Live, Part, Purpose, Writer, lanes, plan};
 use crate::cli::{DlqChoice, Doing, Shared};
 use crate::commands::confirmed;
 use crate::config::Config;
@@ -91,8 +91,9 @@ pub(super) async fn replay(
     let allowed = wanted.allowed;
     let mut sum = Sum::default();
     // A cause's number is that of all lanes together.
-    let causes = if choice.cause.is_some() { Some(find(choice, config).await?.causes) } else { None };
-    let chosen = Chosen { choice, causes: causes.as_deref(), allowed };
+    let causes = if choice.cause.is_some() { Some(find(choice, config, Purpose::Look).await?.causes) } else { None };
+    let purpose = if wanted.doing.dry_run { Purpose::Look } else { Purpose::Change };
+    let chosen = Chosen { choice, causes: causes.as_deref(), allowed, purpose };
     for part in lanes(config).filter(|part| is_meant(part, choice)) {
         if let Some(mut replaying) = Replaying::open(part, &chosen, config).await? {
             replaying.look(&mut sum).await?;
@@ -137,6 +138,7 @@ struct Chosen<'a> {
     /// Only these causes; none for all.
     causes: Option<&'a [FoundCause]>,
     allowed: Allowed,
+    purpose: Purpose,
 }
 
 /// The letters of one part, and what they would be written to.
@@ -153,7 +155,7 @@ struct Replaying<'a> {
 impl<'a> Replaying<'a> {
     /// None if nothing is chosen there.
     async fn open(part: Part<'a>, chosen: &Chosen<'_>, config: &Config) -> Result<Option<Self>, Failure> {
-        let Some(mut books) = AnyBooks::of_part(&part, config).await? else { return Ok(None) };
+        let Some(mut books) = AnyBooks::of_part(&part, config, chosen.purpose).await? else { return Ok(None) };
         let id = part.id();
         let lane = (part.lane_count() > 1).then_some(id.lane);
         let (workflow, sink, ids) = (Some(id.workflow), Some(id.sink), chosen.choice.ids.clone());
@@ -178,7 +180,8 @@ impl<'a> Replaying<'a> {
     fn writing(&self) -> Writing {
         let table = self.part.table();
         let deletes = if table.delete_when.is_some() { Deletes::Some } else { Deletes::None };
-        Writing { mode: self.live.mode(), progress: table.progress, deletes }
+        let guarantee = self.part.workflow.delivery.guarantee;
+        Writing { mode: self.live.mode(), progress: table.progress, deletes, guarantee }
     }
 
     /// Judges every letter, and writes nothing.
@@ -249,7 +252,10 @@ impl<'a> Replaying<'a> {
                 let verdict = judge(letter, writing);
                 verdict.goes_ahead(self.allowed) || (asks && verdict == Verdict::OutOfOrder)
             };
-            let ready: Vec<StoredLetter> = page.iter().filter(goes).cloned().collect();
+            let mut ready: Vec<StoredLetter> = page.iter().filter(goes).cloned().collect();
+            if judge_known(writing) == Verdict::InDoubtFirst {
+                self.take(&mut ready, sum).await?;
+            }
             if !ready.is_empty() {
                 let ids: Vec<i64> = ready.iter().map(|letter| letter.id).collect();
                 let batch = batch_of(&self.part, &self.live, writer.fields(), &ready);
@@ -257,6 +263,18 @@ impl<'a> Replaying<'a> {
                 pace.passed(ids.len()).await;
             }
         }
+        Ok(())
+    }
+}
+
+impl Replaying<'_> {
+    /// Leaves those of `ready` that this replay alone may write: it has marked them as in doubt, or they were in doubt
+    /// before, and a person wants them replayed.
+    async fn take(&mut self, ready: &mut Vec<StoredLetter>, sum: &mut Sum) -> Result<(), Failure> {
+        let known: Vec<i64> = ready.iter().filter(|letter| !letter.is_in_doubt()).map(|letter| letter.id).collect();
+        let taken: BTreeSet<i64> = self.books.take_in_doubt(&known).await?.into_iter().collect();
+        ready.retain(|letter| letter.is_in_doubt() || taken.contains(&letter.id));
+        sum.taken += (known.len() - taken.len()) as u64;
         Ok(())
     }
 }

@@ -1,6 +1,7 @@
 //! Is a replay safe? Pure: a function of how the delivery writes and of the letter.
 
 use hapax_engine::letters::StoredLetter;
+use hapax_model::delivery::Guarantee;
 use hapax_model::letter::{IN_DOUBT, LetterBytes};
 use hapax_model::mode::{ConflictMode, ProgressPlace};
 
@@ -22,6 +23,8 @@ pub(super) enum Verdict {
     SafeByKey,
     /// Written and marked in two places: a crash between them repeats it.
     MayRepeat,
+    /// Written and marked in two places, and never doubled: it is marked as in doubt first.
+    InDoubtFirst,
     /// A row of its key is there: it may be newer, and would be overwritten.
     OutOfOrder,
     /// Progress is elsewhere: nothing keeps a worker from writing a newer row between the look at the table and the replay.
@@ -44,6 +47,9 @@ impl Verdict {
             Self::Safe => "safe: written and marked in one transaction",
             Self::SafeByKey => "safe: written by key, so that a repeat changes nothing",
             Self::MayRepeat => "may repeat: the letter is marked in another database than the row is written to",
+            Self::InDoubtFirst => {
+                "never doubled: each is marked as in doubt before its row is written, and stays so if the replay is cut off"
+            }
             Self::OutOfOrder => {
                 "out of order: an older value may overwrite a newer one; they stay, unless you say --overwrite"
             }
@@ -73,6 +79,7 @@ impl Verdict {
             Self::Safe => "safe",
             Self::SafeByKey => "safeByKey",
             Self::MayRepeat => "mayRepeat",
+            Self::InDoubtFirst => "inDoubtFirst",
             Self::OutOfOrder => "outOfOrder",
             Self::UntoldWithoutFence | Self::UntoldAfterDeletes => "orderUnknown",
             Self::InDoubt => "inDoubt",
@@ -83,7 +90,7 @@ impl Verdict {
     /// Whether the replay goes ahead.
     pub(super) const fn goes_ahead(self, allowed: Allowed) -> bool {
         match self {
-            Self::Safe | Self::SafeByKey | Self::MayRepeat => true,
+            Self::Safe | Self::SafeByKey | Self::MayRepeat | Self::InDoubtFirst => true,
             Self::OutOfOrder | Self::UntoldWithoutFence | Self::UntoldAfterDeletes => allowed.overwrite,
             Self::InDoubt => allowed.in_doubt,
             Self::Impossible => false,
@@ -97,6 +104,7 @@ pub(super) struct Writing {
     pub(super) mode: ConflictMode,
     pub(super) progress: ProgressPlace,
     pub(super) deletes: Deletes,
+    pub(super) guarantee: Guarantee,
 }
 
 /// Whether events delete rows.
@@ -132,7 +140,10 @@ pub(super) const fn judge_known(writing: Writing) -> Verdict {
         (ConflictMode::Update, _, Deletes::Some) => Verdict::UntoldAfterDeletes,
         (ConflictMode::Update, ProgressPlace::State, Deletes::None) => Verdict::UntoldWithoutFence,
         (ConflictMode::Update, ProgressPlace::Sink, Deletes::None) => Verdict::OutOfOrder,
-        (ConflictMode::Append, ProgressPlace::State, _) => Verdict::MayRepeat,
+        (ConflictMode::Append, ProgressPlace::State, _) => match writing.guarantee {
+            Guarantee::AtMostOnce => Verdict::InDoubtFirst,
+            Guarantee::AtLeastOnce | Guarantee::IdempotentKeys | Guarantee::ExactlyOnce => Verdict::MayRepeat,
+        },
         (ConflictMode::Ignore | ConflictMode::Newer, ProgressPlace::State, _) => Verdict::SafeByKey,
         (ConflictMode::Append | ConflictMode::Ignore | ConflictMode::Newer, ProgressPlace::Sink, _) => Verdict::Safe,
     }

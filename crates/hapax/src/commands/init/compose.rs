@@ -60,6 +60,13 @@ impl Draft {
                     let shown = if delimiter == b'\t' { "tab".to_owned() } else { char::from(delimiter).to_string() };
                     line(text, 8, &format!("csv: {{ delimiter: {} }}", scalar(&shown)));
                 }
+                if self.form.is_dated {
+                    line(
+                        text,
+                        8,
+                        "rotation: beforeExtension # one lane in the order of the names; `none`: a lane for each file",
+                    );
+                }
                 // A pattern reads every file from its beginning.
                 if !self.from.is_pattern() {
                     line(text, 8, "# start: latest           # to skip what is there at the first start");

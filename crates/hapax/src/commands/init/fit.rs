@@ -11,6 +11,8 @@ pub(super) struct Fit {
     /// What was found under the table's name.
     pub(super) found: Described,
     fields: Vec<Field>,
+    /// What is inside objects that are used as maps: a column that is there may take it.
+    inside_maps: Vec<FieldPath>,
     /// Columns with the field that feeds them.
     pub(super) fed: Vec<(DescribedColumn, FieldPath)>,
     /// Columns that no field feeds.
@@ -24,6 +26,7 @@ impl Fit {
         let mut fit = Self {
             found: found.clone(),
             fields: sample.fields.clone(),
+            inside_maps: sample.inside_maps.clone(),
             fed: Vec::new(),
             unfed: Vec::new(),
             spare: Vec::new(),
@@ -43,8 +46,10 @@ impl Fit {
     /// The field of that name, else the one whose name is the same but for capitals and what joins its words.
     fn field_for(&self, column: &str) -> Option<FieldPath> {
         let exact = self.fields.iter().find(|field| *field.path.names() == [column.to_owned()]);
-        let alike = || self.fields.iter().find(|field| plain(&field.path.names().join("_")) == plain(column));
-        exact.or_else(alike).map(|field| field.path.clone())
+        let is_alike = |path: &&FieldPath| plain(&path.names().join("_")) == plain(column);
+        let alike = || self.fields.iter().map(|field| &field.path).find(is_alike);
+        let inside = || self.inside_maps.iter().find(is_alike);
+        exact.map(|field| &field.path).or_else(alike).or_else(inside).cloned()
     }
 
     pub(super) const fn table(&self) -> Option<&DescribedTable> {

@@ -8,7 +8,7 @@ use hapax_engine::decode::csv::Dialect;
 
 use super::UNCLEAR;
 use crate::exit::{Failure, USAGE};
-use crate::sample::{MOST, Sample, first_inputs, taken_for_a_pattern};
+use crate::sample::{MOST, Sample, files_to_look_into, first_inputs, first_inputs_of_each, taken_for_a_pattern};
 
 /// Where events come from.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -51,6 +51,8 @@ pub(super) struct FileForm {
     pub(super) is_csv: bool,
     /// If it is not what the name says.
     pub(super) delimiter: Option<u8>,
+    /// Whether the names of the pattern's files have dates or numbers before their extension.
+    pub(super) is_dated: bool,
 }
 
 /// Looks at the first events.
@@ -58,13 +60,13 @@ pub(super) async fn read(from: &From, folder: &Path) -> Result<(Sample, FileForm
     match from {
         From::Generate => {
             let config = GenerateConfig { count: Some(MOST as u64), ..GenerateConfig::default() };
-            let inputs = first_inputs(GenerateSource::new(config)).await?;
-            Ok((Sample::of_inputs(&inputs), FileForm::default()))
+            let inputs = first_inputs(GenerateSource::new(config), MOST).await?;
+            Ok((Sample::of_inputs(&[inputs]), FileForm::default()))
         }
         From::File(written) => {
-            let path = first_file(written, folder)?;
+            let paths = files(written, folder)?;
             let is_csv = is_csv(written);
-            let delimiter = is_csv.then(|| guess_delimiter(&path, written)).flatten();
+            let delimiter = paths.first().filter(|_| is_csv).and_then(|path| guess_delimiter(path, written));
             let usual = if written.to_ascii_lowercase().contains(".tsv") { b'\t' } else { b',' };
             let format = if is_csv {
                 let dialect = Dialect { delimiter: delimiter.unwrap_or(usual), ..Dialect::default() };
@@ -72,11 +74,26 @@ pub(super) async fn read(from: &From, folder: &Path) -> Result<(Sample, FileForm
             } else {
                 FileFormat::JsonLines
             };
-            let config = FileSourceConfig { format, ..FileSourceConfig::new(path) };
-            let inputs = first_inputs(FileSource::new(config)).await?;
-            Ok((Sample::of_inputs(&inputs), FileForm { is_csv, delimiter }))
+            let open =
+                |path| FileSource::new(FileSourceConfig { format: format.clone(), ..FileSourceConfig::new(path) });
+            let inputs = first_inputs_of_each(paths.into_iter().map(open).collect()).await?;
+            Ok((Sample::of_inputs(&inputs), FileForm { is_csv, delimiter, is_dated: is_dated(written, folder) }))
         }
     }
+}
+
+/// Whether all files that a pattern finds are named by days or numbers: then they follow each other, and a key's last value is
+/// that of the last file.
+fn is_dated(written: &str, folder: &Path) -> bool {
+    if !many::is_pattern(written) {
+        return false;
+    }
+    let place = std::path::absolute(folder).unwrap_or_else(|_| folder.to_path_buf());
+    let lanes = |rule| -> Vec<String> {
+        many::find_stems(written, &place, rule).stems.into_iter().map(|stem| stem.lane).collect()
+    };
+    let (each, chains) = (lanes(RotationRule::None), lanes(RotationRule::BeforeExtension));
+    chains.len() < each.len() && chains.iter().all(|lane| !each.contains(lane))
 }
 
 /// Why nothing is written, and what to do about it.
@@ -97,7 +114,8 @@ fn is_csv(written: &str) -> bool {
     bare.ends_with(".csv") || bare.ends_with(".tsv")
 }
 
-fn first_file(written: &str, folder: &Path) -> Result<PathBuf, Failure> {
+/// The file, or those of the pattern that are looked into, the newest first.
+fn files(written: &str, folder: &Path) -> Result<Vec<PathBuf>, Failure> {
     let place = std::path::absolute(folder).unwrap_or_else(|_| folder.to_path_buf());
     let unclear = |message: String| Failure::new(UNCLEAR, message).with_exit(USAGE);
     if many::is_pattern(written) {
@@ -107,14 +125,17 @@ fn first_file(written: &str, folder: &Path) -> Result<PathBuf, Failure> {
             let hint = taken_for_a_pattern(written, &place).unwrap_or_default();
             unclear(format!("no file fits \"{written}\" yet: one is needed to see what its events look like{hint}"))
         };
-        return found.into_iter().next().map(|found| found.path).ok_or_else(none);
+        if found.is_empty() {
+            return Err(none());
+        }
+        return Ok(files_to_look_into(found).into_iter().map(|found| found.path).collect());
     }
     let path = place.join(written);
     if !path.is_file() {
         let message = format!("there is no file {written}: it is needed to see what its events look like");
         return Err(unclear(message));
     }
-    Ok(path)
+    Ok(vec![path])
 }
 
 /// The delimiter that the first line has, if it is another than the name says.

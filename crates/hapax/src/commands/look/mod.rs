@@ -41,6 +41,6 @@ fn bar(total: u64, shared: &Shared) -> indicatif::ProgressBar {
     if shared.json || !std::io::stderr().is_terminal() {
         return indicatif::ProgressBar::hidden();
     }
-    let style = indicatif::ProgressStyle::with_template("{bar:40} {percent:>3}% {pos} of {len} inputs");
+    let style = indicatif::ProgressStyle::with_template("{msg}{bar:40} {percent:>3}% {pos} of {len} inputs");
     indicatif::ProgressBar::new(total).with_style(style.expect("the template is right"))
 }

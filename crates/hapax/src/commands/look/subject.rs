@@ -19,7 +19,7 @@ use super::super::known_workflow;
 use super::clock::now_ms;
 use super::reader::holds;
 use super::unclear;
-use crate::assemble::{AnyBooks, AnyRows, AnySource, Part, lanes, plan};
+use crate::assemble::{AnyBooks, AnyRows, AnySource, Part, Place, Purpose, lanes, plan};
 use crate::cli::LookChoice;
 use crate::config::checked::GenerateSource;
 use crate::config::{Config, Source};
@@ -69,9 +69,14 @@ pub(super) enum KeysWanted {
 }
 
 impl Subject<'_> {
+    /// The database of its progress, log and letters; none if there is no state store to hold them.
+    pub(super) fn place(&self) -> Option<Place> {
+        Place::of_part(&self.part, self.config)
+    }
+
     /// Its progress, log and letters; none if the database is not there yet.
     pub(super) async fn books(&self) -> Result<Option<AnyBooks>, Failure> {
-        AnyBooks::of_part(&self.part, self.config).await
+        AnyBooks::of_part(&self.part, self.config, Purpose::Look).await
     }
 
     /// Its target's rows.
@@ -131,7 +136,7 @@ impl Subject<'_> {
     /// What must not have changed since it delivered, less the target's identity.
     pub(super) fn contract(&self, mode: ConflictMode) -> Contract {
         let keyer = plan::keyer(self.part.workflow, self.part.table(), mode);
-        plan::contract(&self.source().identity(), &keyer, mode)
+        self.part.with_rotation(plan::contract(&self.source().identity(), &keyer, mode))
     }
 
     /// Whether its events may be deletes.
@@ -168,7 +173,7 @@ pub(crate) struct StateSide {
 impl StateSide {
     /// Reads it; empty if there is no state store yet.
     pub(crate) async fn read(config: &Config) -> Result<Self, Failure> {
-        match AnyBooks::of_state(config).await? {
+        match AnyBooks::of_state(config, Purpose::Look).await? {
             Some(mut books) => Self::read_from(&mut books).await,
             None => Ok(Self::default()),
         }

@@ -14,7 +14,7 @@ use super::super::load;
 use super::super::table::Table;
 use super::clock::{age, moment, now_ms};
 use super::subject::{Lag, StateSide, Subject, progress_seen, subjects};
-use crate::assemble::AnyBooks;
+use crate::assemble::{AnyBooks, Purpose};
 use crate::cli::{Shared, TopArgs};
 use crate::config::Config;
 use crate::exit::Failure;
@@ -118,7 +118,7 @@ impl Open<'_> {
 
     async fn state(&mut self) -> Result<StateSide, Failure> {
         if self.state.is_none() {
-            self.state = AnyBooks::of_state(self.config).await?;
+            self.state = AnyBooks::of_state(self.config, Purpose::Look).await?;
         }
         let Some(books) = &mut self.state else { return Ok(StateSide::default()) };
         let read = StateSide::read_from(books).await;

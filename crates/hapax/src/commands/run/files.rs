@@ -16,7 +16,7 @@ use hapax_model::position::{Bookmark, DeliveryId};
 
 use super::pattern_lease::PatternLease;
 use super::start::SharedLook;
-use crate::assemble::{AnyBooks, Part, is_copy_of_read, known_lanes, part_of, under_two_names};
+use crate::assemble::{AnyBooks, Part, Purpose, is_copy_of_read, known_lanes, part_of, under_two_names};
 use crate::config::checked::{FileLane, FileSource};
 use crate::config::{Config, Source};
 use crate::exit::Failure;
@@ -350,9 +350,9 @@ async fn bring_over_earlier_lanes(
         let id =
             |lane: &str| DeliveryId { workflow: workflow.clone(), sink: part.sink.name.clone(), lane: lane.to_owned() };
         let old: Vec<DeliveryId> = together.lanes.iter().map(|lane| id(lane)).collect();
-        let Some(mut books) = AnyBooks::of_part(part, config).await? else { continue };
+        let Some(mut books) = AnyBooks::of_part(part, config, Purpose::Change).await? else { continue };
         books.adopt_lanes(&old, &id(&stem), &together.at, None, OldNames::Fenced).await?;
-        if let (Some(mut state), Some(last)) = (AnyBooks::of_state(config).await?, old.last()) {
+        if let (Some(mut state), Some(last)) = (AnyBooks::of_state(config, Purpose::Change).await?, old.last()) {
             state.adopt_lane_memory(last, &id(&stem)).await?;
         }
         let before = together.lanes.join(", ");

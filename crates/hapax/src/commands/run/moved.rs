@@ -1,4 +1,4 @@
-//! Progress that is kept in another place than before. Its delivery would begin again from its beginning; one that was in
+//! Progress that is kept in another place than before, or in another number of lanes. Its delivery would begin again from its beginning; one that was in
 //! the other place only for a while, from where it stood before.
 
 use std::collections::BTreeMap;
@@ -6,30 +6,30 @@ use std::collections::BTreeMap;
 use hapax_engine::books::{Books as _, StoredDelivery};
 use hapax_model::position::DeliveryId;
 
-use crate::assemble::{AnyBooks, Part, Place};
-use crate::config::Config;
+use crate::assemble::{AnyBooks, Part, Place, Purpose};
+use crate::config::{Config, Source};
 use crate::exit::Failure;
 
 /// The deliveries of one sink, of any lane, that must not go on here, and what to say of each.
 #[derive(Debug, Default)]
-pub(super) struct Moved(BTreeMap<DeliveryId, String>);
+pub(in crate::commands) struct Moved(BTreeMap<DeliveryId, String>);
 
 impl Moved {
     /// Compares the two places.
-    pub(super) async fn look(part: &Part<'_>, config: &Config) -> Result<Self, Failure> {
+    pub(in crate::commands) async fn look(part: &Part<'_>, config: &Config) -> Result<Self, Failure> {
         let (here, elsewhere) = (Place::of_part(part, config), Place::elsewhere(part, config));
         let Some(elsewhere) = elsewhere.filter(|place| here.as_ref() != Some(place)) else {
             return Ok(Self::default());
         };
         // If the other place does not answer there is nothing to learn from it, and it is not needed.
-        let Ok(Some(mut books)) = AnyBooks::open(&elsewhere).await else { return Ok(Self::default()) };
+        let Ok(Some(mut books)) = AnyBooks::open(&elsewhere, Purpose::Look).await else { return Ok(Self::default()) };
         let Ok(mut there) = books.deliveries().await else { return Ok(Self::default()) };
         let of = part.id();
         there.retain(|found| found.id.workflow == of.workflow && found.id.sink == of.sink);
         if there.is_empty() {
             return Ok(Self::default());
         }
-        let here = match AnyBooks::of_part(part, config).await? {
+        let here = match AnyBooks::of_part(part, config, Purpose::Look).await? {
             Some(mut books) => books.deliveries().await?,
             None => Vec::new(),
         };
@@ -46,11 +46,39 @@ impl Moved {
     }
 
     /// Refuses to start one of them.
-    pub(super) fn refuse(&self, id: &DeliveryId) -> Result<(), Failure> {
+    pub(in crate::commands) fn refuse(&self, id: &DeliveryId) -> Result<(), Failure> {
         match self.0.get(id) {
             Some(message) => Err(Failure::new("HX5021", message.clone()).with_exit(5)),
             None => Ok(()),
         }
+    }
+}
+
+/// A stream that was delivered in another number of lanes would be delivered again from its beginning.
+pub(in crate::commands) async fn refuse_other_lanes(
+    part: &Part<'_>,
+    id: &DeliveryId,
+    config: &Config,
+) -> Result<(), Failure> {
+    let Source::Generate(_) = part.source else { return Ok(()) };
+    let Some(mut books) = AnyBooks::of_part(part, config, Purpose::Look).await? else { return Ok(()) };
+    let stored = books.deliveries().await?;
+    let now: Vec<DeliveryId> = part.lanes().map(|lane| lane.id()).collect();
+    let same_sink = |other: &DeliveryId| other.workflow == id.workflow && other.sink == id.sink;
+    let other = stored.iter().find(|found| same_sink(&found.id) && !now.contains(&found.id));
+    match other {
+        Some(other) if stored.iter().all(|found| found.id != *id) => {
+            let message = format!(
+                "{} has delivered this stream up to position {}, and `lanes` is now {}: all of it would be delivered \
+                 again. Write the earlier number of lanes; or, if that is meant, run `hapax reset {} --accept`",
+                other.id,
+                other.progress.bookmark.position,
+                part.lane_count(),
+                id.workflow
+            );
+            Err(Failure::new("HX5020", message).with_exit(5))
+        }
+        Some(_) | None => Ok(()),
     }
 }
 

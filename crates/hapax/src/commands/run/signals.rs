@@ -2,6 +2,8 @@
 //!
 //! SIGTERM and SIGINT: drain; a second one ends at once. SIGHUP: read the configuration again.
 
+use std::time::{Duration, Instant};
+
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::mpsc;
 
@@ -32,17 +34,26 @@ pub(crate) fn listen() -> (tokio::task::JoinHandle<()>, mpsc::Receiver<Order>) {
     (task, receive)
 }
 
+/// Signals so close to each other are one: `timeout` and terminals send them to a process and to its group.
+const SAME_ORDER: Duration = Duration::from_millis(200);
+
 async fn pass_on(mut term: Signal, mut interrupt: Signal, mut hangup: Signal, orders: mpsc::Sender<Order>) {
-    let mut draining = false;
+    let mut draining: Option<Instant> = None;
     loop {
         let order = tokio::select! {
             _ = term.recv() => Order::Drain,
             _ = interrupt.recv() => Order::Drain,
             _ = hangup.recv() => Order::Reload,
         };
-        if order == Order::Drain && std::mem::replace(&mut draining, true) {
-            tracing::warn!("asked twice: ending at once; nothing is lost, what was in flight is read again");
-            std::process::exit(1);
+        if order == Order::Drain {
+            match draining {
+                None => draining = Some(Instant::now()),
+                Some(since) if since.elapsed() < SAME_ORDER => continue,
+                Some(_) => {
+                    tracing::warn!("asked twice: ending at once; nothing is lost, what was in flight is read again");
+                    std::process::exit(1);
+                }
+            }
         }
         // One place is kept for the word to end: a queue full of reloads must not keep a second signal from being heard.
         if order == Order::Drain || orders.capacity() > 1 {

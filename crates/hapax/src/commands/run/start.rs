@@ -4,7 +4,6 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use hapax_engine::backoff::Backoff;
-use hapax_engine::books::Books as _;
 use hapax_engine::runtime::{Control, DeliveryEnd, Stop, deliver};
 use hapax_engine::source::Follow;
 use hapax_engine::state::{DeliveryNote, StateStore as _};
@@ -12,8 +11,8 @@ use hapax_model::audit::Audit;
 use hapax_model::delivery_state::WorkerState;
 use hapax_model::position::DeliveryId;
 
-use super::moved::Moved;
-use crate::assemble::{AnyBooks, AnyState, How, Live, Part, lanes, part_of};
+use super::moved::{Moved, refuse_other_lanes};
+use crate::assemble::{AnyState, How, Live, Part, lanes, part_of};
 use crate::config::Config;
 use crate::config::checked::FileLane;
 use crate::exit::Failure;
@@ -132,36 +131,12 @@ impl Start {
         let live = part.live().await?;
         let audit = part.audit(Some(&live));
         may_start(&audit)?;
-        self.refuse_other_lanes(part).await?;
+        refuse_other_lanes(part, &self.id, &self.config).await?;
         let moved = Moved::look(part, &self.config).await?;
         if part.lane == 0 {
             audit.warnings.iter().for_each(|warning| tracing::warn!(workflow = part.workflow.id, "{warning}"));
         }
         Ok(Arc::new(Look { live, moved }))
-    }
-
-    /// A stream that was delivered in another number of lanes would be delivered again from its beginning.
-    async fn refuse_other_lanes(&self, part: &Part<'_>) -> Result<(), Failure> {
-        let crate::config::Source::Generate(_) = part.source else { return Ok(()) };
-        let Some(mut books) = AnyBooks::of_part(part, &self.config).await? else { return Ok(()) };
-        let stored = books.deliveries().await?;
-        let now: Vec<DeliveryId> = part.lanes().map(|lane| lane.id()).collect();
-        let same_sink = |id: &DeliveryId| id.workflow == self.id.workflow && id.sink == self.id.sink;
-        let other = stored.iter().find(|found| same_sink(&found.id) && !now.contains(&found.id));
-        match other {
-            Some(other) if stored.iter().all(|found| found.id != self.id) => {
-                let message = format!(
-                    "{} has delivered this stream up to position {}, and `lanes` is now {}: all of it would be delivered \
-                     again. Write the earlier number of lanes; or, if that is meant, run `hapax reset {} --accept`",
-                    other.id,
-                    other.progress.bookmark.position,
-                    part.lane_count(),
-                    self.id.workflow
-                );
-                Err(Failure::new("HX5020", message).with_exit(5))
-            }
-            Some(_) | None => Ok(()),
-        }
     }
 
     async fn note_refusal(&self, stop: &Stop) {

@@ -11,7 +11,7 @@ use hapax_engine::letters::LetterChoice;
 use hapax_model::position::DeliveryId;
 
 use super::super::ask;
-use crate::assemble::{AnyBooks, Place, parts};
+use crate::assemble::{AnyBooks, Place, Purpose, parts};
 use crate::cli::SetupArgs;
 use crate::config::Config;
 use crate::exit::Failure;
@@ -43,7 +43,7 @@ pub(super) async fn drop_tables(args: &SetupArgs, config: &Config, places: Vec<(
     let workflows: BTreeSet<&str> = config.workflows.iter().map(|workflow| workflow.id.as_str()).collect();
     let mut all = Vec::new();
     for (place, role) in places {
-        if let Some(books) = AnyBooks::open(&place).await? {
+        if let Some(books) = AnyBooks::open(&place, Purpose::Change).await? {
             all.push(Holding::look(place, books, role).await);
         }
     }

@@ -54,6 +54,10 @@ impl Source for MemorySource {
         Ok(Held::Yes)
     }
 
+    async fn hold_range(&mut self, _from: &Bookmark, to: &Bookmark) -> Result<Held, SourceError> {
+        self.hold(to).await
+    }
+
     async fn assign(&mut self, bookmark: &Bookmark, _follow: Follow) -> Result<(), SourceError> {
         self.next = bookmark.position.offset;
         Ok(())

@@ -96,7 +96,10 @@ async fn partitions(client: &mut Client, topic: &str) -> Result<Vec<Partition>, 
 fn found<'a>(metadata: &'a MetadataResponse, topic: &str) -> Result<&'a MetadataResponseTopic, Failure> {
     let told = metadata.topics.iter().find(|it| name(it) == topic && it.error_code == 0);
     told.ok_or_else(|| {
-        let message = format!("there is no topic {topic}; `hapax topic list` shows those that are there");
+        let message = format!(
+            "there is no topic {topic}; `hapax topic list` shows those that are there, \
+             `hapax topic create {topic}` makes it"
+        );
         Failure::new(REFUSED, message)
     })
 }

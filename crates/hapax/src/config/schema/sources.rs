@@ -27,10 +27,14 @@ static FORMAT: [Choice; 2] = [
     Choice { name: "csv", doc: "CSV records; their fields are texts that each column reads by its own type" },
 ];
 
-static ROTATION: [Choice; 3] = [
+static ROTATION: [Choice; 4] = [
     Choice {
         name: "suffixes",
         doc: "`app.log.1`, `app.log-20261117` and the like were `app.log` before: one lane, oldest first",
+    },
+    Choice {
+        name: "beforeExtension",
+        doc: "the same with numbers and dates before the extension: `app.1.log`, `app-20261117.log`, also without an `app.log`",
     },
     Choice { name: "none", doc: "every file is a lane of its own, as in a folder where complete files are dropped" },
     Choice { name: "replaced", doc: "the path is written anew and renamed over: the next file there follows" },

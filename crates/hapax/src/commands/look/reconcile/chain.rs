@@ -20,6 +20,8 @@ pub(super) struct Check {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Outcome {
     Agrees,
+    /// All that must be there is, and more, which can be explained.
+    HoldsMore,
     Differs,
     NotCompared,
 }
@@ -27,6 +29,10 @@ pub(super) enum Outcome {
 impl Check {
     pub(super) fn agrees(name: &'static str, text: impl Into<String>) -> Self {
         Self { name, outcome: Outcome::Agrees, text: text.into() }
+    }
+
+    pub(super) fn holds_more(name: &'static str, text: impl Into<String>) -> Self {
+        Self { name, outcome: Outcome::HoldsMore, text: text.into() }
     }
 
     pub(super) fn differs(name: &'static str, text: impl Into<String>) -> Self {

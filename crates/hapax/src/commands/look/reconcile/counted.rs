@@ -3,6 +3,7 @@
 use hapax_engine::books::{Books as _, StoredDelivery};
 use hapax_engine::rows::RowReader as _;
 use hapax_model::contract::TARGET;
+use hapax_model::delivery::Guarantee;
 use hapax_model::mode::ProgressPlace;
 
 use super::super::subject::Subject;
@@ -14,7 +15,7 @@ use crate::exit::Failure;
 pub(super) async fn compare(
     subject: &Subject<'_>,
     books: &mut AnyBooks,
-    mut rows: AnyRows,
+    rows: &mut AnyRows,
     shared: bool,
 ) -> Result<Check, Failure> {
     let Some(before) = expected(subject, books).await? else {
@@ -26,8 +27,13 @@ pub(super) async fn compare(
         1 => "this delivery".to_owned(),
         several => format!("{several} deliveries"),
     };
-    let may_repeat = subject.progress_place() == ProgressPlace::State;
-    Ok(judge(&Counted { found, before: before.rows, after, whose }, shared || may_repeat))
+    let repeats = match (subject.progress_place(), subject.part.workflow.delivery.guarantee) {
+        (ProgressPlace::State, Guarantee::AtMostOnce) => Some("rows of inputs in doubt, or rows of others"),
+        (ProgressPlace::State, _) => Some("repeats, which the guarantee allows, or rows of others"),
+        (ProgressPlace::Sink, _) => None,
+    };
+    let why_more = repeats.or(shared.then_some("rows of others"));
+    Ok(judge(&Counted { found, before: before.rows, after, whose }, why_more))
 }
 
 /// What was counted; the deliveries' rows just before and just after.
@@ -38,7 +44,8 @@ struct Counted {
     whose: String,
 }
 
-fn judge(counted: &Counted, more_is_fine: bool) -> Check {
+/// `why_more`: what explains more rows than were written, if anything does.
+fn judge(counted: &Counted, why_more: Option<&str>) -> Check {
     let Counted { found, before, after, whose } = counted;
     if found < before {
         let missing = before - found;
@@ -51,11 +58,8 @@ fn judge(counted: &Counted, more_is_fine: bool) -> Check {
         return Check::agrees("target", format!("{found} rows, as many as {whose} wrote"));
     }
     let more = found - after;
-    if more_is_fine {
-        return Check::agrees(
-            "target",
-            format!("{found} rows, {more} more than {whose} wrote: repeats, or rows of others"),
-        );
+    if let Some(why) = why_more {
+        return Check::holds_more("target", format!("{found} rows, {more} more than {whose} wrote: {why}"));
     }
     Check::differs(
         "target",
@@ -94,10 +98,12 @@ mod tests {
     /// Goal: missing rows always differ, more rows unless they are explained. Method: each count against 10 to 12.
     #[test]
     fn missing_rows_differ_and_more_may_be_explained() {
-        let outcome = |found, more_is_fine| {
-            judge(&Counted { found, before: 10, after: 12, whose: "it".into() }, more_is_fine).outcome
-        };
-        assert_eq!([9, 10, 12].map(|n| outcome(n, true)), [Outcome::Differs, Outcome::Agrees, Outcome::Agrees]);
-        assert_eq!((outcome(13, false), outcome(13, true)), (Outcome::Differs, Outcome::Agrees));
+        let outcome =
+            |found, why_more| judge(&Counted { found, before: 10, after: 12, whose: "it".into() }, why_more).outcome;
+        assert_eq!(
+            [9, 10, 12].map(|n| outcome(n, Some("others"))),
+            [Outcome::Differs, Outcome::Agrees, Outcome::Agrees]
+        );
+        assert_eq!((outcome(13, None), outcome(13, Some("others"))), (Outcome::Differs, Outcome::HoldsMore));
     }
 }

@@ -21,13 +21,14 @@ use super::super::subject::{KeysWanted, Subject};
 use super::chain::Check;
 use super::doubts::{Difference, Doubts, TooMany, hash_of, misses};
 use crate::assemble::{AnyBooks, AnyRows, AnySource};
-use crate::cli::Shared;
 use crate::exit::Failure;
 
 /// How many keys the target is asked for at once.
 const ASKED_AT_ONCE: usize = 1000;
 /// How many keys are told apart to count them: about 20 MiB.
 const KEYS_COUNTED: usize = 1_800_000;
+/// After how many inputs the progress bar moves.
+const SHOWN_EVERY: usize = 64;
 /// How many letters are read at once.
 const PAGE: usize = 500;
 
@@ -47,12 +48,12 @@ impl Compared {
 pub(super) async fn compare(
     subject: &Subject<'_>,
     books: &mut AnyBooks,
-    rows: AnyRows,
+    rows: &mut AnyRows,
     inputs: u64,
-    shared: &Shared,
+    bar: impl Fn(u64) -> indicatif::ProgressBar,
 ) -> Result<Compared, Failure> {
     let Some(stored) = subject.progress(books).await? else { return Ok(Compared::not("nothing was ever delivered")) };
-    if let Some(why) = changed(subject, &rows, &stored.progress.contract) {
+    if let Some(why) = changed(subject, rows, &stored.progress.contract) {
         return Ok(Compared::not(why));
     }
     let log = ranges(subject.log(books).await?);
@@ -61,7 +62,7 @@ pub(super) async fn compare(
         Err(why) => return Ok(Compared::not(why)),
     };
     let total = chosen.iter().map(|range| range.logged.counts.read).sum();
-    let bar = super::super::bar(total, shared);
+    let bar = bar(total);
     let (dead, keys) = (HashSet::new(), KeyCount::default());
     let mut walk = Walk { subject, books, rows, dead, bar, read: 0, keys, otherwise: 0 };
     walk.load_letters().await?;
@@ -142,7 +143,7 @@ enum Purpose {
 struct Walk<'a> {
     subject: &'a Subject<'a>,
     books: &'a mut AnyBooks,
-    rows: AnyRows,
+    rows: &'a mut AnyRows,
     /// Inputs that are dead letters: incarnation and position.
     dead: HashSet<(u32, Position)>,
     bar: indicatif::ProgressBar,
@@ -266,6 +267,9 @@ impl Walk<'_> {
                 reading.take(&mut batch.inputs);
                 // As the reader knows the file: what the log says of it may be older than its first record.
                 pipeline.process(&mut batch, first, epoch, &at.incarnation);
+                if purpose == Purpose::Ask && first.is_multiple_of(SHOWN_EVERY) {
+                    self.bar.set_position(self.read + first as u64);
+                }
             }
             if let Some(short) = self.miscounted(range, &batch) {
                 return Ok(Ok(Some(short)));

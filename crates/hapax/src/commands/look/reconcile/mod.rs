@@ -9,6 +9,7 @@ use std::fmt;
 
 use hapax_engine::books::Books as _;
 use hapax_engine::rows::RowReader as _;
+use hapax_model::contract::TARGET;
 use hapax_model::mode::ConflictMode;
 use hapax_model::position::DeliveryId;
 use serde_json::{Value, json};
@@ -17,12 +18,55 @@ use self::chain::{Check, Outcome};
 use self::doubts::Difference;
 use super::super::{load, print_json};
 use super::subject::{Subject, subjects};
-use crate::assemble::AnyBooks;
+use crate::assemble::{AnyBooks, AnyRows, Place, Purpose};
 use crate::cli::{LookChoice, ReconcileArgs, Shared};
 use crate::exit::Failure;
 
 /// How often the books are read again if a worker moves them while they are read.
 const TRIES: u32 = 5;
+
+/// What the deliveries share, so that each is opened and asked once: many lanes have one table and one set of books.
+#[derive(Default)]
+struct Opened {
+    books: Vec<(Place, AnyBooks)>,
+    /// The rows of the table of this workflow and sink.
+    rows: Option<(Whose, AnyRows)>,
+    /// What counting came to, for the deliveries of this workflow and sink into this target.
+    counted: Option<(Whose, String, Check)>,
+    /// Which delivery it is, of how many: for the progress bar.
+    turn: String,
+}
+
+/// A workflow and a sink.
+type Whose = (String, String);
+
+impl Opened {
+    /// The books of a delivery, if they are there yet.
+    async fn books(&mut self, subject: &Subject<'_>) -> Result<Option<&mut AnyBooks>, Failure> {
+        let Some(place) = subject.place() else { return Ok(None) };
+        if self.books.iter().all(|(known, _)| *known != place) {
+            match AnyBooks::open(&place, Purpose::Look).await? {
+                Some(books) => self.books.push((place.clone(), books)),
+                None => return Ok(None),
+            }
+        }
+        Ok(self.books.iter_mut().find(|(known, _)| *known == place).map(|(_, books)| books))
+    }
+
+    /// The rows of its table.
+    async fn open_rows(&mut self, subject: &Subject<'_>) -> Result<(), Failure> {
+        let whose = whose(subject);
+        if self.rows.as_ref().is_none_or(|(known, _)| *known != whose) {
+            self.rows = None;
+            self.rows = Some((whose, subject.rows().await?));
+        }
+        Ok(())
+    }
+}
+
+fn whose(subject: &Subject<'_>) -> Whose {
+    (subject.id.workflow.clone(), subject.id.sink.clone())
+}
 
 /// What came of one delivery.
 struct Report {
@@ -36,9 +80,13 @@ pub(crate) async fn reconcile(args: &ReconcileArgs, shared: &Shared) -> Result<u
     let mut loaded = load(shared)?;
     crate::assemble::find_files(&mut loaded.config).await;
     let choice = LookChoice { workflow: args.workflow.clone(), sink: args.sink.clone(), lane: args.lane.clone() };
-    let mut reports = Vec::new();
-    for subject in subjects(&loaded.config, &choice)? {
-        reports.push(Report::of(&subject, args, shared).await?);
+    let subjects = subjects(&loaded.config, &choice)?;
+    let (mut reports, mut opened) = (Vec::new(), Opened::default());
+    for (n, subject) in (1..).zip(&subjects) {
+        if subjects.len() > 1 {
+            opened.turn = format!("delivery {n} of {}: ", subjects.len());
+        }
+        reports.push(Report::of(subject, &mut opened, args, shared).await?);
     }
     if shared.json {
         print_json(&json!({"deliveries": reports.iter().map(Report::as_json).collect::<Vec<_>>()}));
@@ -49,26 +97,30 @@ pub(crate) async fn reconcile(args: &ReconcileArgs, shared: &Shared) -> Result<u
 }
 
 impl Report {
-    async fn of(subject: &Subject<'_>, args: &ReconcileArgs, shared: &Shared) -> Result<Self, Failure> {
+    async fn of(
+        subject: &Subject<'_>,
+        opened: &mut Opened,
+        args: &ReconcileArgs,
+        shared: &Shared,
+    ) -> Result<Self, Failure> {
         let mut report = Self { id: subject.id.clone(), checks: Vec::new(), difference: None };
-        let Some(mut books) = subject.books().await? else {
+        let Some(books) = opened.books(subject).await? else {
             report.checks.push(Check::not_compared("ledger", "nothing was ever delivered"));
             return Ok(report);
         };
-        report.compare_books(subject, &mut books).await?;
-        if report.checks.len() > 1 {
-            report.compare_target(subject, &mut books, args, shared).await?;
+        if let Some(target) = report.compare_books(subject, books).await? {
+            report.compare_target(subject, opened, &target, args, shared).await?;
         }
         Ok(report)
     }
 
-    /// The books against themselves.
-    async fn compare_books(&mut self, subject: &Subject<'_>, books: &mut AnyBooks) -> Result<(), Failure> {
+    /// The books against themselves; the target that they name, if anything was delivered.
+    async fn compare_books(&mut self, subject: &Subject<'_>, books: &mut AnyBooks) -> Result<Option<String>, Failure> {
         let place = subject.progress_place();
         for attempt in 1..=TRIES {
             let Some(stored) = subject.progress(books).await? else {
                 self.checks.push(Check::not_compared("ledger", "nothing was ever delivered"));
-                return Ok(());
+                return Ok(None);
             };
             let mut log = subject.log(books).await?;
             let counts = books.letter_counts(&subject.id).await?;
@@ -84,31 +136,42 @@ impl Report {
                 chain::sum(&log, &progress.totals, place),
                 chain::letters(&counts, progress.totals.dead..=after.dead),
             ];
-            break;
+            return Ok(Some(progress.contract.fact(TARGET).to_owned()));
         }
-        Ok(())
+        Ok(None)
     }
 
     /// The target against the log.
     async fn compare_target(
         &mut self,
         subject: &Subject<'_>,
-        books: &mut AnyBooks,
+        opened: &mut Opened,
+        target: &str,
         args: &ReconcileArgs,
         shared: &Shared,
     ) -> Result<(), Failure> {
-        let rows = match subject.rows().await {
-            Ok(rows) => rows,
-            Err(failure) => {
-                self.checks.push(Check::not_compared("target", format!("it cannot be read: {failure}")));
-                return Ok(());
-            }
-        };
+        if let Err(failure) = opened.open_rows(subject).await {
+            self.checks.push(Check::not_compared("target", format!("it cannot be read: {failure}")));
+            return Ok(());
+        }
+        let turn = opened.turn.clone();
+        let Some((_, rows)) = &mut opened.rows else { return Ok(()) };
+        let place = subject.place();
+        let books = opened.books.iter_mut().find(|(known, _)| Some(known) == place.as_ref());
+        let Some((_, books)) = books else { return Ok(()) };
         let check = match rows.shape().mode {
-            ConflictMode::Append => counted::compare(subject, books, rows, args.shared_table).await?,
+            ConflictMode::Append => match &opened.counted {
+                Some((known, of, check)) if *known == whose(subject) && of == target => check.clone(),
+                Some(_) | None => {
+                    let check = counted::compare(subject, books, rows, args.shared_table).await?;
+                    opened.counted = Some((whose(subject), target.to_owned(), check.clone()));
+                    check
+                }
+            },
             ConflictMode::Ignore | ConflictMode::Update | ConflictMode::Newer => {
                 let inputs = if args.deep { u64::MAX } else { args.sample };
-                let compared = keyed::compare(subject, books, rows, inputs, shared).await?;
+                let bar = |total| super::bar(total, shared).with_message(turn.clone());
+                let compared = keyed::compare(subject, books, rows, inputs, bar).await?;
                 self.difference = compared.difference;
                 compared.check
             }
@@ -124,7 +187,7 @@ impl Report {
     fn as_json(&self) -> Value {
         let check = |check: &Check| {
             let outcome = match check.outcome {
-                Outcome::Agrees => "agrees",
+                Outcome::Agrees | Outcome::HoldsMore => "agrees",
                 Outcome::Differs => "differs",
                 Outcome::NotCompared => "notCompared",
             };
@@ -144,6 +207,7 @@ impl fmt::Display for Report {
         for check in &self.checks {
             let word = match check.outcome {
                 Outcome::Agrees => "agrees",
+                Outcome::HoldsMore => "holds all",
                 Outcome::Differs => "DIFFERS",
                 Outcome::NotCompared => "not compared",
             };

@@ -1,7 +1,8 @@
 //! The name that someone probably meant.
 
 /// The known name nearest to `written`, if one is near enough to be worth offering.
-pub(crate) fn nearest<'a>(written: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+#[must_use]
+pub fn nearest<'a>(written: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     // Nobody mistypes a name of such length, and the distance costs its square.
     const LONGEST: usize = 60;
     if written.len() > LONGEST {
