@@ -249,6 +249,18 @@ fn a_check_agrees_with_a_run_about_the_source() {
             rename(&world.path("orders.csv"), &world.path("orders.csv.1"));
             with(world, |w| w.write("orders.csv", "id,amount\n2,3\n"))
         }),
+        ("two unread files whose times contradict their names", 5, || {
+            let world = rotated_twice();
+            with(world, |w| age(w, "orders.jsonl-20261117", 3600))
+        }),
+        ("a next file whose time contradicts its name", 5, || {
+            let world = delivered("", KEYED);
+            rename(&world.path("orders.jsonl"), &world.path("orders.jsonl-20261116"));
+            world.write("orders.jsonl-20261117", orders(3..=4));
+            age(&world, "orders.jsonl-20261117", 3600);
+            with(world, |w| w.write("orders.jsonl", orders(5..=6)))
+        }),
+        ("files whose times agree with their names", 0, || rotated_twice()),
         ("a pattern", 0, || many_shop()),
         ("a file of a pattern rewritten", 5, || {
             let world = many_shop();
@@ -261,6 +273,22 @@ fn a_check_agrees_with_a_run_about_the_source() {
             with(world, |w| rename(&w.path("in/b.jsonl"), &w.path("in/c.jsonl")))
         }),
     ]);
+}
+
+/// Two rotated files and a live one, of which nothing was read, found by a pattern.
+fn rotated_twice() -> World {
+    let world = from("file: { path: 'orders.jsonl*' }", "", KEYED);
+    for (number, name) in (0..).zip(["orders.jsonl-20261116", "orders.jsonl-20261117", "orders.jsonl"]) {
+        world.write(name, orders(2 * number + 1..=2 * number + 2));
+    }
+    world
+}
+
+/// Makes a file older by its time of modification.
+fn age(world: &World, name: &str, seconds: u64) {
+    let file = fs::File::options().write(true).open(world.path(name)).expect("a file");
+    let time = std::time::SystemTime::now() - std::time::Duration::from_secs(seconds);
+    file.set_modified(time).expect("a time");
 }
 
 fn csv_shop() -> World {
@@ -375,6 +403,16 @@ fn a_check_agrees_with_a_run_about_archives() {
         keep(&mut packed);
         with(world, |w| w.write("orders.jsonl.gz", packed))
     }
+    /// Two archives and a live file, which the configuration names by a pattern.
+    fn chain(oldest: fn(&mut Vec<u8>), next: fn(&mut Vec<u8>)) -> World {
+        let world = from("file: { path: 'orders.jsonl*' }", "", KEYED);
+        for (name, ids, keep) in [("orders.jsonl.2.gz", 1..=50, oldest), ("orders.jsonl.1.gz", 51..=100, next)] {
+            let mut packed = crate::files::gzip(orders(ids).as_bytes());
+            keep(&mut packed);
+            world.write(name, packed);
+        }
+        with(world, |w| w.write("orders.jsonl", orders(101..=110)))
+    }
     agree(&[
         ("whole", 0, || archive(5000, |_| ())),
         ("small, and cut off", 5, || archive(50, |packed| packed.truncate(packed.len() / 2))),
@@ -386,6 +424,13 @@ fn a_check_agrees_with_a_run_about_archives() {
                 packed[checksum] ^= 0xff;
             })
         }),
+        ("the oldest of a chain, cut off, before any progress", 5, || {
+            chain(|packed| packed.truncate(packed.len() / 2), |_| ())
+        }),
+        ("in the middle of a chain, cut off, before any progress", 5, || {
+            chain(|_| (), |packed| packed.truncate(packed.len() / 2))
+        }),
+        ("a chain of whole ones", 0, || chain(|_| (), |_| ())),
         ("cut off, met by a run already", 5, || {
             let world = archive(5000, |packed| packed.truncate(packed.len() - 200));
             world.hapax(&["run", "--once"]).exits(5);

@@ -341,7 +341,8 @@ pub(super) fn contradiction_among(members: &[Member]) -> Option<String> {
     contradiction(first, &members.iter().collect::<Vec<_>>())
 }
 
-/// What the names and times of the files after `current` say against each other.
+/// What the names and times of `current` and the files after it say against each other. The time of a copy that was compressed after
+/// its file was read may be that of the compression.
 fn contradiction(current: &Member, younger: &[&Member]) -> Option<String> {
     let kind = |member: &Member| match &member.suffix {
         Suffix::Live => None,
@@ -356,7 +357,9 @@ fn contradiction(current: &Member, younger: &[&Member]) -> Option<String> {
         ));
     }
     let later = |a: &Member, b: &Member| a.modified.duration_since(b.modified).is_ok_and(|by| by > SAME_TIME);
-    let turned = rotated.windows(2).find(|pair| later(pair[0], pair[1]))?;
+    let read = Some(&current).filter(|current| !current.packed);
+    let timed: Vec<&&Member> = read.into_iter().chain(rotated).collect();
+    let turned = timed.windows(2).find(|pair| later(pair[0], pair[1]))?;
     Some(format!("by its name {} is older than {}, but it was written to later", turned[0].name, turned[1].name))
 }
 

@@ -109,7 +109,7 @@ fn judge(look: &Look, state: &StateSide, older_than: Duration) -> Vec<Wait> {
     if let Some(trouble) = &look.trouble {
         waits.push(wait(None, trouble.clone(), "the target: bring it back; workers try again by themselves".into()));
     }
-    waits.extend(going_on(look, state, older_than).map(|(since, why, turn)| wait(since, why, turn)));
+    waits.extend(standing(look, state, older_than).into_iter().map(|(since, why, turn)| wait(since, why, turn)));
     if look.letters.0 > 0 {
         let turn = format!("a person: hapax dlq list --workflow {}", id.workflow);
         let why = if look.letters.0 == 1 {
@@ -128,15 +128,21 @@ fn judge(look: &Look, state: &StateSide, older_than: Duration) -> Vec<Wait> {
 
 type Reason = (Option<u64>, String, String);
 
-/// The one reason for which the delivery itself stands still.
+/// Why the delivery itself stands still. A pause explains everything but a stop: who resumes it must know of that, too.
+fn standing(look: &Look, state: &StateSide, older_than: Duration) -> Vec<Reason> {
+    let (id, note) = (&look.id, state.note(&look.id));
+    let Some(pause) = state.pause(id) else { return going_on(look, state, older_than).into_iter().collect() };
+    let turn = format!("a person: hapax resume {}", id.workflow);
+    let why = if pause.why.is_empty() { String::new() } else { format!(": {}", pause.why) };
+    let stop = if state.lease(id).is_none() { stopped(id, note) } else { None };
+    let paused = (Some(pause.since_ms), format!("paused by {}{why}", pause.by), turn);
+    stop.into_iter().chain([paused]).collect()
+}
+
+/// The one reason for which a delivery that nobody paused stands still.
 fn going_on(look: &Look, state: &StateSide, older_than: Duration) -> Option<Reason> {
     let (id, note) = (&look.id, state.note(&look.id));
     let moved = look.stored.as_ref().map(|stored| stored.updated_at_ms);
-    if let Some(pause) = state.pause(id) {
-        let turn = format!("a person: hapax resume {}", id.workflow);
-        let why = if pause.why.is_empty() { String::new() } else { format!(": {}", pause.why) };
-        return Some((Some(pause.since_ms), format!("paused by {}{why}", pause.by), turn));
-    }
     let Some(lease) = state.lease(id) else { return without_worker(look, note) };
     if let Some(noted) = note.filter(|noted| noted.note.state == WorkerState::Waiting) {
         let why = format!("waiting: {}", message(noted));
@@ -166,18 +172,25 @@ fn going_on(look: &Look, state: &StateSide, older_than: Duration) -> Option<Reas
     }
 }
 
+/// Its worker has said why it stopped.
+fn stopped(id: &DeliveryId, note: Option<&NotedDelivery>) -> Option<Reason> {
+    let noted = note.filter(|noted| noted.note.state == WorkerState::Stopped)?;
+    let code = noted.note.exit_code.unwrap_or(1);
+    let turn = match code {
+        5 => format!("a person: decide, then hapax reset {} or undo the change", id.workflow),
+        4 => "the worker that took over; if there is none: start hapax run".to_owned(),
+        3 => "a person: change the guarantee or state its condition (hapax check --explain)".to_owned(),
+        _ => "a person: mend it, then start hapax run".to_owned(),
+    };
+    Some((Some(noted.noted_at_ms), format!("stopped with code {code}: {}", message(noted)), turn))
+}
+
 /// Nobody has the delivery.
 fn without_worker(look: &Look, note: Option<&NotedDelivery>) -> Option<Reason> {
     let start = "a person: start hapax run".to_owned();
-    if let Some(noted) = note.filter(|noted| noted.note.state == WorkerState::Stopped) {
-        let code = noted.note.exit_code.unwrap_or(1);
-        let turn = match code {
-            5 => format!("a person: decide, then hapax reset {} or undo the change", look.id.workflow),
-            4 => "the worker that took over; if there is none: start hapax run".to_owned(),
-            3 => "a person: change the guarantee or state its condition (hapax check --explain)".to_owned(),
-            _ => "a person: mend it, then start hapax run".to_owned(),
-        };
-        return Some((Some(noted.noted_at_ms), format!("stopped with code {code}: {}", message(noted)), turn));
+    let stop = stopped(&look.id, note);
+    if stop.is_some() {
+        return stop;
     }
     let ended = note.filter(|noted| !noted.note.state.is_an_end());
     let moved = look.stored.as_ref().map(|stored| stored.updated_at_ms);

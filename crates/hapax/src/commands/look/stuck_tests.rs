@@ -58,6 +58,19 @@ fn each_reason_names_whose_turn_it_is() {
     assert!(why.contains("paused by ann: moving house") && turn.contains("hapax resume orders"), "{why}, {turn}");
 }
 
+/// Goal: who resumes a paused workflow knows what stopped it. Method: a pause beside a stop, and beside a worker that lives.
+#[test]
+fn a_stop_is_told_beside_a_pause() {
+    let pause = Pause { workflow: "orders".into(), by: "ann".into(), why: String::new(), since_ms: 1, until_ms: None };
+    let stopped = vec![noted(WorkerState::Stopped, Some(5))];
+    let state = StateSide { notes: stopped.clone(), leases: Vec::new(), pauses: vec![pause.clone()] };
+    let waits = judge(&look(Lag::Known(5)), &state, Duration::from_secs(60));
+    let why: Vec<&str> = waits.iter().map(|wait| wait.why.as_str()).collect();
+    assert_eq!(why, ["stopped with code 5: HX4002: why", "paused by ann"]);
+    let again = StateSide { notes: stopped, leases: vec![leased()], pauses: vec![pause] };
+    assert!(one(&look(Lag::Known(5)), &again).0.contains("paused by ann"));
+}
+
 /// Goal: what goes on, or has nothing to do, is not stuck. Method: a live worker; an ended one with nothing behind.
 #[test]
 fn what_goes_on_is_not_stuck() {
