@@ -3,7 +3,7 @@
 use std::fs;
 
 use crate::files::gzip;
-use crate::world::{World, until};
+use crate::world::{World, rename, until};
 
 /// Workflow `orders` from `path` into table `orders`.
 fn shop(path: &str, rotation: &str) -> World {
@@ -114,4 +114,58 @@ fn a_path_that_follows_the_compression_is_taken_over() {
         world.hapax(&["run", "--once"]).exits(0);
         assert_eq!(counts(&world), (2_000, 2_000), "{new}");
     }
+}
+
+/// A lane of CSV that has come to a file with nothing but its header, after one whose record is delivered.
+fn at_a_header() -> World {
+    let world = World::empty();
+    world.sql("CREATE TABLE orders (id INTEGER)");
+    world.write(
+        "hapax.yaml",
+        "workflows:
+  - id: orders
+    source: { file: { path: 'orders.csv*', format: csv } }
+    sink: { sqlite: { path: shop.db, table: orders, onConflict: append } }
+    delivery: { guarantee: exactly-once, epoch: { interval: 20ms } }
+",
+    );
+    world.write("orders.csv", "id\n1\n");
+    world.hapax(&["run", "--once"]).exits(0);
+    rename(&world.path("orders.csv"), &world.path("orders.csv-20261101"));
+    world.write("orders.csv", "id\n");
+    world.hapax(&["run", "--once"]).exits(0);
+    assert_eq!(world.rows(), 1);
+    world
+}
+
+/// Goal: an archive is not taken for a file of which only the header is known, because it begins with the same header: that file's
+/// records would be lost. Method: the file is filled, rotated and removed with the one before it; later ones are archives.
+#[test]
+fn an_archive_with_the_same_header_is_no_copy() {
+    for later in [1, 2] {
+        let world = at_a_header();
+        for name in ["orders.csv", "orders.csv-20261101"] {
+            fs::remove_file(world.path(name)).expect("cleaned away");
+        }
+        for number in 3..3 + later {
+            world.write(&format!("orders.csv-2026110{number}.gz"), gzip(format!("id\n{number}\n").as_bytes()));
+        }
+        world.write("orders.csv", "id\n9\n");
+        world.hapax(&["check", "--live"]).exits(5);
+        world.hapax(&["run", "--once"]).exits(5);
+        assert_eq!(world.rows(), 1, "{later} archives");
+    }
+}
+
+/// Goal: the same file goes on if the one before it tells which it is. Method: filled, rotated and compressed while no worker runs.
+#[test]
+fn an_archive_behind_the_last_file_that_was_read_is_known() {
+    let world = at_a_header();
+    fs::remove_file(world.path("orders.csv")).expect("compressed");
+    world.write("orders.csv-20261102.gz", gzip(b"id\n2\n"));
+    world.write("orders.csv", "id\n3\n");
+    world.hapax(&["check", "--live"]).exits(0);
+    world.hapax(&["run", "--once"]).exits(0);
+    assert_eq!(world.rows(), 3);
+    world.accounts_for(3, 0);
 }

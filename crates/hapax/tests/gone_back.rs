@@ -165,6 +165,75 @@ fn a_restored_target_is_rewound_over_whole_files() {
     }
 }
 
+/// Goal: the rest of a file is read again also if the file was rotated and compressed meanwhile. Method: three lines of six are in the
+/// restored target; a path and a pattern; with an empty file and with lines after it.
+#[cfg(feature = "compression")]
+#[test]
+fn a_restored_target_is_rewound_within_a_file_that_was_compressed() {
+    for (path, after) in [("orders.jsonl", 0), ("orders.jsonl", 2), ("orders.jsonl*", 0), ("orders.jsonl*", 2)] {
+        let world = appending(path);
+        world.write("orders.jsonl", orders(1..=3));
+        world.hapax(&["run", "--once"]).exits(0);
+        let copy = world.path("backup.db");
+        world.sql(&format!("VACUUM INTO '{}'", copy.to_str().expect("a path")));
+        world.append("orders.jsonl", orders(4..=6));
+        world.hapax(&["run", "--once"]).exits(0);
+        remove(&world);
+        crate::world::rename(&copy, &world.path("shop.db"));
+        compressed_by_rotation(&world);
+        world.write("orders.jsonl", orders(7..=6 + after));
+        world.hapax(&["check", "--live"]).exits(0);
+        world.hapax(&["run", "--once"]).exits(0).says(&["rewinding"]);
+        assert_eq!(world.rows(), 6 + after, "{path}, {after} lines after it");
+        world.accounts_for(6 + after.unsigned_abs(), 0);
+    }
+}
+
+/// Goal: who accepts what is there repeats nothing that was delivered of a file that was compressed. Method: an archive of which a
+/// part was read, and one that was read whole; a path and a pattern.
+#[cfg(feature = "compression")]
+#[test]
+fn what_was_read_of_an_archive_is_not_repeated_by_an_acceptance() {
+    for (path, unread) in [("orders.jsonl", 0), ("orders.jsonl", 2), ("orders.jsonl*", 0), ("orders.jsonl*", 2)] {
+        let world = appending(path);
+        world.write("orders.jsonl", orders(1..=3));
+        world.hapax(&["run", "--once"]).exits(0);
+        world.append("orders.jsonl", orders(4..=3 + unread));
+        compressed_by_rotation(&world);
+        world.write("orders.jsonl", orders(6..=7));
+        world.hapax(&["reset", "orders", "--accept", "--yes"]).exits(0);
+        world.hapax(&["run", "--once"]).exits(0);
+        assert_eq!(world.rows(), 5 + unread, "{path}, {unread} lines not read");
+        world.accounts_for(5 + unread.unsigned_abs(), 0);
+    }
+}
+
+/// A shop without an order yet, which appends what comes.
+#[cfg(feature = "compression")]
+fn appending(path: &str) -> World {
+    let world = World::empty();
+    world.sql(ORDERS);
+    world.write(
+        "hapax.yaml",
+        format!(
+            "workflows:
+  - id: orders
+    source: {{ file: {{ path: '{path}' }} }}
+    sink: {{ sqlite: {{ path: shop.db, table: orders, onConflict: append }} }}
+    delivery: {{ guarantee: exactly-once, epoch: {{ interval: 20ms }} }}
+"
+        ),
+    );
+    world
+}
+
+#[cfg(feature = "compression")]
+fn compressed_by_rotation(world: &World) {
+    crate::world::rename(&world.path("orders.jsonl"), &world.path("orders.jsonl.1"));
+    let done = std::process::Command::new("gzip").arg(world.path("orders.jsonl.1")).status();
+    assert!(done.is_ok_and(|status| status.success()));
+}
+
 /// Goal: a target without any progress is not filled from the last file of a chain alone. Method: three files delivered, the
 /// older two removed, and the target made anew.
 #[test]

@@ -165,6 +165,16 @@ impl Opened {
         Ok(Some(before.len() == wanted && hash(&before) == tail.hash))
     }
 
+    /// Whether this is an archive that begins as `bookmark` says and reaches as far as its position.
+    pub(super) fn is_archive_up_to(&self, bookmark: &Bookmark) -> io::Result<bool> {
+        if self.packing()? == Packing::None || self.unpacks_to(&bookmark.incarnation.text)? != Some(true) {
+            return Ok(false);
+        }
+        let Some(last) = bookmark.position.offset.checked_sub(1) else { return Ok(true) };
+        let byte = unpacked_range(&mut Feed::new(self.file.try_clone()?), last, 1)?;
+        Ok(byte.is_some_and(|byte| byte.len() == 1))
+    }
+
     /// Whether this file holds what `bookmark` was made in under another inode: moved to another disk, or compressed. The
     /// beginning must agree, and what lay before the place that was read up to.
     pub(super) fn holds_what_was_read(&self, bookmark: &Bookmark, facts: &Facts) -> io::Result<bool> {
@@ -420,7 +430,7 @@ pub fn is_compressed(path: &Path) -> bool {
 }
 
 /// How many bytes a description's hash is over.
-fn described_length(first: &str) -> Option<usize> {
+pub(super) fn described_length(first: &str) -> Option<usize> {
     first.strip_prefix("first ")?.split(' ').next()?.parse().ok()
 }
 

@@ -115,11 +115,19 @@ impl FileSource {
     /// If the files cannot be read.
     pub fn accept(&mut self, bookmark: &Bookmark) -> Result<Option<Bookmark>, SourceError> {
         let (mut facts, listing) = (self.facts_of(bookmark)?, self.listing()?);
-        let current = listing.iter().position(|member| is_of(member, bookmark, &facts));
-        if let (Place::Found(opened, _), Some(at)) = (self.place(bookmark)?, current) {
+        let place = self.place(bookmark)?;
+        let found = |member: &Member| match &place {
+            // Also where it is known by its content alone: an archive of what was read.
+            Place::Found(opened, _) => member.identity == opened.identity(),
+            Place::Replaced(_) | Place::Gone(_) | Place::Other(_) => is_of(member, bookmark, &facts),
+        };
+        let current = listing.iter().position(found);
+        if let (Place::Found(opened, _), Some(at)) = (&place, current) {
             let (member, end) = (&listing[at], bookmark.position.offset);
             let follows = listing[at + 1..].iter().position(|member| facts.entry(member).is_none());
-            if let (Some(next), false, true) = (follows, member.suffix == Suffix::Live, member.length == end) {
+            let length = if member.packed { opened.unpacked_length() } else { Ok(member.length) };
+            let was_read = length.map_err(|error| self.unavailable(error))? == end;
+            if let (Some(next), false, true) = (follows, member.suffix == Suffix::Live, was_read) {
                 return self.beginning_of(&listing, at + 1 + next, bookmark, facts).map(Some);
             }
             // Older files that nobody read, or that were changed since, are given up.

@@ -10,15 +10,15 @@ use hapax_model::position::Bookmark;
 use tokio::time::sleep;
 
 use super::chain::{Stem, Successor};
-use super::incarnation::without_end;
+use super::incarnation::{Opened, without_end};
 use super::recognise::Place;
 use super::source::{FileSource, WAIT};
 use super::turn::DOUBT_LASTS;
 
 /// Where the walk from file to file has come to.
 enum Reached {
-    /// The file of the wanted number, by inode and creation.
-    File(String),
+    /// The file of the wanted number.
+    File(Opened),
     /// The bookmark's own file, read to its end and replaced since.
     OwnEnd,
     /// It is not there, and why.
@@ -44,16 +44,21 @@ impl FileSource {
             return Ok(None); // nothing lies between
         }
         let reached = match self.walk(from, last)? {
-            Reached::File(identity) => identity,
+            Reached::File(opened) => opened,
             Reached::OwnEnd if from.position == to.position => return Ok(None),
             Reached::OwnEnd => return Ok(Some("the file was replaced since".to_owned())),
             Reached::Nowhere(why) => return Ok(Some(why)),
         };
+        // The witness keeps no hash of what lay before it: by place alone a compressed copy is not found again.
+        if reached.is_archive_up_to(to).map_err(|error| self.unavailable(error))? {
+            return Ok(None);
+        }
         Ok(match self.place(to)? {
-            Place::Found(opened, _) if opened.identity() == reached => None,
+            Place::Found(opened, _) if opened.identity() == reached.identity() => None,
             Place::Found(opened, _) => Some(format!(
-                "file number {last} was {}, and would now be {reached}: files between are missing, or others have come",
-                opened.identity()
+                "file number {last} was {}, and would now be {}: files between are missing, or others have come",
+                opened.identity(),
+                reached.identity()
             )),
             Place::Gone(missing) => Some(missing),
             Place::Replaced(_) | Place::Other(_) => {
@@ -67,11 +72,11 @@ impl FileSource {
     fn walk(&mut self, from: &Bookmark, last: u32) -> Result<Reached, SourceError> {
         let (facts, mut number) = (self.facts_of(from)?, from.incarnation.number);
         let current = match self.place(from)? {
-            Place::Found(opened, _) => opened.identity().to_owned(),
+            Place::Found(opened, _) => opened,
             Place::Replaced(_) if number == last => return Ok(Reached::OwnEnd),
             Place::Replaced(opened) => {
                 number += 1;
-                opened.identity().to_owned()
+                opened
             }
             Place::Gone(missing) | Place::Other(missing) => return Ok(Reached::Nowhere(missing)),
         };
@@ -80,8 +85,9 @@ impl FileSource {
         }
         let stem = Stem::of(&self.config.path).map_err(|error| self.unavailable(error))?;
         let listing = stem.list(self.config.rotation).map_err(|error| self.unavailable(error))?;
-        let Some(mut at) = listing.iter().position(|member| member.identity == current) else {
-            return Ok(Reached::Nowhere(format!("file number {number} ({current}) is no longer in its chain")));
+        let Some(mut at) = listing.iter().position(|member| member.identity == current.identity()) else {
+            let identity = current.identity();
+            return Ok(Reached::Nowhere(format!("file number {number} ({identity}) is no longer in its chain")));
         };
         while number < last {
             let why = match self.successor(&listing, at, &facts)? {
@@ -98,6 +104,8 @@ impl FileSource {
                 "file number {last} was read, and number {number} is the last that is found: {why}"
             )));
         }
-        Ok(Reached::File(listing[at].identity.clone()))
+        let opened = self.open_if_there(&listing[at].path).map_err(|error| self.unavailable(error))?;
+        let moved = || Reached::Nowhere(format!("{} has moved just now", listing[at].name));
+        Ok(opened.filter(|opened| opened.identity() == listing[at].identity).map_or_else(moved, Reached::File))
     }
 }

@@ -14,9 +14,10 @@ use hapax_model::fault::{Bug, planted};
 use hapax_model::position::Bookmark;
 
 use super::chain::{Member, RotationRule, Stem};
-use super::facts::{Facts, ReadMember};
+use super::facts::{Facts, ReadMember, first_in};
 use super::feed::Packing;
-use super::incarnation::{Fit, Opened, may_be_inode, was_read_to_its_end};
+use super::header::Naming;
+use super::incarnation::{Fit, Opened, described_length, may_be_inode, was_read_to_its_end};
 use super::lines::Seam;
 use super::reading::Reading;
 use super::source::FileSource;
@@ -130,17 +131,46 @@ impl FileSource {
             listing => listing?,
         };
         let mut found = Vec::new();
-        for member in listing.into_iter().filter(|member| member.packed && facts.entry(member).is_none()) {
+        for (at, member) in listing.iter().enumerate() {
+            if !member.packed || facts.entry(member).is_some() {
+                continue;
+            }
             let Some(opened) = self.open_if_there(&member.path)? else { continue };
             match opened.is_copy(bookmark, facts.tail.as_ref())? {
+                Some(true)
+                    if self.knows_header_only(bookmark, &opened)? && !self.follows_read(at, facts, &listing)? => {}
                 Some(true) => found.push(opened),
                 Some(false) => {}
-                None => return Ok(Copied::Growing(member)),
+                None => return Ok(Copied::Growing(member.clone())),
             }
         }
         // Where nothing was read, files that begin alike cannot be told apart.
         let one = found.len() == 1 || facts.tail.is_some();
         Ok(if one { found.into_iter().next().map_or(Copied::None, Copied::Found) } else { Copied::None })
+    }
+
+    /// Whether all that is known of the bookmark's file is a header, with which every file of the lane begins.
+    fn knows_header_only(&self, bookmark: &Bookmark, copy: &Opened) -> io::Result<bool> {
+        let header = match self.naming(copy)? {
+            Naming::Known { behind, .. } => behind,
+            Naming::Awaited => 0,
+        };
+        let known = described_length(first_in(&bookmark.incarnation.text));
+        Ok(known.is_some_and(|known| (known as u64) <= header))
+    }
+
+    /// Whether the file before this one is the last that was read: then this is the one that came after it, whatever it holds.
+    fn follows_read(&self, at: usize, facts: &Facts, listing: &[Member]) -> io::Result<bool> {
+        let (Some(before), Some(last)) = (at.checked_sub(1).map(|at| &listing[at]), facts.read.last()) else {
+            return Ok(false);
+        };
+        if facts.entry(before).is_some_and(|entry| entry.identity == last.identity) {
+            return Ok(true);
+        }
+        Ok(match self.read_before_packing(before, facts, listing)? {
+            Older::Read(read) => read.first == last.first,
+            Older::Later | Older::Unread => false,
+        })
     }
 
     /// A copy that is being written is waited for; what is said of one that has stood still for long.
