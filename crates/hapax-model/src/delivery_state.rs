@@ -101,6 +101,8 @@ pub enum DeliveryState {
     NeverRun,
     /// Nobody speaks for it, and its progress cannot be read.
     Unreadable,
+    /// The state store cannot be read: nobody can tell whether a worker has it.
+    Unknown,
 }
 
 impl DeliveryState {
@@ -114,6 +116,7 @@ impl DeliveryState {
             Self::NoWorker => "no worker",
             Self::NeverRun => "never run",
             Self::Unreadable => "unreadable",
+            Self::Unknown => "unknown",
         }
     }
 }
@@ -131,6 +134,8 @@ pub enum LeaseSeen {
     Held,
     /// Nobody.
     Free,
+    /// The place that holds leases does not answer.
+    Unreadable,
 }
 
 /// Whether a person has paused the workflow.
@@ -162,6 +167,9 @@ pub const fn decide_delivery_state(
     progress: ProgressSeen,
 ) -> DeliveryState {
     match (pause, lease, said) {
+        (_, LeaseSeen::Unreadable, _) => DeliveryState::Unknown,
+        // A pause cures nothing: who resumes it must know that it will not go on.
+        (PauseSeen::Paused, _, Some(WorkerState::Stopped)) => DeliveryState::Said(WorkerState::Stopped),
         (PauseSeen::Paused, LeaseSeen::Held, Some(WorkerState::Running)) => DeliveryState::Pausing,
         (PauseSeen::Paused, _, _) => DeliveryState::Paused,
         (PauseSeen::No, LeaseSeen::Held, Some(said)) => DeliveryState::Said(said),
@@ -209,14 +217,24 @@ mod tests {
         }
     }
 
-    /// Goal: a pause is shown before everything else, and whether it has begun. Method: the worker at work, and not.
+    /// Goal: without the state store nothing is claimed of a worker. Method: progress that is there, and that is not.
     #[test]
-    fn a_pause_is_shown_before_everything_else() {
+    fn without_the_state_store_the_state_is_unknown() {
+        for progress in [ProgressSeen::Stored, ProgressSeen::Nothing, ProgressSeen::Unreadable] {
+            let state = decide_delivery_state(LeaseSeen::Unreadable, None, PauseSeen::No, progress);
+            assert_eq!(state.name(), "unknown");
+        }
+    }
+
+    /// Goal: a pause is shown before everything but a stop, and whether it has begun. Method: the worker at work, and not.
+    #[test]
+    fn a_pause_is_shown_before_everything_but_a_stop() {
         let paused = |lease, said| decide_delivery_state(lease, said, PauseSeen::Paused, ProgressSeen::Stored).name();
         assert_eq!(paused(LeaseSeen::Held, Some(WorkerState::Running)), "pausing");
         assert_eq!(paused(LeaseSeen::Held, Some(WorkerState::Paused)), "paused");
         assert_eq!(paused(LeaseSeen::Free, Some(WorkerState::Running)), "paused");
         assert_eq!(paused(LeaseSeen::Free, None), "paused");
+        assert_eq!(paused(LeaseSeen::Free, Some(WorkerState::Stopped)), "stopped");
     }
 
     /// Goal: stored words are read back; one of another version stops nobody. Method: all of them, and a foreign one.

@@ -29,6 +29,7 @@ mod looking;
 mod many_files;
 #[cfg(feature = "mysql")]
 mod mysql;
+mod one_story;
 mod pages;
 mod pause;
 #[cfg(feature = "postgres")]

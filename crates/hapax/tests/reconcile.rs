@@ -238,7 +238,7 @@ fn what_cannot_be_compared_is_said() {
         "guarantee: exactly-once, deduplication: { keyFields: [id], unique: true }",
     );
     world.sql("ALTER TABLE orders RENAME TO elsewhere");
-    world.hapax(&["reconcile"]).exits(0).says(&["target   not compared: it cannot be read", "HX4110"]);
+    world.hapax(&["reconcile"]).exits(0).says(&["target   not compared: the table is not there", "HX4110"]);
 }
 
 /// Goal: the books add up where progress is kept apart, where one row stands for several epochs.

@@ -151,12 +151,16 @@ impl FileSource {
 
     /// Whether all that is known of the bookmark's file is a header, with which every file of the lane begins.
     fn knows_header_only(&self, bookmark: &Bookmark, copy: &Opened) -> io::Result<bool> {
-        let header = match self.naming(copy)? {
+        let (header, known) = (self.header_end(copy)?, described_length(first_in(&bookmark.incarnation.text)));
+        Ok(known.is_some_and(|known| (known as u64) <= header))
+    }
+
+    /// Where the header of a file ends, if it has one.
+    fn header_end(&self, opened: &Opened) -> io::Result<u64> {
+        Ok(match self.naming(opened)? {
             Naming::Known { behind, .. } => behind,
             Naming::Awaited => 0,
-        };
-        let known = described_length(first_in(&bookmark.incarnation.text));
-        Ok(known.is_some_and(|known| (known as u64) <= header))
+        })
     }
 
     /// Whether the file before this one is the last that was read: then this is the one that came after it, whatever it holds.
@@ -246,7 +250,8 @@ impl FileSource {
                     return Ok(true);
                 }
                 let Some(opened) = self.open_if_there(&member.path)? else { continue };
-                if opened.holds_what_was_read(other, &theirs)? {
+                // Of a header alone nothing was delivered, and every file may begin with it.
+                if opened.holds_what_was_read(other, &theirs)? && other.position.offset > self.header_end(&opened)? {
                     return Ok(true);
                 }
             }

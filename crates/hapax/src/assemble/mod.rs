@@ -40,7 +40,7 @@ pub(crate) use live::Live;
 pub(crate) use pools::make_pools;
 #[cfg(feature = "postgres")]
 pub(crate) use pools::postgres_pools;
-pub(crate) use rows::AnyRows;
+pub(crate) use rows::{AnyRows, why_not_looked_at};
 pub(crate) use state::AnyState;
 pub(crate) use targets::{AnyBareTable, AnyTable};
 pub(crate) use writer::Writer;

@@ -7,6 +7,7 @@ use hapax_connect::mysql::read::MysqlRows;
 #[cfg(feature = "postgres")]
 use hapax_connect::postgres::read::PostgresRows;
 use hapax_connect::sqlite::read::SqliteRows;
+use hapax_connect::table::mapping::NO_TABLE;
 use hapax_engine::batch::Batch;
 use hapax_engine::rows::{FoundRow, Hold, RowChoice, RowReader, RowState, TableShape};
 use hapax_engine::sink::SinkError;
@@ -38,6 +39,16 @@ impl AnyRows {
             #[cfg(feature = "mysql")]
             Target::Mysql(mysql) => Ok(Self::Mysql(Box::new(MysqlRows::open(&part.mysql_config(mysql)).await?))),
         }
+    }
+}
+
+/// What a target that could not be opened for looking is: a table that was read and is not fit is no target that is away.
+pub(crate) fn why_not_looked_at(failure: &Failure) -> &'static str {
+    let unfit = ["HX4111"..="HX4118", "HX4250"..="HX4255", "HX4400"..="HX4402"];
+    match failure.code {
+        Some(NO_TABLE) => "the table is not there",
+        Some(code) if unfit.iter().any(|codes| codes.contains(&code)) => "the table is not fit",
+        Some(_) | None => "the target cannot be read",
     }
 }
 

@@ -6,7 +6,7 @@ mod resume;
 use serde_json::{Value, json};
 
 use super::{load, print_json};
-use crate::assemble::{AnyState, Live, Part, parts};
+use crate::assemble::{AnyState, Live, Part, parts, why_not_looked_at};
 use crate::cli::{CheckArgs, Shared};
 use crate::config::{Config, Source};
 use crate::exit::{Failure, USAGE};
@@ -39,12 +39,14 @@ enum SourceSeen {
 }
 
 impl Finding<'_> {
-    /// What the verdict would rest on and cannot be read.
-    fn missing(&self) -> Option<&'static str> {
+    /// What the verdict would rest on and is not to be had.
+    fn missing(&self) -> Option<String> {
         match (&self.live, &self.source) {
-            (Some(Err(_)), SourceSeen::Unreadable(_)) => Some("neither the source nor the target can be read"),
-            (Some(Err(_)), _) => Some("the target cannot be read"),
-            (_, SourceSeen::Unreadable(_)) => Some("the source cannot be read"),
+            (Some(Err(failure)), SourceSeen::Unreadable(_)) => {
+                Some(format!("the source cannot be read, and {}", why_not_looked_at(failure)))
+            }
+            (Some(Err(failure)), _) => Some(why_not_looked_at(failure).to_owned()),
+            (_, SourceSeen::Unreadable(_)) => Some("the source cannot be read".to_owned()),
             (_, SourceSeen::NotAsked | SourceSeen::NoFileYet | SourceSeen::Readable(_)) => None,
         }
     }

@@ -36,7 +36,10 @@ pub(crate) async fn status(args: &StatusArgs, shared: &Shared) -> Result<u8, Fai
     if let Some(only) = &args.only {
         known_workflow(&loaded.config, only)?;
     }
-    let state = StateSide::read(&loaded.config).await?;
+    let (state, code) = match StateSide::read(&loaded.config).await {
+        Ok(state) => (state, 0),
+        Err(failure) => (StateSide::unread(&failure), failure.exit_code),
+    };
     let mut lines = Vec::new();
     let mut ledgers = Ledgers::default();
     for part in lanes(&loaded.config).filter(|p| args.only.as_ref().is_none_or(|only| *only == p.workflow.id)) {
@@ -57,11 +60,14 @@ pub(crate) async fn status(args: &StatusArgs, shared: &Shared) -> Result<u8, Fai
         });
     }
     if shared.json {
-        print_json(&as_json(&lines))
+        print_json(&as_json(&lines, state.trouble.as_ref()))
     } else {
-        print_lines(&lines)
+        print_lines(&lines);
+        if let Some(why) = &state.trouble {
+            println!("state store: {why}; whether workers are alive is not known without it");
+        }
     }
-    Ok(0)
+    Ok(code)
 }
 
 /// The books of the part that was asked last: a pattern may have thousands of lanes in one place.
@@ -106,10 +112,11 @@ impl Line {
             && self.trouble.is_none()
     }
 
-    fn message(&self) -> Option<String> {
+    /// Why it stands as it does: what is wrong, then the pause.
+    fn messages(&self) -> Vec<String> {
         let noted = self.note.as_ref().map(|noted| &noted.note).filter(|note| !note.message.is_empty());
         let said = noted.map(|note| format!("{}: {}", note.code.as_deref().unwrap_or("note"), note.message));
-        self.trouble.clone().or(said).or_else(|| self.pause.as_ref().map(pause_text))
+        self.trouble.clone().or(said).into_iter().chain(self.pause.as_ref().map(pause_text)).collect()
     }
 }
 
@@ -157,16 +164,14 @@ fn print_lines(lines: &[Line]) {
         println!("{} file(s) read to their end: {inputs} read, {delivered} delivered; --json shows each", read.len());
     }
     for line in lines {
-        if let Some(message) = line.message() {
-            println!("{}: {message}", line.id);
-        }
+        line.messages().iter().for_each(|message| println!("{}: {message}", line.id));
         if line.stored.as_ref().is_some_and(|stored| !stored.progress.totals.adds_up()) {
             println!("{}: THE LEDGER DOES NOT ADD UP: read must be delivered + filtered + dead", line.id);
         }
     }
 }
 
-fn as_json(lines: &[Line]) -> serde_json::Value {
+fn as_json(lines: &[Line], state_store: Option<&String>) -> serde_json::Value {
     let one = |line: &Line| {
         let progress = line.stored.as_ref().map(|StoredDelivery { progress, updated_at_ms, .. }| {
             let totals = progress.totals;
@@ -180,7 +185,7 @@ fn as_json(lines: &[Line]) -> serde_json::Value {
         let letters = line.letters;
         json!({
             "workflow": line.id.workflow, "sink": line.id.sink, "lane": line.id.lane, "state": line.state.name(),
-            "progress": progress, "message": line.message(), "worker": line.lease.as_ref().map(|lease| &lease.holder),
+            "progress": progress, "message": line.messages().first(), "worker": line.lease.as_ref().map(|lease| &lease.holder),
             "pause": line.pause.as_ref().map(|pause| json!({
                 "by": pause.by, "why": pause.why, "sinceMs": pause.since_ms, "untilMs": pause.until_ms,
             })),
@@ -188,7 +193,7 @@ fn as_json(lines: &[Line]) -> serde_json::Value {
             "letters": {"dead": letters.dead, "replayed": letters.replayed, "discarded": letters.discarded},
         })
     };
-    json!({"deliveries": lines.iter().map(one).collect::<Vec<_>>()})
+    json!({"deliveries": lines.iter().map(one).collect::<Vec<_>>(), "stateStore": state_store})
 }
 
 fn age(at_ms: u64) -> String {

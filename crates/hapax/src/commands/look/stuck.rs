@@ -42,7 +42,14 @@ struct Look {
     /// Dead letters that wait, and since when.
     letters: (u64, Option<u64>),
     /// Why its books cannot be read.
-    trouble: Option<String>,
+    trouble: Option<Trouble>,
+}
+
+/// Books that cannot be read.
+struct Trouble {
+    why: String,
+    /// Whether it may pass by itself.
+    may_pass: bool,
 }
 
 /// Lists what waits.
@@ -56,7 +63,7 @@ pub(crate) async fn stuck(args: &StuckArgs, shared: &Shared) -> Result<u8, Failu
         Err(failure) => {
             let turn = "the state store; deliveries go on without it for a while".to_owned();
             waits.push(Wait { what: "state store".into(), since_ms: None, why: failure.to_string(), turn });
-            StateSide::default()
+            StateSide::unread(&failure)
         }
     };
     for subject in &chosen {
@@ -80,7 +87,7 @@ impl Look {
     async fn at(subject: &Subject<'_>) -> Self {
         let (stored, letters, trouble) = match Self::books(subject).await {
             Ok((stored, letters)) => (stored, letters, None),
-            Err(failure) => (None, (0, None), Some(failure.to_string())),
+            Err(failure) => (None, (0, None), Some(Trouble { why: failure.to_string(), may_pass: failure.may_pass })),
         };
         Self { id: subject.id.clone(), lag: subject.lag(stored.as_ref()).await, stored, letters, trouble }
     }
@@ -107,7 +114,11 @@ fn judge(look: &Look, state: &StateSide, older_than: Duration) -> Vec<Wait> {
     let wait = |since_ms, why: String, turn: String| Wait { what: id.to_string(), since_ms, why, turn };
     let mut waits = Vec::new();
     if let Some(trouble) = &look.trouble {
-        waits.push(wait(None, trouble.clone(), "the target: bring it back; workers try again by themselves".into()));
+        let turn = match trouble.may_pass {
+            true => "the target: bring it back; workers try again by themselves",
+            false => "a person: mend it, then start hapax run",
+        };
+        waits.push(wait(None, trouble.why.clone(), turn.into()));
     }
     waits.extend(standing(look, state, older_than).into_iter().map(|(since, why, turn)| wait(since, why, turn)));
     if look.letters.0 > 0 {
@@ -128,21 +139,39 @@ fn judge(look: &Look, state: &StateSide, older_than: Duration) -> Vec<Wait> {
 
 type Reason = (Option<u64>, String, String);
 
-/// Why the delivery itself stands still. A pause explains everything but a stop: who resumes it must know of that, too.
+/// The reasons for which the delivery itself stands still: a stop and a pause, each of which holds it, or else one.
 fn standing(look: &Look, state: &StateSide, older_than: Duration) -> Vec<Reason> {
-    let (id, note) = (&look.id, state.note(&look.id));
-    let Some(pause) = state.pause(id) else { return going_on(look, state, older_than).into_iter().collect() };
-    let turn = format!("a person: hapax resume {}", id.workflow);
-    let why = if pause.why.is_empty() { String::new() } else { format!(": {}", pause.why) };
-    let stop = if state.lease(id).is_none() { stopped(id, note) } else { None };
-    let paused = (Some(pause.since_ms), format!("paused by {}{why}", pause.by), turn);
-    stop.into_iter().chain([paused]).collect()
+    let stop = state.stop(&look.id).map(|noted| stopped(look, noted));
+    let pause = state.pause(&look.id).map(|pause| {
+        let turn = format!("a person: hapax resume {}", look.id.workflow);
+        let why = if pause.why.is_empty() { String::new() } else { format!(": {}", pause.why) };
+        (Some(pause.since_ms), format!("paused by {}{why}", pause.by), turn)
+    });
+    let held: Vec<Reason> = stop.into_iter().chain(pause).collect();
+    if held.is_empty() { going_on(look, state, older_than).into_iter().collect() } else { held }
 }
 
-/// The one reason for which a delivery that nobody paused stands still.
+/// What a stop left to do.
+fn stopped(look: &Look, noted: &NotedDelivery) -> Reason {
+    let code = noted.note.exit_code.unwrap_or(1);
+    let turn = match code {
+        5 => format!("a person: decide, then hapax reset {} or undo the change", look.id.workflow),
+        4 => "the worker that took over; if there is none: start hapax run".to_owned(),
+        3 => "a person: change the guarantee or state its condition (hapax check --explain)".to_owned(),
+        _ => "a person: mend it, then start hapax run".to_owned(),
+    };
+    (Some(noted.noted_at_ms), format!("stopped with code {code}: {}", message(noted)), turn)
+}
+
+/// Why a delivery that nobody holds back does not go on.
 fn going_on(look: &Look, state: &StateSide, older_than: Duration) -> Option<Reason> {
     let (id, note) = (&look.id, state.note(&look.id));
     let moved = look.stored.as_ref().map(|stored| stored.updated_at_ms);
+    if state.trouble.is_some() {
+        // Whether there is a worker is not known; only the source can be asked.
+        let Lag::Unknown(why) = &look.lag else { return None };
+        return Some((moved, format!("the source: {why}"), "the source, or a person".into()));
+    }
     let Some(lease) = state.lease(id) else { return without_worker(look, note) };
     if let Some(noted) = note.filter(|noted| noted.note.state == WorkerState::Waiting) {
         let why = format!("waiting: {}", message(noted));
@@ -172,26 +201,9 @@ fn going_on(look: &Look, state: &StateSide, older_than: Duration) -> Option<Reas
     }
 }
 
-/// Its worker has said why it stopped.
-fn stopped(id: &DeliveryId, note: Option<&NotedDelivery>) -> Option<Reason> {
-    let noted = note.filter(|noted| noted.note.state == WorkerState::Stopped)?;
-    let code = noted.note.exit_code.unwrap_or(1);
-    let turn = match code {
-        5 => format!("a person: decide, then hapax reset {} or undo the change", id.workflow),
-        4 => "the worker that took over; if there is none: start hapax run".to_owned(),
-        3 => "a person: change the guarantee or state its condition (hapax check --explain)".to_owned(),
-        _ => "a person: mend it, then start hapax run".to_owned(),
-    };
-    Some((Some(noted.noted_at_ms), format!("stopped with code {code}: {}", message(noted)), turn))
-}
-
 /// Nobody has the delivery.
 fn without_worker(look: &Look, note: Option<&NotedDelivery>) -> Option<Reason> {
     let start = "a person: start hapax run".to_owned();
-    let stop = stopped(&look.id, note);
-    if stop.is_some() {
-        return stop;
-    }
     let ended = note.filter(|noted| !noted.note.state.is_an_end());
     let moved = look.stored.as_ref().map(|stored| stored.updated_at_ms);
     match (&look.lag, ended) {

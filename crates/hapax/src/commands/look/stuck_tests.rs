@@ -33,7 +33,7 @@ fn each_reason_names_whose_turn_it_is() {
     let with = |note: Option<NotedDelivery>, lease: Option<StoredLease>| StateSide {
         notes: note.into_iter().collect(),
         leases: lease.into_iter().collect(),
-        pauses: Vec::new(),
+        ..StateSide::default()
     };
     let (why, turn) = one(&behind, &with(None, None));
     assert!(why.contains("never run; 5 wait") && turn.contains("start hapax run"), "{why}, {turn}");
@@ -63,11 +63,11 @@ fn each_reason_names_whose_turn_it_is() {
 fn a_stop_is_told_beside_a_pause() {
     let pause = Pause { workflow: "orders".into(), by: "ann".into(), why: String::new(), since_ms: 1, until_ms: None };
     let stopped = vec![noted(WorkerState::Stopped, Some(5))];
-    let state = StateSide { notes: stopped.clone(), leases: Vec::new(), pauses: vec![pause.clone()] };
+    let state = StateSide { notes: stopped.clone(), pauses: vec![pause.clone()], ..StateSide::default() };
     let waits = judge(&look(Lag::Known(5)), &state, Duration::from_secs(60));
     let why: Vec<&str> = waits.iter().map(|wait| wait.why.as_str()).collect();
     assert_eq!(why, ["stopped with code 5: HX4002: why", "paused by ann"]);
-    let again = StateSide { notes: stopped, leases: vec![leased()], pauses: vec![pause] };
+    let again = StateSide { notes: stopped, leases: vec![leased()], pauses: vec![pause], ..StateSide::default() };
     assert!(one(&look(Lag::Known(5)), &again).0.contains("paused by ann"));
 }
 
@@ -85,9 +85,20 @@ fn what_goes_on_is_not_stuck() {
 fn letters_and_a_lost_target_are_told() {
     let mut look = look(Lag::Known(0));
     look.letters = (3, Some(1));
-    look.trouble = Some("HX4001: gone".into());
+    look.trouble = Some(Trouble { why: "HX4001: gone".into(), may_pass: true });
     let waits = judge(&look, &StateSide::default(), Duration::from_secs(60));
     let why: Vec<&str> = waits.iter().map(|wait| wait.why.as_str()).collect();
     assert_eq!(why, ["HX4001: gone", "3 dead letters wait"]);
     assert!(waits[1].turn.contains("hapax dlq list"));
+}
+
+/// Goal: a target that will not come back by itself is not left to workers. Method: a fault that passes, and one that stays.
+#[test]
+fn only_a_target_that_may_come_back_is_waited_for() {
+    let mut look = look(Lag::Known(0));
+    for (may_pass, words) in [(true, "workers try again"), (false, "a person: mend it")] {
+        look.trouble = Some(Trouble { why: "HX4015: no table".into(), may_pass });
+        let (_, turn) = one(&look, &StateSide::default());
+        assert!(turn.contains(words), "{turn}");
+    }
 }

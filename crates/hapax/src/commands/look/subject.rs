@@ -9,7 +9,9 @@ use hapax_engine::pipeline::{Origin, Pipeline};
 use hapax_engine::rows::TableShape;
 use hapax_engine::source::{Follow, Source as _};
 use hapax_model::contract::Contract;
-use hapax_model::delivery_state::{DeliveryState, LeaseSeen, PauseSeen, ProgressSeen, decide_delivery_state};
+use hapax_model::delivery_state::{
+    DeliveryState, LeaseSeen, PauseSeen, ProgressSeen, WorkerState, decide_delivery_state,
+};
 use hapax_model::field::FieldPath;
 use hapax_model::key::{DedupStrategy, KeyNeed, Keyer, Uniqueness};
 use hapax_model::mode::{ConflictMode, ProgressPlace};
@@ -168,6 +170,8 @@ pub(crate) struct StateSide {
     pub(crate) notes: Vec<NotedDelivery>,
     pub(crate) leases: Vec<StoredLease>,
     pub(crate) pauses: Vec<Pause>,
+    /// Why it could not be read: then nothing is known of workers and pauses.
+    pub(crate) trouble: Option<String>,
 }
 
 impl StateSide {
@@ -181,7 +185,13 @@ impl StateSide {
 
     /// Reads it from a state store that is open.
     pub(crate) async fn read_from(books: &mut AnyBooks) -> Result<Self, Failure> {
-        Ok(Self { notes: books.notes().await?, leases: books.leases().await?, pauses: books.pauses().await? })
+        let (notes, leases, pauses) = (books.notes().await?, books.leases().await?, books.pauses().await?);
+        Ok(Self { notes, leases, pauses, trouble: None })
+    }
+
+    /// One that could not be read.
+    pub(crate) fn unread(failure: &Failure) -> Self {
+        Self { trouble: Some(failure.to_string()), ..Self::default() }
     }
 
     /// The worker's last note.
@@ -199,11 +209,22 @@ impl StateSide {
         self.pauses.iter().find(|pause| pause.workflow == id.workflow && pause.holds(now_ms()))
     }
 
+    /// The last word of a worker that stopped, if nobody has taken the delivery since.
+    pub(crate) fn stop(&self, id: &DeliveryId) -> Option<&NotedDelivery> {
+        let lease = self.lease(id);
+        let note = self.note(id).filter(|noted| noted.note.state == WorkerState::Stopped);
+        note.filter(|noted| lease.is_none_or(|lease| lease.holder == noted.session))
+    }
+
     /// How the delivery stands. Who has the lease now is not answerable for what another said before.
     pub(crate) fn state(&self, id: &DeliveryId, progress: ProgressSeen) -> DeliveryState {
         let (lease, note) = (self.lease(id), self.note(id));
         let note = note.filter(|noted| lease.is_none_or(|lease| lease.holder == noted.session));
-        let held = if lease.is_some() { LeaseSeen::Held } else { LeaseSeen::Free };
+        let held = match (&self.trouble, lease) {
+            (Some(_), _) => LeaseSeen::Unreadable,
+            (None, Some(_)) => LeaseSeen::Held,
+            (None, None) => LeaseSeen::Free,
+        };
         let pause = if self.pause(id).is_some() { PauseSeen::Paused } else { PauseSeen::No };
         decide_delivery_state(held, note.map(|noted| noted.note.state), pause, progress)
     }

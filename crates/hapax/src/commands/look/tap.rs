@@ -61,7 +61,8 @@ async fn show(subject: &Subject<'_>, start: StartAt, args: &TapArgs, shared: &Sh
     let rows = match subject.rows().await {
         Ok(rows) => Some(rows),
         Err(failure) => {
-            tracing::warn!("the table cannot be read, so nothing is said of its columns: {failure}");
+            let why = crate::assemble::why_not_looked_at(&failure);
+            tracing::warn!("{why}, so nothing is said of its columns: {failure}");
             None
         }
     };

@@ -88,8 +88,7 @@ async fn pressed(screen: Option<&mut Screen>) {
 impl Open<'_> {
     async fn look(&mut self, chosen: &[Subject<'_>]) -> Vec<Sample> {
         let state = self.state().await;
-        let trouble = state.as_ref().err().map(ToString::to_string);
-        let state = state.unwrap_or_default();
+        let state = state.unwrap_or_else(|failure| StateSide::unread(&failure));
         let mut samples = Vec::with_capacity(chosen.len());
         for (subject, books) in chosen.iter().zip(&mut self.books) {
             let (stored, letters, away) = match read(subject, books).await {
@@ -101,6 +100,7 @@ impl Open<'_> {
             };
             let said = state.note(&subject.id).filter(|noted| !noted.note.message.is_empty());
             let said = said.map(|noted| format!("{} {}", noted.note.code.as_deref().unwrap_or(""), noted.note.message));
+            let unread = state.trouble.as_ref().map(|why| format!("state store: {why}"));
             let seen = progress_seen(stored.as_ref(), away.as_ref());
             samples.push(Sample {
                 id: subject.id.clone(),
@@ -110,7 +110,7 @@ impl Open<'_> {
                 stored,
                 letters,
                 worker: state.lease(&subject.id).map(|lease| lease.holder.clone()),
-                note: away.or(said).or_else(|| trouble.clone()),
+                note: away.or(said).or(unread),
             });
         }
         samples

@@ -18,7 +18,7 @@ use self::chain::{Check, Outcome};
 use self::doubts::Difference;
 use super::super::{load, print_json};
 use super::subject::{Subject, subjects};
-use crate::assemble::{AnyBooks, AnyRows, Place, Purpose};
+use crate::assemble::{AnyBooks, AnyRows, Place, Purpose, why_not_looked_at};
 use crate::cli::{LookChoice, ReconcileArgs, Shared};
 use crate::exit::Failure;
 
@@ -151,7 +151,7 @@ impl Report {
         shared: &Shared,
     ) -> Result<(), Failure> {
         if let Err(failure) = opened.open_rows(subject).await {
-            self.checks.push(Check::not_compared("target", format!("it cannot be read: {failure}")));
+            self.checks.push(Check::not_compared("target", format!("{}: {failure}", why_not_looked_at(&failure))));
             return Ok(());
         }
         let turn = opened.turn.clone();

@@ -26,7 +26,7 @@ use super::history::{Range, number_of, ranges};
 use super::reader::input_at;
 use super::subject::{KeysWanted, StateSide, Subject, subjects};
 use super::unclear;
-use crate::assemble::AnyBooks;
+use crate::assemble::{AnyBooks, why_not_looked_at};
 use crate::cli::{Shared, TraceArgs};
 use crate::exit::Failure;
 
@@ -319,7 +319,7 @@ impl<'a> Tracer<'a> {
         };
         let rows = match &mut self.rows {
             Ok(rows) => rows,
-            Err(failure) => return Row::Unasked(format!("the target cannot be read: {failure}")),
+            Err(failure) => return Row::Unasked(format!("{}: {failure}", why_not_looked_at(failure))),
         };
         if batch.is_empty() {
             return Row::Unasked("the input is no event".into());
@@ -335,7 +335,7 @@ impl<'a> Tracer<'a> {
 
     async fn row_of_hash(&mut self, key: KeyHash) -> Row {
         match &mut self.rows {
-            Err(failure) => Row::Unasked(format!("the target cannot be read: {failure}")),
+            Err(failure) => Row::Unasked(format!("{}: {failure}", why_not_looked_at(failure))),
             Ok(rows) if rows.shape().by_hash == ByHash::No => {
                 Row::Unasked("no column holds the key's hash; name the key fields, or say --search".into())
             }
