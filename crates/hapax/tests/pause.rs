@@ -1,7 +1,7 @@
 //! `hapax pause` and `hapax resume`.
 
 use crate::web::{address, get_json};
-use crate::world::{KEYED, World, orders, until};
+use crate::world::{KEYED, World, orders, rename, until};
 
 /// Goal: a paused worker delivers what it has read, reads no more, keeps its lease, is ready, and goes on when it is
 /// resumed. Method: lines before, during and after the pause; a second worker must not take over.
@@ -67,5 +67,26 @@ fn a_pause_that_nobody_would_hear_is_refused() {
     world.write("hapax.yaml", "state: none\n".to_owned() + &world.read("hapax.yaml"));
     for command in ["pause", "resume"] {
         world.hapax(&[command, "orders"]).exits(2).says(&["HX5063", "state store", "SIGTERM"]);
+    }
+}
+
+/// Goal: a worker that is paused before its first claim waits with the file that it found, not with its name. Method: the file is
+/// rotated meanwhile; a path and a pattern.
+#[test]
+fn a_file_that_is_rotated_before_the_first_claim_is_read() {
+    for path in ["orders.jsonl", "orders.jsonl*"] {
+        let world = World::shop("", KEYED);
+        world.write("hapax.yaml", world.read("hapax.yaml").replace("path: orders.jsonl", &format!("path: '{path}'")));
+        world.write("orders.jsonl", orders(1..=2));
+        world.hapax(&["pause", "orders"]).exits(0);
+        let worker = world.start("worker.log", &["run"]);
+        worker.until_it_says("paused");
+        rename(&world.path("orders.jsonl"), &world.path("orders.jsonl.1"));
+        world.write("orders.jsonl", orders(3..=3));
+        world.hapax(&["resume", "orders"]).exits(0);
+        until("both files are read", || world.rows() == 3);
+        worker.terminate();
+        worker.ends().exits(0);
+        world.accounts_for(3, 0);
     }
 }

@@ -1,5 +1,6 @@
 //! What a file source is told.
 
+use std::fs::Metadata;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -9,6 +10,7 @@ use hapax_engine::source::StartAt;
 use hapax_model::field::FieldPath;
 
 use super::chain::RotationRule;
+use super::incarnation::identity;
 use super::lines::Cut;
 
 /// The longest line that is an event, unless the configuration says otherwise.
@@ -133,6 +135,15 @@ impl Crowd {
 }
 
 impl FileSourceConfig {
+    /// Remembers which file is at the path: who waits for its first claim, for a resume or for the target, waits with that file.
+    pub(super) fn seen_now(mut self) -> Self {
+        if self.first_seen.is_none() && self.crowd.is_none() && self.rotation.makes_chains() {
+            self.first_seen =
+                std::fs::metadata(&self.path).ok().filter(Metadata::is_file).map(|found| identity(&found));
+        }
+        self
+    }
+
     /// Reads the JSON lines of the file at `path` from its beginning, with lines up to 16 MiB.
     #[must_use]
     pub fn new(path: PathBuf) -> Self {

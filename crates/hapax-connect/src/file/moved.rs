@@ -16,6 +16,12 @@ use super::recognise::{Place, never_read};
 use super::source::FileSource;
 
 impl FileSource {
+    /// The file that a delivery without progress begins with, if it was there when this source was made.
+    #[must_use]
+    pub fn first_seen(&self) -> Option<&str> {
+        self.config.first_seen.as_deref()
+    }
+
     /// Where this lane goes on if it takes over the progress of another: at the same byte of the same file, which was renamed,
     /// or moved to another disk and has another inode there.
     ///

@@ -73,7 +73,7 @@ impl FileSource {
     pub fn new(config: FileSourceConfig) -> Self {
         Self {
             lane: config.name.lane.clone(),
-            config,
+            config: config.seen_now(),
             reading: None,
             facts: Facts::default(),
             facts_unknown: false,

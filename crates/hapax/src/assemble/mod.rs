@@ -60,13 +60,15 @@ pub(crate) struct Part<'a> {
     pub(crate) lane: u32,
     /// Which file, if the source is a pattern and a lane of it is meant.
     pub(crate) file: Option<&'a FileLane>,
+    /// The file that was at the path when the delivery began to wait for its first claim, if it is known.
+    pub(crate) seen: Option<&'a str>,
 }
 
 /// All complete workflows' sinks, in the order of the configuration; of several lanes, the first stands for all.
 pub(crate) fn parts(config: &Config) -> impl Iterator<Item = Part<'_>> {
     config.workflows.iter().filter_map(|w| w.source.as_ref().map(|source| (w, source))).flat_map(
         |(workflow, source)| {
-            workflow.sinks.iter().map(move |sink| Part { workflow, source, sink, lane: 0, file: None })
+            workflow.sinks.iter().map(move |sink| Part { workflow, source, sink, lane: 0, file: None, seen: None })
         },
     )
 }
@@ -131,6 +133,14 @@ impl<'a> Part<'a> {
         DeliveryId { workflow: self.workflow.id.clone(), sink: self.sink.name.clone(), lane }
     }
 
+    /// The file that a delivery without progress would begin with now: who waits for the target waits with it.
+    pub(crate) fn file_seen(&self) -> Option<String> {
+        match self.open_source() {
+            AnySource::File(source) => source.first_seen().map(str::to_owned),
+            AnySource::Generate(_) => None,
+        }
+    }
+
     /// A source that has not read anything yet.
     pub(crate) fn open_source(&self) -> AnySource {
         self.open_source_for(None)
@@ -156,7 +166,10 @@ impl<'a> Part<'a> {
                     format: file.format.clone(),
                     expected: live.map(|live| self.expected(live)).unwrap_or_default(),
                     rotation: file.rotation,
-                    first_seen: self.file.and_then(|lane| lane.first_seen.clone()),
+                    first_seen: self
+                        .file
+                        .and_then(|lane| lane.first_seen.clone())
+                        .or_else(|| self.seen.map(str::to_owned)),
                     crowd: self.file.map(|lane| lane.crowd.clone()),
                 })))
             }
