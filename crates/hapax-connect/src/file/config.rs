@@ -1,6 +1,6 @@
 //! What a file source is told.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -133,6 +133,11 @@ impl Crowd {
 }
 
 impl FileSourceConfig {
+    /// Where the file is that has the lane's own name; none where no file has it.
+    pub(super) fn live_path(&self) -> Option<&Path> {
+        Some(&*self.path).filter(|_| self.rotation != RotationRule::ByName)
+    }
+
     /// Reads the JSON lines of the file at `path` from its beginning, with lines up to 16 MiB.
     #[must_use]
     pub fn new(path: PathBuf) -> Self {

@@ -169,7 +169,7 @@ impl FileSource {
     }
 
     fn listing(&self) -> Result<Vec<Member>, SourceError> {
-        let stem = Stem::of(&self.config.path).map_err(|error| self.unavailable(error))?;
+        let stem = Stem::of(&self.config.path, self.config.rotation).map_err(|error| self.unavailable(error))?;
         stem.list(self.config.rotation).map_err(|error| self.unavailable(error))
     }
 

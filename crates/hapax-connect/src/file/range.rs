@@ -78,7 +78,7 @@ impl FileSource {
         if number == last {
             return Ok(Reached::File(current));
         }
-        let stem = Stem::of(&self.config.path).map_err(|error| self.unavailable(error))?;
+        let stem = Stem::of(&self.config.path, self.config.rotation).map_err(|error| self.unavailable(error))?;
         let listing = stem.list(self.config.rotation).map_err(|error| self.unavailable(error))?;
         let Some(mut at) = listing.iter().position(|member| member.identity == current) else {
             return Ok(Reached::Nowhere(format!("file number {number} ({current}) is no longer in its chain")));

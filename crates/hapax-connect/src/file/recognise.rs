@@ -105,7 +105,7 @@ impl FileSource {
             }
         }
         let text = facts.copy.as_ref().map_or(&*bookmark.incarnation.text, |copy| copy);
-        let Ok(stem) = Stem::of(&self.config.path) else { return Ok(None) };
+        let Ok(stem) = Stem::of(&self.config.path, self.config.rotation) else { return Ok(None) };
         let entries = match std::fs::read_dir(&stem.folder) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             entries => entries?,
@@ -124,7 +124,7 @@ impl FileSource {
 
     /// Among the compressed files of the chain, by content.
     fn find_copy(&self, bookmark: &Bookmark, facts: &Facts) -> io::Result<Copied> {
-        let Ok(stem) = Stem::of(&self.config.path) else { return Ok(Copied::None) };
+        let Ok(stem) = Stem::of(&self.config.path, self.config.rotation) else { return Ok(Copied::None) };
         let listing = match stem.list(self.config.rotation) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Copied::None),
             listing => listing?,
@@ -185,7 +185,7 @@ impl FileSource {
     /// Only a folder that is on the same device as before can tell that a file is gone: another may be mounted there.
     fn same_device(&self, facts: &Facts) -> io::Result<()> {
         use std::os::unix::fs::MetadataExt as _;
-        let stem = Stem::of(&self.config.path)?;
+        let stem = Stem::of(&self.config.path, self.config.rotation)?;
         let device = std::fs::metadata(&stem.folder)?.dev();
         match facts.device {
             Some(before) if before != device => {
@@ -208,7 +208,7 @@ impl FileSource {
     pub(super) fn is_of_this_chain(&self, other: &Bookmark) -> Result<bool, SourceError> {
         let theirs = self.facts_of(other)?;
         let look = || -> io::Result<bool> {
-            let stem = Stem::of(&self.config.path)?;
+            let stem = Stem::of(&self.config.path, self.config.rotation)?;
             for member in stem.list(self.config.rotation)? {
                 if other.incarnation.text.starts_with(&format!("{},", member.identity))
                     || theirs.entry(&member).is_some()
@@ -233,7 +233,7 @@ impl FileSource {
         if !self.config.rotation.makes_chains() || facts.read.is_empty() {
             return Ok(None);
         }
-        let listing = Stem::of(&self.config.path)?.list(self.config.rotation)?;
+        let listing = Stem::of(&self.config.path, self.config.rotation)?.list(self.config.rotation)?;
         for member in &listing {
             let Some(entry) = facts.entry(member) else { continue };
             if let Some(change) = self.changed(member, entry)? {
@@ -248,7 +248,7 @@ impl FileSource {
         if !self.config.rotation.makes_chains() {
             return Ok(None);
         }
-        let stem = Stem::of(&self.config.path).map_err(|error| self.unavailable(error))?;
+        let stem = Stem::of(&self.config.path, self.config.rotation).map_err(|error| self.unavailable(error))?;
         let listing = stem.list(self.config.rotation).map_err(|error| self.unavailable(error))?;
         let Some(at) = listing.iter().position(|member| member.identity == current.identity()) else { return Ok(None) };
         for member in listing[..at].iter().filter(|member| facts.entry(member).is_none()) {
