@@ -134,6 +134,24 @@ fn what_cannot_be_placed_stops_the_chain_and_is_named() {
     assert_eq!(ids(&world), "1 2 3 4 5", "a new name in the same place of the order is the same file");
 }
 
+/// Goal: a file that gets a second name in the chain is not delivered again. Method: a hard link to the current file, and one to a
+/// file that was left, under later names; while a worker runs, and after it.
+#[test]
+fn one_file_under_two_names_stops_the_chain() {
+    for of in ["in/batch-b.csv", "in/batch-c.csv"] {
+        let world = shop("in/batch-*.csv");
+        world.write("in/batch-b.csv", csv(1..=2));
+        world.write("in/batch-c.csv", csv(3..=4));
+        let worker = world.start("worker.log", &["run"]);
+        until("both were read", || ids(&world) == "1 2 3 4");
+        fs::hard_link(world.path(of), world.path("in/batch-d.csv")).expect("a link");
+        worker.ends().exits(5).says(&[&of[3..], "batch-d.csv"]);
+        world.hapax(&["check", "--live"]).exits(5).says(&["HX3014", &of[3..], "batch-d.csv"]);
+        world.hapax(&["run", "--once"]).exits(5).says(&["HX3014", &of[3..], "batch-d.csv"]);
+        assert_eq!(ids(&world), "1 2 3 4", "{of}");
+    }
+}
+
 /// Goal: a file with another header, and an empty one, in the middle of the chain. Method: one of each between others.
 #[test]
 fn headers_are_compared_from_file_to_file_and_empty_files_are_passed() {

@@ -332,6 +332,10 @@ pub(super) fn decide_successor(members: &[Member], at: usize, known: impl Fn(&Me
     if current.suffix == Suffix::Live {
         return Successor::None;
     }
+    let is_current = |member: &&Member| member.identity == current.identity && member.device == current.device;
+    if let Some(same) = members[at + 1..].iter().find(is_current) {
+        return Successor::Contradiction(format!("{} and {} are one file, by a link", current.name, same.name));
+    }
     let younger: Vec<&Member> = members[at + 1..].iter().filter(|member| !known(member)).collect();
     if let Some(contradiction) = contradiction(current, &younger) {
         return Successor::Contradiction(contradiction);

@@ -235,7 +235,7 @@ impl FoundStems {
         }
     }
 
-    /// One file that lies under two lanes: both would deliver it. The lanes, and the file.
+    /// One file that lies under two lanes: both would deliver it. The lanes, or two names in one lane, and the file.
     #[must_use]
     pub fn twice(&self) -> Option<(&str, &str, &str)> {
         if let Some((one, other)) = &self.folder_twice {
@@ -246,7 +246,8 @@ impl FoundStems {
             for member in &stem.members {
                 let known = seen.insert((member.device, &member.identity), (&stem.lane, &member.name));
                 if let Some((lane, name)) = known {
-                    return Some((lane, &stem.lane, name));
+                    let in_one = lane == stem.lane;
+                    return Some(if in_one { (name, &member.name, name) } else { (lane, &stem.lane, name) });
                 }
             }
         }
