@@ -172,6 +172,57 @@ fn headers_are_compared_from_file_to_file_and_empty_files_are_passed() {
     assert_eq!(ids(&world), "1 2 3 4");
 }
 
+/// Goal: a second worker stands by for the whole lane and takes over where the first ended, also where the pattern is an absolute
+/// path, so that lane and pattern have one name. Method: two workers, files for each.
+#[test]
+fn a_second_worker_stands_by_with_the_chain() {
+    let world = shop("in/batch-*.csv");
+    let pattern = world.path("in/batch-*.csv");
+    fs::create_dir(world.path("etc")).expect("a folder");
+    configure(&world, &format!("path: '{}', order: name", pattern.display()));
+    let text = world.read("hapax.yaml").replace("shop.db", &world.path("shop.db").display().to_string());
+    world.write("etc/hapax.yaml", format!("state: sqlite://{}\n{text}", world.path("state.db").display()));
+    world.write("in/batch-1.csv", csv(1..=2));
+    let first = world.start("first.log", &["run", "-c", "etc/hapax.yaml"]);
+    until("the first file was read", || ids(&world) == "1 2");
+    let second = world.start("second.log", &["run", "-c", "etc/hapax.yaml"]);
+    second.until_it_says("standing by");
+    world.write("in/batch-2.csv", csv(3..=4));
+    until("the second file was read", || ids(&world) == "1 2 3 4");
+    world.write("in/batch-3.csv", csv(5..=5));
+    until("the third file was read", || ids(&world) == "1 2 3 4 5");
+    first.terminate();
+    first.ends().exits(0);
+    world.write("in/batch-4.csv", csv(6..=6));
+    until("the second worker goes on", || ids(&world) == "1 2 3 4 5 6");
+    second.terminate();
+    second.ends().exits(0);
+}
+
+/// Goal: files that were read and removed from the middle of a chain are no difference to `reconcile`. Method: three files, of
+/// which the second goes; with names alone in order, and with dates.
+#[test]
+fn reconcile_passes_over_a_file_that_was_removed_from_the_middle() {
+    for rule in ["order: name", "rotation: beforeExtension"] {
+        let world = World::empty();
+        world.sql("CREATE TABLE orders (id INTEGER PRIMARY KEY, amount INTEGER)");
+        fs::create_dir(world.path("in")).expect("a folder");
+        configure(&world, &format!("path: 'in/day-*.csv', {rule}"));
+        let keyed = world.read("hapax.yaml").replace("onConflict: append", "onConflict: update");
+        let keyed = keyed.replace("exactly-once,", "exactly-once, deduplication: { keyFields: [id] },");
+        world.write("hapax.yaml", keyed);
+        world.write("in/day-2026-11-16.csv", csv(1..=3));
+        world.write("in/day-2026-11-17.csv", csv(4..=8));
+        world.write("in/day-2026-11-18.csv", csv(9..=10));
+        world.hapax(&["run", "--once"]).exits(0);
+        world.hapax(&["reconcile"]).exits(0).says(&["10 keys of 10 inputs"]);
+        fs::remove_file(world.path("in/day-2026-11-17.csv")).expect("it was read");
+        world.hapax(&["reconcile"]).exits(0).says(&["2 keys of 2 inputs", "older epochs were passed over"]);
+        world.sql("DELETE FROM orders WHERE id = 9");
+        world.hapax(&["reconcile"]).exits(1).says(&["DIFFERS", "9"]);
+    }
+}
+
 /// Goal: the order is part of the contract, and files that were read as lanes of their own are not read again. Method: the rule is
 /// added to progress without it, and taken away from progress with it.
 #[test]

@@ -148,6 +148,18 @@ fn names_are_in_the_order_of_their_bytes() {
     assert!(what.contains("b-2.csv") && what.contains("b-9.csv"), "{what}");
 }
 
+/// Goal: who has forgotten files says that it may be that. Method: facts that are full, and facts that are not.
+#[test]
+fn a_file_that_may_be_forgotten_is_not_only_called_unread() {
+    use super::super::facts::{Facts, READ_MAX, ReadMember};
+    use super::super::recognise::never_read;
+    let (older, current) = (member("a.2", "a", 5, 20), member("a.1", "a", 5, 10));
+    let mut facts = Facts::default();
+    assert_eq!(never_read(&older, &current, &facts), "a.2 lies before a.1 in its chain, and was never read");
+    facts.read = vec![ReadMember::passed(&current); READ_MAX];
+    assert!(never_read(&older, &current, &facts).contains("the last 1000 files"));
+}
+
 /// Goal: a file belongs to the lane that its name says: none is met by a pattern and then left out. Method: names made of all
 /// the parts that mean something, under each rule.
 #[test]

@@ -37,7 +37,7 @@ impl FileSource {
         };
         let facts = self.facts_after_move(&listing, at, &facts).map_err(|error| self.unavailable(error))?;
         if let Some(older) = listing[..at].iter().find(|member| facts.entry(member).is_none()) {
-            return Err(self.gap(&never_read(older, &listing[at])));
+            return Err(self.gap(&never_read(older, &listing[at], &facts)));
         }
         Ok(Bookmark { facts: Some(facts.to_text().into()), ..other.clone() })
     }

@@ -14,7 +14,7 @@ use hapax_model::fault::{Bug, planted};
 use hapax_model::position::Bookmark;
 
 use super::chain::{Member, RotationRule, Stem};
-use super::facts::{Facts, ReadMember};
+use super::facts::{Facts, READ_MAX, ReadMember};
 use super::feed::Packing;
 use super::incarnation::{Fit, Opened, may_be_inode, was_read_to_its_end};
 use super::lines::Seam;
@@ -255,7 +255,7 @@ impl FileSource {
             match self.read_before_packing(member, facts, &listing).map_err(|error| self.unavailable(error))? {
                 Older::Read(_) => {}
                 Older::Later => return self.wait_for_whole(member).map(Some),
-                Older::Unread => return Ok(Some(never_read(member, &listing[at]))),
+                Older::Unread => return Ok(Some(never_read(member, &listing[at], facts))),
             }
         }
         Ok(None)
@@ -313,8 +313,14 @@ pub(super) fn continued(offset: u64) -> String {
 }
 
 /// What is said of a file that lies where nothing unread can be.
-pub(super) fn never_read(older: &Member, current: &Member) -> String {
-    format!("{} lies before {} in its chain, and was never read", older.name, current.name)
+pub(super) fn never_read(older: &Member, current: &Member, facts: &Facts) -> String {
+    let forgotten = match facts.is_full() {
+        true => format!(
+            ", or so long ago that it is not remembered: the last {READ_MAX} files that were read are, move older ones away"
+        ),
+        false => String::new(),
+    };
+    format!("{} lies before {} in its chain, and was never read{forgotten}", older.name, current.name)
 }
 
 /// What is said of a file that has another length than when it was left.

@@ -114,7 +114,7 @@ impl FileSource {
                 let stands = self.wait_for_whole(older).ok();
                 return stands.map_or(Ok(Step::Quiet), |what| Err(self.gap(&what)));
             }
-            let what = never_read(older, &listing[at]);
+            let what = never_read(older, &listing[at], &self.facts);
             return self.doubt(what);
         }
         match self.successor(&listing, at, &self.facts)? {

@@ -355,7 +355,7 @@ impl SourceLayout {
             Self::SinglePath | Self::LinkedPath => None,
             Self::PatternWithSuffixes => Some("*.jsonl*"),
             Self::PatternBeforeExtension => Some("*.ndjson*"),
-            Self::OrderedByName => Some("batch-*.lines"),
+            Self::OrderedByName => Some("batch-*.lines*"),
             Self::PatternOfNames | Self::ManyFiles => Some("*.log"),
             Self::Archives => Some("*.jsonl.gz"),
             Self::DroppedFiles => Some("*.part.*"),

@@ -108,10 +108,8 @@ impl SourceWorld {
         }
         if !case.layout.is_dropped() {
             for name in NAMES.iter().take(case.layout.files()) {
-                let name = match case.layout {
-                    SourceLayout::OrderedByName => FIRST_NAME.to_owned(),
-                    layout => format!("{name}.{}", layout.extension()),
-                };
+                let by_name = case.layout == SourceLayout::OrderedByName;
+                let name = if by_name { FIRST_NAME.to_owned() } else { format!("{name}.{}", case.layout.extension()) };
                 let path = world.folder.join(name);
                 world.writer.stems().add_stem(&path);
             }
