@@ -18,6 +18,7 @@ mod check_and_run;
 mod demo;
 mod dlq;
 mod files;
+mod files_by_name;
 mod first_letter;
 mod follow;
 mod gone_back;

@@ -25,17 +25,20 @@ pub enum RotationRule {
     None,
     /// The path is written anew and renamed over: what is there next follows.
     Replaced,
+    /// All files of a pattern follow each other in the order of their names. The lane's own name is the pattern.
+    ByName,
 }
 
 impl RotationRule {
-    /// What the configuration and the contract call it; none for what is usual.
+    /// The option and its value, as the configuration and the contract have them; none for what is usual.
     #[must_use]
-    pub const fn name(self) -> Option<&'static str> {
+    pub const fn in_contract(self) -> Option<(&'static str, &'static str)> {
         match self {
             Self::Suffixes => None,
-            Self::BeforeExtension => Some("beforeExtension"),
-            Self::None => Some("none"),
-            Self::Replaced => Some("replaced"),
+            Self::BeforeExtension => Some(("rotation", "beforeExtension")),
+            Self::None => Some(("rotation", "none")),
+            Self::Replaced => Some(("rotation", "replaced")),
+            Self::ByName => Some(("order", "name")),
         }
     }
 
@@ -43,15 +46,24 @@ impl RotationRule {
     #[must_use]
     pub const fn makes_chains(self) -> bool {
         match self {
-            Self::Suffixes | Self::BeforeExtension => true,
+            Self::Suffixes | Self::BeforeExtension | Self::ByName => true,
             Self::None | Self::Replaced => false,
+        }
+    }
+
+    /// Whether the youngest file is the one that is written to, where none has the lane's own name.
+    #[must_use]
+    pub const fn follows_youngest(self) -> bool {
+        match self {
+            Self::BeforeExtension | Self::ByName => true,
+            Self::Suffixes | Self::None | Self::Replaced => false,
         }
     }
 
     /// The name of the lane that a file belongs to: its own, less what a rotation has added.
     pub(super) fn stem_of(self, name: &str) -> Cow<'_, str> {
         match self {
-            Self::None | Self::Replaced => name.into(),
+            Self::None | Self::Replaced | Self::ByName => name.into(),
             Self::Suffixes => stem_name(name).into(),
             Self::BeforeExtension => {
                 let Some((before, extension)) = split_extension(unpacked_name(name).unwrap_or(name)) else {
@@ -78,10 +90,15 @@ impl RotationRule {
 
     /// What a rotation has made of the name `stem`, and whether the file is compressed; none if it is no file of that lane.
     fn place_of(self, name: &str, stem: &str) -> Option<(Suffix, bool)> {
-        if name == stem {
+        if name == stem && self != Self::ByName {
             return Some((Suffix::Live, false));
         }
         match self {
+            Self::ByName => {
+                let (pattern, unpacked) = (glob::Pattern::new(stem).ok()?, unpacked_name(name));
+                let place = || (Suffix::Name(unpacked.unwrap_or(name).to_owned()), unpacked.is_some());
+                (pattern.matches(name) || unpacked.is_some_and(|name| pattern.matches(name))).then(place)
+            }
             Self::None | Self::Replaced => None,
             Self::Suffixes => name.strip_prefix(stem).and_then(parse_suffix),
             Self::BeforeExtension => {
@@ -89,7 +106,7 @@ impl RotationRule {
                 let (before, extension) = split_extension(stem)?;
                 let rest = unpacked.unwrap_or(name).strip_prefix(before)?.strip_suffix(extension)?;
                 match parse_suffix(rest)? {
-                    (Suffix::Live, _) | (_, true) => None,
+                    (Suffix::Live | Suffix::Name(_), _) | (_, true) => None,
                     (suffix, false) => Some((suffix, unpacked.is_some())),
                 }
             }
@@ -112,6 +129,8 @@ pub(super) enum Suffix {
     Number(u64),
     /// `-20261117`, `.2026-11-17.3`: the higher, the younger; so is the number after it.
     Date(String, Option<u64>),
+    /// With the rule `ByName`: the name, less what says that it is compressed. Byte by byte, the higher, the younger.
+    Name(String),
 }
 
 /// A file of a chain, as its folder shows it.
@@ -145,8 +164,9 @@ pub(super) struct Stem {
 
 impl Stem {
     /// The stem of the file at `path`, whether it is there or not.
-    pub(super) fn of(path: &Path) -> io::Result<Self> {
-        let linked = std::fs::symlink_metadata(path).is_ok_and(|found| found.is_symlink());
+    pub(super) fn of(path: &Path, rule: RotationRule) -> io::Result<Self> {
+        let linked =
+            rule != RotationRule::ByName && std::fs::symlink_metadata(path).is_ok_and(|found| found.is_symlink());
         let whole = if linked { std::fs::canonicalize(path)? } else { path.to_path_buf() };
         let name = whole.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
         let folder = readable_folder(whole.parent().unwrap_or(Path::new(""))).to_path_buf();
@@ -162,7 +182,11 @@ impl Stem {
         let mut members = Vec::new();
         for entry in std::fs::read_dir(&self.folder)? {
             let entry = entry?;
-            let name = entry.file_name().to_string_lossy().into_owned();
+            let name = match entry.file_name().into_string() {
+                Ok(name) => name,
+                Err(_) if rule == RotationRule::ByName => continue, // no pattern finds it; it is named in the log
+                Err(odd) => odd.to_string_lossy().into_owned(),
+            };
             if let Some((suffix, packed)) = rule.place_of(&name, &self.name) {
                 members.extend(look_at(&entry.path(), &name, suffix, packed)?);
             }
@@ -216,7 +240,7 @@ fn mark_at(name: &str, wanted: impl Fn(bool) -> bool) -> Option<usize> {
     let mut marks = name.char_indices().filter(|(at, c)| *at > 0 && matches!(c, '.' | '-' | '_')).map(|(at, _)| at);
     marks.find(|at| match parse_suffix(&name[*at..]) {
         Some((Suffix::Number(_) | Suffix::Date(..), packed)) => wanted(packed),
-        Some((Suffix::Live, _)) | None => false,
+        Some((Suffix::Live | Suffix::Name(_), _)) | None => false,
     })
 }
 
@@ -284,6 +308,7 @@ fn age_order(suffix: &Suffix) -> (u8, std::cmp::Reverse<u64>, &str, Option<u64>)
     match suffix {
         Suffix::Number(number) => (0, Reverse(*number), "", None),
         Suffix::Date(date, number) => (1, Reverse(0), date, *number),
+        Suffix::Name(name) => (1, Reverse(0), name, None),
         Suffix::Live => (2, Reverse(0), "", None),
     }
 }
@@ -307,6 +332,10 @@ pub(super) fn decide_successor(members: &[Member], at: usize, known: impl Fn(&Me
     if current.suffix == Suffix::Live {
         return Successor::None;
     }
+    let is_current = |member: &&Member| member.identity == current.identity && member.device == current.device;
+    if let Some(same) = members[at + 1..].iter().find(is_current) {
+        return Successor::Contradiction(format!("{} and {} are one file, by a link", current.name, same.name));
+    }
     let younger: Vec<&Member> = members[at + 1..].iter().filter(|member| !known(member)).collect();
     if let Some(contradiction) = contradiction(current, &younger) {
         return Successor::Contradiction(contradiction);
@@ -326,8 +355,8 @@ pub(super) fn decide_successor(members: &[Member], at: usize, known: impl Fn(&Me
     for member in younger {
         match (&member.suffix, member.length) {
             (Suffix::Live, 0) => return Successor::None, // its writer may still hold the old file
-            (Suffix::Number(_) | Suffix::Date(..), 0) => passed.push(member.clone()),
-            (Suffix::Live | Suffix::Number(_) | Suffix::Date(..), _) => {
+            (Suffix::Number(_) | Suffix::Date(..) | Suffix::Name(_), 0) => passed.push(member.clone()),
+            (Suffix::Live | Suffix::Number(_) | Suffix::Date(..) | Suffix::Name(_), _) => {
                 return Successor::Next { member: member.clone(), passed };
             }
         }
@@ -344,8 +373,11 @@ pub(super) fn contradiction_among(members: &[Member]) -> Option<String> {
 /// What the names and times of `current` and the files after it say against each other. The time of a copy that was compressed after
 /// its file was read may be that of the compression.
 fn contradiction(current: &Member, younger: &[&Member]) -> Option<String> {
+    if let Suffix::Name(_) = current.suffix {
+        return None; // a person has said that names decide, and nothing else
+    }
     let kind = |member: &Member| match &member.suffix {
-        Suffix::Live => None,
+        Suffix::Live | Suffix::Name(_) => None,
         Suffix::Number(_) => Some(0),
         Suffix::Date(date, _) => Some(date.len()),
     };

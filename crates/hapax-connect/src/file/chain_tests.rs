@@ -119,6 +119,47 @@ fn numbers_and_dates_before_the_extension_belong_to_their_stem() {
     assert!(rule.names_of("day.csv").contains(&"day-2026-01-01.csv".to_owned()));
 }
 
+/// Goal: in the order of names bytes decide, archives stand where their originals stood, and times say nothing. Method: a folder
+/// whose files were written in another order; then what follows each, also where one file has two names.
+#[test]
+fn names_are_in_the_order_of_their_bytes() {
+    let folder = tempfile::tempdir().expect("a folder");
+    for name in
+        ["b-9.csv", "b-10.csv.gz", "b-Z.csv", "b-2.csv", "b-2.csv.gz", "b-é.csv", "c-1.csv", "b-1.txt", "b-*.csv"]
+    {
+        std::fs::write(folder.path().join(name), name).expect("written");
+    }
+    let stem = Stem::of(&folder.path().join("b-*.csv"), RotationRule::ByName).expect("a folder");
+    let listing = stem.list(RotationRule::ByName).expect("a listing");
+    let names: Vec<&str> = listing.iter().map(|member| member.name.as_str()).collect();
+    assert_eq!(names, ["b-*.csv", "b-10.csv.gz", "b-2.csv", "b-9.csv", "b-Z.csv", "b-é.csv"]);
+    assert_eq!(contradiction_among(&listing), None);
+    for at in 0..listing.len() {
+        let follows = match decide_successor(&listing, at, |_| false) {
+            Successor::Next { member, passed } => Some((member, passed.len())),
+            Successor::None => None,
+            other @ (Successor::Missing(_) | Successor::Contradiction(_)) => panic!("{other:?}"),
+        };
+        assert_eq!(follows, listing.get(at + 1).map(|next| (next.clone(), 0)));
+    }
+    let mut twice = listing.clone();
+    twice[3].identity = listing[2].identity.clone();
+    let Successor::Contradiction(what) = decide_successor(&twice, 2, |_| false) else { panic!("one file is two") };
+    assert!(what.contains("b-2.csv") && what.contains("b-9.csv"), "{what}");
+}
+
+/// Goal: who has forgotten files says that it may be that. Method: facts that are full, and facts that are not.
+#[test]
+fn a_file_that_may_be_forgotten_is_not_only_called_unread() {
+    use super::super::facts::{Facts, READ_MAX, ReadMember};
+    use super::super::recognise::never_read;
+    let (older, current) = (member("a.2", "a", 5, 20), member("a.1", "a", 5, 10));
+    let mut facts = Facts::default();
+    assert_eq!(never_read(&older, &current, &facts), "a.2 lies before a.1 in its chain, and was never read");
+    facts.read = vec![ReadMember::passed(&current); READ_MAX];
+    assert!(never_read(&older, &current, &facts).contains("the last 1000 files"));
+}
+
 /// Goal: a file belongs to the lane that its name says: none is met by a pattern and then left out. Method: names made of all
 /// the parts that mean something, under each rule.
 #[test]
@@ -173,7 +214,7 @@ fn a_link_is_followed_to_its_folder() {
     fs::create_dir(folder.path().join("pods")).expect("a folder");
     fs::write(folder.path().join("pods/0.log"), "x").expect("written");
     std::os::unix::fs::symlink(folder.path().join("pods/0.log"), folder.path().join("app.log")).expect("a link");
-    let stem = Stem::of(&folder.path().join("app.log")).expect("found");
+    let stem = Stem::of(&folder.path().join("app.log"), RotationRule::Suffixes).expect("found");
     assert_eq!((stem.name.as_str(), stem.folder.ends_with("pods")), ("0.log", true));
-    assert_eq!(Stem::of(&folder.path().join("none.log")).expect("a name").name, "none.log");
+    assert_eq!(Stem::of(&folder.path().join("none.log"), RotationRule::Suffixes).expect("a name").name, "none.log");
 }

@@ -1,7 +1,7 @@
 //! What a file source is told.
 
 use std::fs::Metadata;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -142,6 +142,11 @@ impl FileSourceConfig {
                 std::fs::metadata(&self.path).ok().filter(Metadata::is_file).map(|found| identity(&found));
         }
         self
+    }
+
+    /// Where the file is that has the lane's own name; none where no file has it.
+    pub(super) fn live_path(&self) -> Option<&Path> {
+        Some(&*self.path).filter(|_| self.rotation != RotationRule::ByName)
     }
 
     /// Reads the JSON lines of the file at `path` from its beginning, with lines up to 16 MiB.

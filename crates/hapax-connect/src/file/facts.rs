@@ -9,7 +9,7 @@ use super::chain::Member;
 use super::incarnation::without_end;
 
 /// How many read files of one lane are remembered one by one.
-const READ_MAX: usize = 1_000;
+pub(super) const READ_MAX: usize = 1_000;
 
 /// The facts about a bookmark of a file lane.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -83,6 +83,11 @@ impl Facts {
     /// The entry of a file that was read or passed, known by its identity.
     pub(super) fn entry(&self, member: &Member) -> Option<&ReadMember> {
         self.read.iter().find(|read| read.identity == member.identity)
+    }
+
+    /// Whether there may be read files that are not remembered any more.
+    pub(super) fn is_full(&self) -> bool {
+        self.read.len() >= READ_MAX
     }
 
     /// Remembers one more, and forgets those that lie there no longer.

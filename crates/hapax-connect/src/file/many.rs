@@ -95,6 +95,9 @@ pub enum Prospect {
 /// All lanes that `pattern` finds in `folder`.
 #[must_use]
 pub fn find_stems(pattern: &str, folder: &Path, rule: RotationRule) -> FoundStems {
+    if rule == RotationRule::ByName {
+        return find_by_name(pattern, folder);
+    }
     let whole = Path::new(&glob::Pattern::escape(&folder.to_string_lossy())).join(pattern);
     let mut found = FoundStems::default();
     let paths = match glob::glob(&whole.to_string_lossy()) {
@@ -147,6 +150,30 @@ pub fn find_stems(pattern: &str, folder: &Path, rule: RotationRule) -> FoundStem
     found
 }
 
+/// The one lane of a pattern whose files follow each other in the order of their names: its own name is the pattern.
+fn find_by_name(pattern: &str, folder: &Path) -> FoundStems {
+    let mut found = FoundStems::default();
+    match chain_by_name(pattern, folder) {
+        Ok(stem) => found.stems.extend(Some(stem).filter(|stem| !stem.matched.is_empty())),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
+        Err(error) => found.unreadable.push(format!("{pattern}: {error}")),
+    }
+    let parent = folder.join(pattern);
+    found.misnamed.extend(parent.parent().map(names_that_are_no_text).unwrap_or_default());
+    found
+}
+
+/// The same, with archives of files that the pattern finds, though it may not find the archives themselves.
+fn chain_by_name(pattern: &str, folder: &Path) -> std::io::Result<FoundStem> {
+    let path = folder.join(pattern);
+    let stem = Stem::of(&path, RotationRule::ByName)?;
+    let members = stem.list(RotationRule::ByName)?;
+    let finds = |name: &String| glob::Pattern::new(&stem.name).is_ok_and(|pattern| pattern.matches(name));
+    let matched = members.iter().map(|member| member.name.clone()).filter(finds).collect();
+    let lane = path.strip_prefix(folder).unwrap_or(&path).to_string_lossy().into_owned();
+    Ok(FoundStem { lane, path, members, matched })
+}
+
 /// Patterns are text, so that such a name is never found by one.
 fn names_that_are_no_text(folder: &Path) -> Vec<String> {
     let entries = std::fs::read_dir(readable_folder(folder)).into_iter().flatten().flatten();
@@ -164,6 +191,9 @@ impl FoundStems {
         folder: &Path,
         rule: RotationRule,
     ) {
+        if rule == RotationRule::ByName {
+            return self.add_known_by_name(lanes, pattern, folder);
+        }
         let Ok(pattern) = glob::Pattern::new(pattern) else { return };
         let options = glob::MatchOptions { require_literal_separator: true, ..glob::MatchOptions::new() };
         let met: BTreeSet<String> = self.stems.iter().map(|stem| stem.lane.clone()).collect();
@@ -194,7 +224,18 @@ impl FoundStems {
         self.stems.sort_by(|a, b| a.lane.cmp(&b.lane));
     }
 
-    /// One file that lies under two lanes: both would deliver it. The lanes, and the file.
+    /// Only archives are left of what the pattern met.
+    fn add_known_by_name<'a>(&mut self, mut lanes: impl Iterator<Item = &'a str>, pattern: &str, folder: &Path) {
+        if self.stems.is_empty()
+            && let Ok(stem) = chain_by_name(pattern, folder)
+            && !stem.members.is_empty()
+            && lanes.any(|lane| lane == stem.lane)
+        {
+            self.stems.push(stem);
+        }
+    }
+
+    /// One file that lies under two lanes: both would deliver it. The lanes, or two names in one lane, and the file.
     #[must_use]
     pub fn twice(&self) -> Option<(&str, &str, &str)> {
         if let Some((one, other)) = &self.folder_twice {
@@ -205,7 +246,8 @@ impl FoundStems {
             for member in &stem.members {
                 let known = seen.insert((member.device, &member.identity), (&stem.lane, &member.name));
                 if let Some((lane, name)) = known {
-                    return Some((lane, &stem.lane, name));
+                    let in_one = lane == stem.lane;
+                    return Some(if in_one { (name, &member.name, name) } else { (lane, &stem.lane, name) });
                 }
             }
         }
@@ -216,7 +258,7 @@ impl FoundStems {
 /// The files of the chain of a single path, oldest first, as people call them; none if its folder cannot be read.
 #[must_use]
 pub fn chain_names(path: &Path, rule: RotationRule) -> Vec<String> {
-    let listing = Stem::of(path).and_then(|stem| stem.list(rule)).unwrap_or_default();
+    let listing = Stem::of(path, rule).and_then(|stem| stem.list(rule)).unwrap_or_default();
     listing.into_iter().map(|member| member.name).collect()
 }
 
@@ -269,7 +311,10 @@ pub fn prospect(bookmark: &Bookmark, stem: Option<&FoundStem>) -> Prospect {
     let unread = |member: &&Member| member.length > 0 && facts.entry(member).is_none();
     let whole = current.length == bookmark.position.offset || super::is_compressed(&current.path);
     let last = current.suffix == Suffix::Live || !stem.members[at + 1..].iter().any(|member| unread(&member));
-    if ended && whole && last { Prospect::Finished } else { Prospect::Unfinished }
+    // A file that nobody read has come before it: its delivery says so. Archives are told by their content, later.
+    let unknown = |member: &Member| !member.packed && facts.entry(member).is_none();
+    let late = bookmark.facts.is_some() && stem.members[..at].iter().any(unknown);
+    if ended && whole && last && !late { Prospect::Finished } else { Prospect::Unfinished }
 }
 
 #[cfg(test)]

@@ -43,7 +43,7 @@ impl FileSource {
         };
         let facts = self.facts_after_move(&listing, at, &facts).map_err(|error| self.unavailable(error))?;
         if let Some(older) = listing[..at].iter().find(|member| facts.entry(member).is_none()) {
-            return Err(self.gap(&never_read(older, &listing[at])));
+            return Err(self.gap(&never_read(older, &listing[at], &facts)));
         }
         Ok(Bookmark { facts: Some(facts.to_text().into()), ..other.clone() })
     }
@@ -183,7 +183,7 @@ impl FileSource {
     }
 
     fn listing(&self) -> Result<Vec<Member>, SourceError> {
-        let stem = Stem::of(&self.config.path).map_err(|error| self.unavailable(error))?;
+        let stem = Stem::of(&self.config.path, self.config.rotation).map_err(|error| self.unavailable(error))?;
         stem.list(self.config.rotation).map_err(|error| self.unavailable(error))
     }
 

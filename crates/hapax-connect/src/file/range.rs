@@ -83,7 +83,7 @@ impl FileSource {
         if number == last {
             return Ok(Reached::File(current));
         }
-        let stem = Stem::of(&self.config.path).map_err(|error| self.unavailable(error))?;
+        let stem = Stem::of(&self.config.path, self.config.rotation).map_err(|error| self.unavailable(error))?;
         let listing = stem.list(self.config.rotation).map_err(|error| self.unavailable(error))?;
         let Some(mut at) = listing.iter().position(|member| member.identity == current.identity()) else {
             let identity = current.identity();

@@ -14,7 +14,7 @@ use hapax_model::fault::{Bug, planted};
 use hapax_model::position::Bookmark;
 
 use super::chain::{Member, RotationRule, Stem};
-use super::facts::{Facts, ReadMember, first_in};
+use super::facts::{Facts, READ_MAX, ReadMember, first_in};
 use super::feed::Packing;
 use super::header::Naming;
 use super::incarnation::{Fit, Opened, described_length, may_be_inode, was_read_to_its_end};
@@ -106,7 +106,7 @@ impl FileSource {
             }
         }
         let text = facts.copy.as_ref().map_or(&*bookmark.incarnation.text, |copy| copy);
-        let Ok(stem) = Stem::of(&self.config.path) else { return Ok(None) };
+        let Ok(stem) = Stem::of(&self.config.path, self.config.rotation) else { return Ok(None) };
         let entries = match std::fs::read_dir(&stem.folder) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             entries => entries?,
@@ -125,7 +125,7 @@ impl FileSource {
 
     /// Among the compressed files of the chain, by content.
     fn find_copy(&self, bookmark: &Bookmark, facts: &Facts) -> io::Result<Copied> {
-        let Ok(stem) = Stem::of(&self.config.path) else { return Ok(Copied::None) };
+        let Ok(stem) = Stem::of(&self.config.path, self.config.rotation) else { return Ok(Copied::None) };
         let listing = match stem.list(self.config.rotation) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Copied::None),
             listing => listing?,
@@ -219,7 +219,7 @@ impl FileSource {
     /// Only a folder that is on the same device as before can tell that a file is gone: another may be mounted there.
     fn same_device(&self, facts: &Facts) -> io::Result<()> {
         use std::os::unix::fs::MetadataExt as _;
-        let stem = Stem::of(&self.config.path)?;
+        let stem = Stem::of(&self.config.path, self.config.rotation)?;
         let device = std::fs::metadata(&stem.folder)?.dev();
         match facts.device {
             Some(before) if before != device => {
@@ -242,7 +242,7 @@ impl FileSource {
     pub(super) fn is_of_this_chain(&self, other: &Bookmark) -> Result<bool, SourceError> {
         let theirs = self.facts_of(other)?;
         let look = || -> io::Result<bool> {
-            let stem = Stem::of(&self.config.path)?;
+            let stem = Stem::of(&self.config.path, self.config.rotation)?;
             for member in stem.list(self.config.rotation)? {
                 if other.incarnation.text.starts_with(&format!("{},", member.identity))
                     || theirs.entry(&member).is_some()
@@ -268,7 +268,7 @@ impl FileSource {
         if !self.config.rotation.makes_chains() || facts.read.is_empty() {
             return Ok(None);
         }
-        let listing = Stem::of(&self.config.path)?.list(self.config.rotation)?;
+        let listing = Stem::of(&self.config.path, self.config.rotation)?.list(self.config.rotation)?;
         for member in &listing {
             let Some(entry) = facts.entry(member) else { continue };
             if let Some(change) = self.changed(member, entry)? {
@@ -283,14 +283,14 @@ impl FileSource {
         if !self.config.rotation.makes_chains() {
             return Ok(None);
         }
-        let stem = Stem::of(&self.config.path).map_err(|error| self.unavailable(error))?;
+        let stem = Stem::of(&self.config.path, self.config.rotation).map_err(|error| self.unavailable(error))?;
         let listing = stem.list(self.config.rotation).map_err(|error| self.unavailable(error))?;
         let Some(at) = listing.iter().position(|member| member.identity == current.identity()) else { return Ok(None) };
         for member in listing[..at].iter().filter(|member| facts.entry(member).is_none()) {
             match self.read_before_packing(member, facts, &listing).map_err(|error| self.unavailable(error))? {
                 Older::Read(_) => {}
                 Older::Later => return self.wait_for_whole(member).map(Some),
-                Older::Unread => return Ok(Some(never_read(member, &listing[at]))),
+                Older::Unread => return Ok(Some(never_read(member, &listing[at], facts))),
             }
         }
         Ok(None)
@@ -348,8 +348,14 @@ pub(super) fn continued(offset: u64) -> String {
 }
 
 /// What is said of a file that lies where nothing unread can be.
-pub(super) fn never_read(older: &Member, current: &Member) -> String {
-    format!("{} lies before {} in its chain, and was never read", older.name, current.name)
+pub(super) fn never_read(older: &Member, current: &Member, facts: &Facts) -> String {
+    let forgotten = match facts.is_full() {
+        true => format!(
+            ", or so long ago that it is not remembered: the last {READ_MAX} files that were read are, move older ones away"
+        ),
+        false => String::new(),
+    };
+    format!("{} lies before {} in its chain, and was never read{forgotten}", older.name, current.name)
 }
 
 /// What is said of a file that has another length than when it was left.

@@ -316,7 +316,7 @@ async fn in_the_second_of_three(bed: &Bed, rotation: RotationRule, names: [&str;
     let config = FileSourceConfig { rotation, ..FileSourceConfig::new(bed.path.clone()) };
     let dated = |name: &str| bed.directory.path().join(name);
     fs::rename(&bed.path, dated(names[0])).expect("dated");
-    let first = Stem::of(&bed.path).and_then(|stem| stem.list(rotation)).expect("a listing");
+    let first = Stem::of(&bed.path, rotation).and_then(|stem| stem.list(rotation)).expect("a listing");
     let claimed = FileSourceConfig { first_seen: Some(first[0].identity.clone()), ..config.clone() };
     let mut source = FileSource::new(claimed);
     let start = source.start(StartAt::Earliest).await.expect("there");
@@ -340,7 +340,7 @@ async fn a_file_that_is_compressed_during_a_turn_stays_read() {
         let bed = Bed::new("1\n");
         let (config, mut source) = in_the_second_of_three(&bed, rotation, names).await;
         let start = source.bookmark();
-        let stem = Stem::of(&bed.path).expect("a folder");
+        let stem = Stem::of(&bed.path, rotation).expect("a folder");
         let third = stem.list(rotation).expect("a listing").pop().expect("three files");
         let at = |name: &str| bed.directory.path().join(name);
         fs::write(at(&format!("{}.gz", names[0])), gzip_of(b"1\n")).expect("packed");

@@ -106,7 +106,8 @@ impl FileSource {
     }
 
     pub(super) fn open(&self) -> io::Result<Opened> {
-        Opened::open(&self.config.path, &self.config.format)
+        let path = self.config.live_path().ok_or(io::ErrorKind::NotFound)?;
+        Opened::open(path, &self.config.format)
     }
 
     pub(super) const fn is_one_of_many(&self) -> bool {
@@ -121,7 +122,7 @@ impl FileSource {
     /// The file that a delivery without progress begins with: the one that was seen first, else the one at the path.
     fn first_file(&self) -> Result<Opened, SourceError> {
         if let Some(first) = &self.config.first_seen {
-            let stem = Stem::of(&self.config.path).map_err(|error| self.unavailable(error))?;
+            let stem = Stem::of(&self.config.path, self.config.rotation).map_err(|error| self.unavailable(error))?;
             let listing = stem.list(self.config.rotation).map_err(|error| self.unavailable(error))?;
             if let Some(member) = listing.iter().find(|member| member.identity == *first)
                 && let Some(opened) = self.open_if_there(&member.path).map_err(|error| self.unavailable(error))?
@@ -163,7 +164,7 @@ impl FileSource {
 
     /// Whether the files that a delivery would begin with have an order.
     fn contradiction_behind(&self, first: &Opened) -> io::Result<Option<String>> {
-        let listing = Stem::of(&self.config.path)?.list(self.config.rotation)?;
+        let listing = Stem::of(&self.config.path, self.config.rotation)?.list(self.config.rotation)?;
         let at = listing.iter().position(|member| member.identity == first.identity());
         Ok(at.and_then(|at| contradiction_among(&listing[at..])))
     }
@@ -181,7 +182,7 @@ impl FileSource {
 
     /// Older files of the chain are passed when a delivery begins, and never read later.
     fn first_facts(&self, opened: &Opened, offset: u64) -> io::Result<Facts> {
-        let listing = Stem::of(&self.config.path)?.list(self.config.rotation)?;
+        let listing = Stem::of(&self.config.path, self.config.rotation)?.list(self.config.rotation)?;
         let at = listing.iter().position(|member| member.identity == opened.identity()).unwrap_or(0);
         let older: Vec<ReadMember> = listing[..at].iter().map(ReadMember::passed).collect();
         for member in &older {
@@ -263,7 +264,7 @@ impl FileSource {
     /// The file was read to its end.
     fn at_end(&mut self, into: &mut Inputs) -> Result<Step, SourceError> {
         self.check_left()?;
-        let at_path = look(&self.config.path).map_err(|error| self.unavailable(error))?;
+        let at_path = look(self.config.live_path()).map_err(|error| self.unavailable(error))?;
         let Self { config, reading, lane, .. } = self;
         let reading = reading.as_mut().expect("`assign` comes before `poll`");
         let rules = Rules { format: &config.format, expected: &config.expected, max_line: config.max_line };
@@ -389,7 +390,7 @@ impl FileSource {
         if step != Step::Done(Polled::End) {
             return Ok(step);
         }
-        let at_path = look(&config.path).map_err(|error| unavailable(&config.path, error))?;
+        let at_path = look(config.live_path()).map_err(|error| unavailable(&config.path, error))?;
         let is_live = at_path.as_ref().is_some_and(|found| reading.opened.is(found));
         if config.rotation.makes_chains() && !is_live {
             return self.find_next();
@@ -549,7 +550,8 @@ impl Source for FileSource {
 }
 
 /// What is at the path now, if anything.
-fn look(path: &Path) -> io::Result<Option<Metadata>> {
+fn look(path: Option<&Path>) -> io::Result<Option<Metadata>> {
+    let Some(path) = path else { return Ok(None) };
     match std::fs::metadata(path) {
         Ok(metadata) => Ok(Some(metadata)),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
@@ -557,7 +559,7 @@ fn look(path: &Path) -> io::Result<Option<Metadata>> {
     }
 }
 
-fn unavailable(path: &Path, source: io::Error) -> SourceError {
+pub(super) fn unavailable(path: &Path, source: io::Error) -> SourceError {
     unavailable_behind(path, source, None)
 }
 

@@ -5,6 +5,7 @@
 //! placed for five seconds stops the lane.
 
 use std::io;
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use hapax_engine::source::{Follow, Polled, SourceError};
@@ -16,7 +17,7 @@ use super::incarnation::{Opened, without_end};
 use super::lines::{Lines, Seam};
 use super::reading::{Reading, Step};
 use super::recognise::{Older, late_lines, never_read};
-use super::source::{FileSource, Left};
+use super::source::{FileSource, Left, unavailable};
 
 /// Names may be on their way from one file to another; after so long they are not.
 pub(super) const DOUBT_LASTS: Duration = if cfg!(test) { Duration::from_millis(500) } else { Duration::from_secs(5) };
@@ -51,10 +52,12 @@ pub(super) struct Doubt {
 impl FileSource {
     /// The current file was read to its end and has lost its name: what follows it?
     pub(super) fn find_next(&mut self) -> Result<Step, SourceError> {
-        let stem = Stem::of(&self.config.path).map_err(|error| self.unavailable(error))?;
+        let stem = Stem::of(&self.config.path, self.config.rotation).map_err(|error| self.unavailable(error))?;
         let listing = stem.list(self.config.rotation).map_err(|error| self.unavailable(error))?;
         match self.config.rotation {
-            RotationRule::Suffixes | RotationRule::BeforeExtension => self.next_of_chain(&stem, listing),
+            RotationRule::Suffixes | RotationRule::BeforeExtension | RotationRule::ByName => {
+                self.next_of_chain(&stem, listing)
+            }
             RotationRule::Replaced => match listing.into_iter().find(|member| member.length > 0) {
                 Some(member) => self.prepare(&stem, &member, Vec::new()),
                 None => Ok(self.nothing_follows()),
@@ -77,16 +80,18 @@ impl FileSource {
     pub(super) fn writer_of_current(&self) -> Result<WriterOfCurrent, SourceError> {
         let rotation = self.config.rotation;
         let look = || -> io::Result<WriterOfCurrent> {
-            let listing = Stem::of(&self.config.path)?.list(rotation)?;
+            let listing = Stem::of(&self.config.path, self.config.rotation)?.list(rotation)?;
             Ok(match rotation {
-                RotationRule::Suffixes | RotationRule::BeforeExtension => match self.index_of_current(&listing)? {
-                    None => WriterOfCurrent::Unknown,
-                    Some(at) => match decide_successor(&listing, at, |member| self.facts.entry(member).is_some()) {
-                        Successor::None => WriterOfCurrent::MayWriteOn,
-                        Successor::Next { .. } => WriterOfCurrent::MovedOn,
-                        Successor::Missing(_) | Successor::Contradiction(_) => WriterOfCurrent::Unknown,
-                    },
-                },
+                RotationRule::Suffixes | RotationRule::BeforeExtension | RotationRule::ByName => {
+                    match self.index_of_current(&listing)? {
+                        None => WriterOfCurrent::Unknown,
+                        Some(at) => match decide_successor(&listing, at, |member| self.facts.entry(member).is_some()) {
+                            Successor::None => WriterOfCurrent::MayWriteOn,
+                            Successor::Next { .. } => WriterOfCurrent::MovedOn,
+                            Successor::Missing(_) | Successor::Contradiction(_) => WriterOfCurrent::Unknown,
+                        },
+                    }
+                }
                 RotationRule::Replaced if listing.iter().any(|member| member.length > 0) => WriterOfCurrent::MovedOn,
                 RotationRule::Replaced => WriterOfCurrent::MayWriteOn,
                 // Moved out of the folder, where nobody writes to it.
@@ -109,7 +114,7 @@ impl FileSource {
                 let stands = self.wait_for_whole(older).ok();
                 return stands.map_or(Ok(Step::Quiet), |what| Err(self.gap(&what)));
             }
-            let what = never_read(older, &listing[at]);
+            let what = never_read(older, &listing[at], &self.facts);
             return self.doubt(what);
         }
         match self.successor(&listing, at, &self.facts)? {
@@ -233,7 +238,7 @@ impl FileSource {
 
     fn nothing_follows(&mut self) -> Step {
         self.doubt = None;
-        let gone = !self.config.path.exists();
+        let gone = !self.config.live_path().is_some_and(Path::exists);
         let (many, reading) = (self.is_one_of_many(), self.reading.as_mut().expect("`assign` comes before `poll`"));
         match reading.follow {
             Follow::No => {
@@ -243,7 +248,7 @@ impl FileSource {
                 Step::Done(Polled::End)
             }
             // Without a file of the lane's own name the youngest is written to.
-            Follow::Yes if many && gone && self.config.rotation != RotationRule::BeforeExtension => {
+            Follow::Yes if many && gone && !self.config.rotation.follows_youngest() => {
                 reading.mark_end();
                 Step::Done(Polled::End)
             }
@@ -256,11 +261,11 @@ impl FileSource {
         let Some(opened) = self.open_if_there(&member.path).map_err(|error| self.unavailable(error))? else {
             return Ok(Step::Quiet);
         };
-        let naming = self.naming(&opened).map_err(|error| self.unavailable(error))?;
+        let naming = self.naming(&opened).map_err(|error| unavailable(&member.path, error))?;
         if let (Naming::Awaited, Follow::Yes) = (&naming, self.reading().follow) {
             return Ok(Step::Quiet); // only a whole header can be compared
         }
-        self.reading().naming.refuse_change(&naming).map_err(|error| self.unavailable(error))?;
+        self.reading().naming.refuse_change(&naming).map_err(|error| unavailable(&member.path, error))?;
         let listing = stem.list(self.config.rotation).map_err(|error| self.unavailable(error))?;
         let there = listing.iter().any(|now| now.identity == opened.identity() && now.name == member.name);
         if opened.identity() != member.identity || !there {
@@ -274,7 +279,7 @@ impl FileSource {
     /// Leaves the current file for the next one, if everything is still as it was found.
     pub(super) fn turn_over(&mut self) -> Result<(), SourceError> {
         let Some(next) = self.next.take() else { return Ok(()) };
-        let stem = Stem::of(&self.config.path).map_err(|error| self.unavailable(error))?;
+        let stem = Stem::of(&self.config.path, self.config.rotation).map_err(|error| self.unavailable(error))?;
         let listing = stem.list(self.config.rotation).map_err(|error| self.unavailable(error))?;
         let names = |members: &[Member]| -> Vec<(String, String)> {
             members.iter().map(|member| (member.name.clone(), member.identity.clone())).collect()

@@ -90,6 +90,8 @@ pub enum SourceLayout {
     PatternWithSuffixes,
     /// A pattern that meets both, with numbers and dates before the extension.
     PatternBeforeExtension,
+    /// A pattern whose files follow each other in the order of their names.
+    OrderedByName,
     /// A pattern that meets the live names only.
     PatternOfNames,
     /// The same with more files than are open at once.
@@ -231,8 +233,8 @@ impl FileFault {
     #[must_use]
     pub const fn fits(self, layout: SourceLayout) -> bool {
         use SourceLayout::{
-            Archives, DroppedFiles, LinkedPath, ManyFiles, PatternBeforeExtension, PatternOfNames, PatternWithSuffixes,
-            SinglePath,
+            Archives, DroppedFiles, LinkedPath, ManyFiles, OrderedByName, PatternBeforeExtension, PatternOfNames,
+            PatternWithSuffixes, SinglePath,
         };
         match self {
             Self::DropFiles => matches!(layout, Archives | DroppedFiles),
@@ -240,26 +242,30 @@ impl FileFault {
             Self::RemoveRead | Self::FolderAway | Self::RewriteRead | Self::ReplaceByRename => true,
             Self::HardLink => matches!(
                 layout,
-                PatternWithSuffixes | PatternBeforeExtension | PatternOfNames | ManyFiles | DroppedFiles
+                PatternWithSuffixes
+                    | PatternBeforeExtension
+                    | OrderedByName
+                    | PatternOfNames
+                    | ManyFiles
+                    | DroppedFiles
             ),
             Self::FolderMoved => !matches!(layout, LinkedPath),
             Self::PathEdited => matches!(layout, SinglePath),
             Self::LayoutChanged => matches!(layout, SinglePath | PatternOfNames),
+            // Names that only rise have no gaps, no second kind and no copies.
+            Self::RotateDated | Self::CopyTruncate | Self::RemoveUnread | Self::MixedSuffixes | Self::FallingDates => {
+                !matches!(layout, Archives | DroppedFiles | OrderedByName)
+            }
             Self::RotateNumbered
-            | Self::RotateDated
             | Self::RotateCompressed
             | Self::RotateDelayed
             | Self::RotateEmpty
-            | Self::CopyTruncate
             | Self::RewriteShorter
             | Self::RewriteEqual
             | Self::RewriteLonger
             | Self::RewriteTail
             | Self::RemoveAndRecreate
-            | Self::RemoveUnread
             | Self::RemoveCurrent
-            | Self::MixedSuffixes
-            | Self::FallingDates
             | Self::LateGrowth
             | Self::OlderAppears => !matches!(layout, Archives | DroppedFiles),
         }
@@ -283,11 +289,12 @@ impl FaultMoment {
 
 impl SourceLayout {
     /// All of them.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 9] = [
         Self::SinglePath,
         Self::LinkedPath,
         Self::PatternWithSuffixes,
         Self::PatternBeforeExtension,
+        Self::OrderedByName,
         Self::PatternOfNames,
         Self::ManyFiles,
         Self::Archives,
@@ -302,6 +309,7 @@ impl SourceLayout {
             Self::LinkedPath => "linked",
             Self::PatternWithSuffixes => "suffix-pattern",
             Self::PatternBeforeExtension => "infix-pattern",
+            Self::OrderedByName => "ordered",
             Self::PatternOfNames => "name-pattern",
             Self::ManyFiles => "many",
             Self::Archives => "archives",
@@ -313,7 +321,7 @@ impl SourceLayout {
     #[must_use]
     pub const fn files(self) -> usize {
         match self {
-            Self::SinglePath | Self::LinkedPath => 1,
+            Self::SinglePath | Self::LinkedPath | Self::OrderedByName => 1,
             Self::PatternWithSuffixes | Self::PatternBeforeExtension | Self::PatternOfNames => 3,
             // Eight are open at once.
             Self::ManyFiles => 13,
@@ -328,6 +336,7 @@ impl SourceLayout {
             Self::SinglePath | Self::LinkedPath | Self::PatternOfNames | Self::ManyFiles => "log",
             Self::PatternWithSuffixes => "jsonl",
             Self::PatternBeforeExtension => "ndjson",
+            Self::OrderedByName => "lines",
             Self::Archives => "jsonl.gz",
             Self::DroppedFiles => "part",
         }
@@ -346,6 +355,7 @@ impl SourceLayout {
             Self::SinglePath | Self::LinkedPath => None,
             Self::PatternWithSuffixes => Some("*.jsonl*"),
             Self::PatternBeforeExtension => Some("*.ndjson*"),
+            Self::OrderedByName => Some("batch-*.lines*"),
             Self::PatternOfNames | Self::ManyFiles => Some("*.log"),
             Self::Archives => Some("*.jsonl.gz"),
             Self::DroppedFiles => Some("*.part.*"),
@@ -421,21 +431,22 @@ impl SourceCase {
         }
     }
 
-    /// What the configuration says about rotation, where that is not what is usual.
+    /// What the configuration says about the chains of files, where that is not what is usual.
     #[must_use]
-    pub const fn rotation(&self) -> Option<&'static str> {
+    pub const fn rule(&self) -> Option<&'static str> {
         match (self.fault, self.layout) {
-            (FileFault::ReplaceDeclared, _) => Some("replaced"),
-            (_, SourceLayout::DroppedFiles) => Some("none"),
-            (_, SourceLayout::PatternBeforeExtension) => Some("beforeExtension"),
+            (FileFault::ReplaceDeclared, _) => Some("rotation: replaced"),
+            (_, SourceLayout::DroppedFiles) => Some("rotation: none"),
+            (_, SourceLayout::PatternBeforeExtension) => Some("rotation: beforeExtension"),
+            (_, SourceLayout::OrderedByName) => Some("order: name"),
             (_, _) => None,
         }
     }
 
-    /// Whether rotated files are told by their names.
+    /// Whether the files of a lane are told by their names.
     #[must_use]
     pub fn has_chains(&self) -> bool {
-        !self.layout.is_dropped() && self.rotation() != Some("replaced")
+        !self.layout.is_dropped() && self.fault != FileFault::ReplaceDeclared
     }
 
     /// Whether its parts go together.
@@ -506,7 +517,7 @@ mod tests {
         let layouts: BTreeSet<_> = dealt.iter().map(|case| case.layout).collect();
         let workers: BTreeSet<_> = dealt.iter().map(|case| case.workers).collect();
         let settings: BTreeSet<_> = dealt.iter().map(|case| case.setting.to_string()).collect();
-        assert_eq!((layouts.len(), workers.len(), settings.len()), (8, 4, 20));
+        assert_eq!((layouts.len(), workers.len(), settings.len()), (9, 4, 20));
         assert!(dealt.iter().all(|case| case.fault.fits(case.layout)));
     }
 }

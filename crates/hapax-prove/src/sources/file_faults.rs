@@ -11,7 +11,7 @@ use std::time::Duration;
 use anyhow::Context;
 
 use super::case::{FaultMoment, FileFault, SourceLayout};
-use super::rotation::{Compression, Pace, RotationStyle, StemFiles, compress, compressed};
+use super::rotation::{Compression, MarkPlace, Pace, RotationStyle, StemFiles, compress, compressed};
 use super::source_world::{SPOOL, SourceWorld};
 
 /// What a fault left behind.
@@ -76,6 +76,9 @@ impl FileAdversary {
     ) -> anyhow::Result<String> {
         let compression = self.compression(world.case.fault);
         let files = world.stem_files(stem);
+        if files.mark == MarkPlace::NextName {
+            return self.begin_next(world, stem, &files);
+        }
         let turn = self.dates.entry(stem).or_default();
         *turn += 1;
         // Times of modification have to differ, as those of real logs do.
@@ -95,6 +98,27 @@ impl FileAdversary {
         Ok(suffix)
     }
 
+    /// Every file keeps its name, and the next one is begun; returns what the one before is called from it.
+    fn begin_next(&mut self, world: &mut SourceWorld, stem: usize, files: &StemFiles) -> anyhow::Result<String> {
+        let compression = self.compression(world.case.fault);
+        let before = files.member(".1");
+        if compression == Compression::Later && before.exists() {
+            compress(&before, Pace::Quick)?;
+        }
+        if self.random.bool() {
+            std::fs::File::create_new(files.next()).context("the next file cannot be made")?;
+        }
+        std::thread::sleep(Duration::from_millis(self.random.u64(0..40)));
+        world.writer.stems().stems[stem].begin(&files.next())?;
+        world.tell(format!("began {}", files.next().display()));
+        if compression == Compression::AtOnce {
+            let pace = if self.random.u8(0..4) == 0 { Pace::Slow } else { Pace::Quick };
+            compress(&files.live(), pace)?;
+            world.tell(format!("compressed {}, {pace:?}", files.name));
+        }
+        Ok(".1".to_owned())
+    }
+
     fn append(&mut self, world: &mut SourceWorld, stem: usize) -> anyhow::Result<()> {
         let count = self.random.usize(15..40);
         world.writer.stems().append(stem, count)?;
@@ -110,7 +134,11 @@ impl FileAdversary {
     pub fn strike(&mut self, world: &mut SourceWorld, stem: usize) -> anyhow::Result<DoneFault> {
         let name = world.writer.stems().stems[stem].name.clone();
         world.tell(format!("FAULT {} of {name}", world.case.fault.name()));
-        let mut done = DoneFault { names: vec![name], ..DoneFault::default() };
+        // The lane is the pattern's: only a place among the names is told with the names of files.
+        let by_place = matches!(world.case.fault, FileFault::OlderAppears | FileFault::HardLink);
+        let named =
+            if world.case.layout == SourceLayout::OrderedByName && !by_place { "batch-".to_owned() } else { name };
+        let mut done = DoneFault { names: vec![named], ..DoneFault::default() };
         match world.case.fault {
             FileFault::RotateNumbered
             | FileFault::RotateDated
@@ -159,7 +187,8 @@ impl FileAdversary {
             FileFault::HardLink => {
                 let files = world.stem_files(stem);
                 let number = if world.case.layout.is_dropped() { ".1" } else { "" };
-                let second = format!("zulu.{}{number}", world.case.layout.extension());
+                let before = if world.case.layout == SourceLayout::OrderedByName { "batch-" } else { "" };
+                let second = format!("{before}zulu.{}{number}", world.case.layout.extension());
                 std::fs::hard_link(files.live(), files.folder.join(&second))?;
                 done.names.push(second);
             }

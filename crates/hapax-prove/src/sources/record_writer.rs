@@ -164,6 +164,16 @@ impl WrittenStem {
         Ok(())
     }
 
+    /// Goes on in a file of another name: that is the live one now.
+    ///
+    /// # Errors
+    /// If it cannot be opened.
+    pub fn begin(&mut self, path: &Path) -> anyhow::Result<()> {
+        self.name = path.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned());
+        self.move_to(path);
+        self.open()
+    }
+
     /// Closes the live file; the next record opens whatever has its name then.
     pub fn close(&mut self) {
         self.file = None;

@@ -46,7 +46,12 @@ pub enum MarkPlace {
     AtEnd,
     /// `app.1.log`
     BeforeExtension,
+    /// Nowhere: no file is renamed, each is written under the name after that of the one before, `batch-101.lines`.
+    NextName,
 }
+
+/// The first name where every file has the next one.
+pub const FIRST_NAME: &str = "batch-100.lines";
 
 /// The last file name of a chain of numbers: `suffix` without a point is its number, `.gz` if it is compressed.
 fn number_of(rest: &str) -> Option<(u32, &'static str)> {
@@ -64,7 +69,7 @@ impl StemFiles {
     /// What is before a rotation's mark, and what is after it.
     fn around_mark(&self) -> (&str, &str) {
         match self.mark {
-            MarkPlace::AtEnd => (&self.name, ""),
+            MarkPlace::AtEnd | MarkPlace::NextName => (&self.name, ""),
             MarkPlace::BeforeExtension => self.name.split_at(self.name.rfind('.').unwrap_or(self.name.len())),
         }
     }
@@ -72,9 +77,29 @@ impl StemFiles {
     /// The member with this suffix, behind which there may be `.gz`.
     #[must_use]
     pub fn member(&self, suffix: &str) -> PathBuf {
-        let (before, after) = self.around_mark();
         let (mark, packed) = suffix.strip_suffix(".gz").map_or((suffix, ""), |mark| (mark, ".gz"));
+        if self.mark == MarkPlace::NextName {
+            let back = mark.trim_start_matches('.').parse().unwrap_or(0);
+            return self.folder.join(format!("{}{packed}", self.numbered(self.number().saturating_sub(back))));
+        }
+        let (before, after) = self.around_mark();
         self.folder.join(format!("{before}{mark}{after}{packed}"))
+    }
+
+    /// The number in the live file's name, where every file has the next one.
+    fn number(&self) -> u32 {
+        let digits: String = self.name.chars().filter(char::is_ascii_digit).collect();
+        digits.parse().unwrap_or(0)
+    }
+
+    fn numbered(&self, number: u32) -> String {
+        self.name.replacen(&format!("{:03}", self.number()), &format!("{number:03}"), 1)
+    }
+
+    /// The file after the live one, where every file has the next name.
+    #[must_use]
+    pub fn next(&self) -> PathBuf {
+        self.folder.join(self.numbered(self.number() + 1))
     }
 
     /// The suffix of the member with this name, as [`StemFiles::member`] takes it.
@@ -233,6 +258,16 @@ mod tests {
             let stem = StemFiles { mark: MarkPlace::BeforeExtension, ..files(dir.path()) };
             assert_eq!(rotate_three_of(&stem, Compression::Later, style), names);
         }
+    }
+
+    /// Goal: names that rise are told from the live one. Method: those around one.
+    #[test]
+    fn names_that_rise_are_told_from_the_live_one() {
+        let name = FIRST_NAME.to_owned();
+        let stem = StemFiles { name, mark: MarkPlace::NextName, ..files(Path::new("in")) };
+        assert_eq!(stem.next(), Path::new("in/batch-101.lines"));
+        assert_eq!(stem.member(".1"), Path::new("in/batch-099.lines"));
+        assert_eq!(stem.member(".9.gz"), Path::new("in/batch-091.lines.gz"));
     }
 
     /// Goal: a compressed copy has the bytes and the time of its original. Method: unpack it.

@@ -11,7 +11,7 @@ use anyhow::Context;
 use super::case::{FaultMoment, SourceCase, SourceLayout, WorkerArrangement};
 use super::lane_ledger::{LaneLedger, lane_ledgers, unended_lanes};
 use super::record_writer::RecordWriter;
-use super::rotation::{MarkPlace, StemFiles};
+use super::rotation::{FIRST_NAME, MarkPlace, StemFiles};
 use crate::check::history::Found;
 use crate::check::{Anomaly, Finding};
 use crate::child::{Child, Exit};
@@ -108,7 +108,9 @@ impl SourceWorld {
         }
         if !case.layout.is_dropped() {
             for name in NAMES.iter().take(case.layout.files()) {
-                let path = world.folder.join(format!("{name}.{}", case.layout.extension()));
+                let by_name = case.layout == SourceLayout::OrderedByName;
+                let name = if by_name { FIRST_NAME.to_owned() } else { format!("{name}.{}", case.layout.extension()) };
+                let path = world.folder.join(name);
                 world.writer.stems().add_stem(&path);
             }
         }
@@ -123,6 +125,7 @@ impl SourceWorld {
     pub fn stem_files(&self, stem: usize) -> StemFiles {
         let mark = match self.case.layout {
             SourceLayout::PatternBeforeExtension => MarkPlace::BeforeExtension,
+            SourceLayout::OrderedByName => MarkPlace::NextName,
             SourceLayout::SinglePath
             | SourceLayout::LinkedPath
             | SourceLayout::PatternWithSuffixes
@@ -165,13 +168,13 @@ impl SourceWorld {
         let text = format!(
             "state: \"{state}\"\nworkflows:\n\
              \x20 - id: {WORKFLOW}\n\
-             \x20   source: {{ file: {{ path: \"{path}\", start: earliest{rotation} }} }}\n\
+             \x20   source: {{ file: {{ path: \"{path}\", start: earliest{rule} }} }}\n\
              \x20   sink: {{ {sink} }}\n\
              \x20   delivery: {{ guarantee: {guarantee}, deduplication: {{ keyFields: [{keys}]{unique} }}, \
              epoch: {{ interval: 10ms, maxEvents: 50, commitTimeout: 30s }}, lease: 1500ms, claimTimeout: 1s, \
              maxRejects: 50%, retries: {{ backoffMs: [20, 50, 100] }}, conditions: [one-worker] }}\n",
             path = self.source_path,
-            rotation = self.case.rotation().map_or_else(String::new, |rule| format!(", rotation: {rule}")),
+            rule = self.case.rule().map_or_else(String::new, |rule| format!(", {rule}")),
             guarantee = setting.guarantee.name(),
             keys = shape.key_fields(),
             unique = shape.deduplication_extra(),

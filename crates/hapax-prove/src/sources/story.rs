@@ -111,8 +111,10 @@ impl Story {
         }
         let count = self.adversary.random.usize(30..90);
         world.writer.append_all(count)?;
-        let meets_rotated =
-            matches!(world.case.layout, SourceLayout::PatternWithSuffixes | SourceLayout::PatternBeforeExtension);
+        let meets_rotated = matches!(
+            world.case.layout,
+            SourceLayout::PatternWithSuffixes | SourceLayout::PatternBeforeExtension | SourceLayout::OrderedByName
+        );
         if meets_rotated && self.adversary.random.bool() {
             self.adversary.rotate(world, 0)?;
             world.writer.append_all(20)?;

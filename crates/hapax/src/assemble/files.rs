@@ -84,7 +84,7 @@ pub(crate) fn is_copy_of_read(part: &Part<'_>, lane: &FileLane, known: &BTreeMap
 /// Why a pattern is refused that finds one file under two names.
 pub(crate) fn under_two_names(workflow: &str, one: &str, other: &str, name: &str) -> Failure {
     let message = format!(
-        "workflow {workflow}: the lanes \"{one}\" and \"{other}\" hold the same file, {name}, by a hard or symbolic link: all of it would \
+        "workflow {workflow}: \"{one}\" and \"{other}\" hold the same file, {name}, by a hard or symbolic link: all of it would \
          be delivered twice. Let the pattern find one of the two names"
     );
     Failure::new("HX3014", message).with_exit(5)

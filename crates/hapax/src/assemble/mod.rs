@@ -270,8 +270,8 @@ impl<'a> Part<'a> {
     /// How rotated files are read decides what is delivered; what is usual needs no mention.
     pub(crate) fn with_rotation(&self, contract: Contract) -> Contract {
         match self.source {
-            Source::File(file) => match file.rotation.name() {
-                Some(rule) => contract.with("rotation", rule),
+            Source::File(file) => match file.rotation.in_contract() {
+                Some((option, value)) => contract.with(option, value),
                 None => contract,
             },
             Source::Generate(_) => contract,

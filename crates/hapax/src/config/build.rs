@@ -110,7 +110,8 @@ fn build_source(source: &Value, folder: &Path) -> Option<Source> {
         let (path, max_line) = (folder.join(&written), file.get("maxLine")?.size()?);
         let format = build_format(file, &written);
         let many = many::is_pattern(&written).then(|| ManyFiles { folder: folder.to_path_buf(), lanes: Vec::new() });
-        let rotation = match file.get("rotation").and_then(Value::text) {
+        let rotation = match file.get("order").or_else(|| file.get("rotation")).and_then(Value::text) {
+            Some("name") => RotationRule::ByName,
             Some("beforeExtension") => RotationRule::BeforeExtension,
             Some("none") => RotationRule::None,
             Some("replaced") => RotationRule::Replaced,

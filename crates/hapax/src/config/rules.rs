@@ -323,6 +323,29 @@ fn check_source(workflow: &Value, effective: &Value, problems: &mut Problems) {
     }
 }
 
+/// `order: name` makes one chain of the files of one folder, and names alone decide it.
+fn check_order(file: &Value, problems: &mut Problems) {
+    let (Some(order), Some(path)) = (file.get("order"), file.get("path").and_then(Value::text)) else { return };
+    let rotation = file.get("rotation").filter(|rotation| rotation.place != Place::whole(&rotation.place.file));
+    let folder = path.rsplit_once('/').map_or("", |(folder, _)| folder);
+    let (message, cure) = if !many::is_pattern(path) {
+        (
+            "\"order\" has no meaning: path names one file".to_owned(),
+            "write a pattern such as in/batch-*.csv, or remove order",
+        )
+    } else if many::is_pattern(folder) || path.ends_with("**") {
+        let message =
+            "order: name makes a chain of the files of one folder, and path has wildcards in the folder's name";
+        (message.to_owned(), "name the folder in full, with a workflow for each, or remove order")
+    } else if let Some(rotation) = rotation.and_then(Value::text) {
+        let message = format!("order: name and rotation: {rotation} would both say which file follows which");
+        (message, "remove rotation: the names decide; or remove order")
+    } else {
+        return;
+    };
+    problems.add(Problem::new(&order.place, code::CONTRADICTION, message, cure));
+}
+
 /// What the path, the format and the words about CSV say together.
 fn check_file(file: &Value, problems: &mut Problems) {
     let Some(path) = file.get("path") else { return };
@@ -342,6 +365,7 @@ fn check_file(file: &Value, problems: &mut Problems) {
             "remove it: files are read from their beginning",
         ));
     }
+    check_order(file, problems);
     let Some(csv) = file.get("csv") else { return };
     if !is_csv(file) {
         let message = "\"csv\" has no meaning: the file holds JSON lines";

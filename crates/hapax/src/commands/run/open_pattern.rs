@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
+use hapax_connect::file::RotationRule;
 use hapax_engine::backoff::Backoff;
 use hapax_engine::runtime::Meter;
 use hapax_engine::source::Follow;
@@ -12,7 +13,7 @@ use tokio::sync::watch;
 use super::files::Files;
 use super::pattern_lease::{PatternLease, Terms};
 use crate::assemble::{AnyState, How, part_of};
-use crate::config::Config;
+use crate::config::{Config, Source};
 use crate::exit::Failure;
 
 /// All that is needed to open a pattern.
@@ -48,8 +49,13 @@ impl OpenPattern {
         let config = Arc::clone(&self.config);
         let part = part_of(&config, &self.id).expect("the id is one of this configuration's");
         let delivery = &part.workflow.delivery;
+        let by_name = matches!(part.source, Source::File(file) if file.rotation == RotationRule::ByName);
+        // Where the pattern is a lane's own name, the two leases are two.
         let terms = Terms {
-            id: self.id.clone(),
+            id: DeliveryId {
+                lane: format!("{}{}", self.id.lane, if by_name { " (all)" } else { "" }),
+                ..self.id.clone()
+            },
             lease: delivery.lease,
             take_over: self.how.take_over,
             retries: &delivery.retries,

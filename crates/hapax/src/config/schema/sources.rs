@@ -40,6 +40,12 @@ static ROTATION: [Choice; 4] = [
     Choice { name: "replaced", doc: "the path is written anew and renamed over: the next file there follows" },
 ];
 
+static ORDER: [Choice; 1] = [Choice {
+    name: "name",
+    doc: "all files of the pattern are one lane, in the order of their names, byte by byte; times of modification say nothing. \
+          The wildcards stand in the file's name, and `rotation` is left out",
+}];
+
 static CSV: Table = Table {
     name: "source.file.csv",
     doc: "How CSV is written.",
@@ -86,6 +92,7 @@ static FILE: Table = Table {
         Field::new("csv", Kind::Object(&CSV), "How CSV is written."),
         Field::new("rotation", Kind::Choice(&ROTATION), "What files with rotated names mean. Part of the contract.")
             .or("suffixes"),
+        Field::new("order", Kind::Choice(&ORDER), "In which order the files of a pattern follow each other. Part of the contract."),
         Field::new("start", Kind::Choice(&START), "Where a delivery without progress begins.").or("earliest"),
         Field::new(
             "maxLine",

@@ -114,20 +114,30 @@ fn sample(log: &[Range], inputs: u64) -> &[Range] {
     &log[begin.unwrap_or(0)..]
 }
 
-/// Those of `log` that the source still holds, and how many it does not.
+/// The newest of `log`, as far back as the source holds every file of them, and how many there are before.
 async fn readable<'r>(subject: &Subject<'_>, log: &'r [Range]) -> Result<(&'r [Range], usize), String> {
     let mut why = "there is no epoch in the log".to_owned();
     let mut source = subject.unpaced_source();
+    let mut begin: Option<(usize, u32)> = None;
     for (at, range) in log.iter().enumerate() {
-        match &range.from {
-            None => "it is not known where the first epoch of the log began".clone_into(&mut why),
-            Some(from) => match holds(&mut source, from).await {
-                Ok(()) => return Ok((&log[at..], at)),
-                Err(gone) => why = format!("the source no longer holds its inputs: {gone}"),
+        let Some(from) = &range.from else {
+            "it is not known where the first epoch of the log began".clone_into(&mut why);
+            continue;
+        };
+        let file = from.incarnation.number;
+        // A file of the chain may be gone, though an older one is there.
+        begin = match begin {
+            Some((first, held)) if held == file => Some((first, held)),
+            Some(_) | None => match holds(&mut source, from).await {
+                Ok(()) => Some((begin.map_or(at, |(first, _)| first), file)),
+                Err(gone) => {
+                    why = format!("the source no longer holds its inputs: {gone}");
+                    None
+                }
             },
-        }
+        };
     }
-    Err(why)
+    begin.map(|(first, _)| (&log[first..], first)).ok_or(why)
 }
 
 /// What a walk is for.
