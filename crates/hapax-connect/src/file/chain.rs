@@ -308,7 +308,10 @@ pub(super) fn decide_successor(members: &[Member], at: usize, known: impl Fn(&Me
         return Successor::None;
     }
     let younger: Vec<&Member> = members[at + 1..].iter().filter(|member| !known(member)).collect();
-    if let Some(contradiction) = contradiction(current, &younger) {
+    // The time of a file that was compressed since it was read may be that of its compression.
+    let compared: Vec<&Member> =
+        Some(current).filter(|current| !current.packed).into_iter().chain(younger.iter().copied()).collect();
+    if let Some(contradiction) = contradiction(current, &compared) {
         return Successor::Contradiction(contradiction);
     }
     if let Suffix::Number(number) = current.suffix {
@@ -341,14 +344,14 @@ pub(super) fn contradiction_among(members: &[Member]) -> Option<String> {
     contradiction(first, &members.iter().collect::<Vec<_>>())
 }
 
-/// What the names and times of the files after `current` say against each other.
-fn contradiction(current: &Member, younger: &[&Member]) -> Option<String> {
+/// What the names and times of files say against each other, and against the kind of name that `current` has.
+fn contradiction(current: &Member, compared: &[&Member]) -> Option<String> {
     let kind = |member: &Member| match &member.suffix {
         Suffix::Live => None,
         Suffix::Number(_) => Some(0),
         Suffix::Date(date, _) => Some(date.len()),
     };
-    let rotated: Vec<&&Member> = younger.iter().filter(|member| member.suffix != Suffix::Live).collect();
+    let rotated: Vec<&&Member> = compared.iter().filter(|member| member.suffix != Suffix::Live).collect();
     if let Some(other) = rotated.iter().find(|member| kind(member) != kind(current)) {
         return Some(format!(
             "{} and {} were named by two kinds of rotation, so that nobody can say which is older",

@@ -220,6 +220,13 @@ pub fn chain_names(path: &Path, rule: RotationRule) -> Vec<String> {
     listing.into_iter().map(|member| member.name).collect()
 }
 
+/// Whether one of the files of the chain of a path is compressed; not if they cannot be read.
+#[must_use]
+pub fn has_archive(path: &Path, rule: RotationRule) -> bool {
+    let listing = Stem::of(path).and_then(|stem| stem.list(rule)).unwrap_or_default();
+    listing.iter().any(|member| super::is_compressed(&member.path))
+}
+
 /// The lane that a file of this name belongs to.
 #[must_use]
 pub fn lane_of(path: &str) -> &str {

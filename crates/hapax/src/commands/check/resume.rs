@@ -5,9 +5,9 @@
 
 use std::time::Duration;
 
+use hapax_connect::file::RotationRule;
 use hapax_connect::file::earlier::earlier_lanes;
-use hapax_connect::file::many::{Prospect, find_stems, prospect};
-use hapax_connect::file::{RotationRule, is_compressed};
+use hapax_connect::file::many::{Prospect, find_stems, has_archive, prospect};
 use hapax_engine::batch::Inputs;
 use hapax_engine::runtime;
 use hapax_engine::source::{Held, Polled, Room, Source as _, SourceError};
@@ -25,7 +25,7 @@ use crate::sample::{MOST, next_inputs, without_rate, would_be_too_many};
 
 /// Of how many lanes the next inputs are read.
 const MOST_LANES: usize = 16;
-/// How much of an archive is unpacked to see whether it is whole.
+/// How much of a chain with archives is read to see whether they are whole.
 const MOST_UNPACKED: usize = 64 * 1024 * 1024;
 /// How much of it at a time.
 const ROOM: Room = Room { events: 100_000, bytes: 4 * 1024 * 1024 };
@@ -113,24 +113,21 @@ async fn read_on(lane: &Part<'_>, live: &Live, start: &Bookmark) -> Result<(), F
     let mut source = reader.open_source_for(Some(live));
     let Some(inputs) = next_inputs(&mut source, start, MOST).await.map(Some).or_else(passing)? else { return Ok(()) };
     would_be_too_many(lane, live, inputs).await?;
-    let path = match (lane.file, lane.source) {
-        (Some(file), _) => &file.path,
-        (None, Source::File(file)) => &file.path,
-        (None, Source::Generate(_)) => return Ok(()),
-    };
-    if is_compressed(path) {
+    let Source::File(file) = lane.source else { return Ok(()) };
+    if has_archive(lane.file.map_or(&file.path, |lane| &lane.path), file.rotation) {
         unpack(&mut source).await.map(Some).or_else(passing)?;
     }
     Ok(())
 }
 
-/// Unpacks the rest of an archive, up to a bound.
+/// Reads the rest of a chain that has archives, up to a bound.
 async fn unpack(source: &mut AnySource) -> Result<(), SourceError> {
     let mut unpacked = 0;
     while unpacked < MOST_UNPACKED {
         let mut inputs = Inputs::default();
         match source.poll(&mut inputs, ROOM).await? {
-            Polled::End | Polled::Boundary => return Ok(()),
+            Polled::End => return Ok(()),
+            Polled::Boundary => source.step().await?,
             Polled::Records => {}
             Polled::Idle => tokio::time::sleep(PAUSE).await,
         }
