@@ -108,19 +108,33 @@ struct Plan {
     from: Option<Progress>,
     to: Bookmark,
     contract: Option<Contract>,
+    /// Files that were not read, and are passed.
+    given_up: Vec<String>,
+}
+
+/// What is going to happen to a delivery, in words.
+fn say(plan: &Plan) {
+    match &plan.from {
+        Some(from) => {
+            println!("{}: from {} to {}", plan.id, from.bookmark, plan.to);
+            let (before, after) = (&from.bookmark, &plan.to);
+            if (before.incarnation.number, before.position) == (after.incarnation.number, after.position) {
+                println!("  goes on where it was: nothing is delivered again");
+            }
+        }
+        None => println!("{}: no progress yet; starts at {}", plan.id, plan.to),
+    }
+    plan.given_up.iter().for_each(|name| println!("  given up unread: {name}"));
+    if let (Some(from), Some(contract)) = (&plan.from, &plan.contract) {
+        from.contract.differences(contract).iter().for_each(|difference| println!("  accepted: {difference}"));
+    }
 }
 
 async fn move_to(args: &ResetArgs, chosen: &[Part<'_>], config: &Config) -> Result<u8, Failure> {
     let mut plans = Vec::new();
     for part in chosen {
         let plan = plan(args, part, config).await?;
-        match &plan.from {
-            Some(from) => println!("{}: from {} to {}", plan.id, from.bookmark, plan.to),
-            None => println!("{}: no progress yet; starts at {}", plan.id, plan.to),
-        }
-        if let (Some(from), Some(contract)) = (&plan.from, &plan.contract) {
-            from.contract.differences(contract).iter().for_each(|difference| println!("  accepted: {difference}"));
-        }
+        say(&plan);
         plans.push((part, plan));
     }
     println!(
@@ -175,9 +189,13 @@ async fn plan(args: &ResetArgs, part: &Part<'_>, config: &Config) -> Result<Plan
         let number = if same { before.number } else { before.number + 1 };
         to.incarnation = Incarnation::new(number, &to.incarnation.text);
     }
+    let given_up = match (&mut source, &from) {
+        (AnySource::File(file), Some(progress)) => file.given_up(&progress.bookmark, &to).unwrap_or_default(),
+        _ => Vec::new(),
+    };
     let contract =
         if args.accept || from.is_none() { Some(part.contract_now(config, Purpose::Look).await?) } else { None };
-    Ok(Plan { id, from, to, contract })
+    Ok(Plan { id, from, to, contract, given_up })
 }
 
 fn start_at(text: &str) -> Result<StartAt, Failure> {
