@@ -5,9 +5,9 @@
 
 use std::time::Duration;
 
-use hapax_connect::file::RotationRule;
 use hapax_connect::file::earlier::earlier_lanes;
 use hapax_connect::file::many::{Prospect, find_stems, has_archive, prospect};
+use hapax_connect::file::{Crowd, RotationRule};
 use hapax_engine::batch::Inputs;
 use hapax_engine::runtime;
 use hapax_engine::source::{Held, Polled, Room, Source as _, SourceError};
@@ -16,7 +16,8 @@ use hapax_model::position::Bookmark;
 
 use super::super::run::moved::{Moved, refuse_other_lanes};
 use crate::assemble::{
-    AnySource, AnyState, How, Live, Part, is_copy_of_read, known_lanes, lanes_of_files, under_two_names,
+    AnySource, AnyState, How, Live, Part, is_copy_of_read, known_lanes, lanes_gone_back, lanes_of_files,
+    under_two_names,
 };
 use crate::config::checked::FileLane;
 use crate::config::{Config, Source};
@@ -141,20 +142,26 @@ async fn unpack(source: &mut AnySource) -> Result<(), SourceError> {
 async fn files_to_look_at(part: &Part<'_>, config: &Config) -> Result<Vec<FileLane>, Failure> {
     let Source::File(file) = part.source else { return Ok(Vec::new()) };
     let Some(many) = &file.many else { return Ok(Vec::new()) };
-    let known = known_lanes(part, config).await?;
+    let (known, gone_back) = (known_lanes(part, config).await?, lanes_gone_back(part, config).await?);
     let mut found = find_stems(&file.written, &many.folder, file.rotation);
     let is_stem = |lane: &str| file.rotation != RotationRule::Suffixes || found.stems.iter().any(|s| s.lane == lane);
     if !earlier_lanes(&known, is_stem).is_empty() {
         return Ok(Vec::new());
     }
-    found.add_known(known.keys().map(String::as_str), &file.written, &many.folder, file.rotation);
+    found.add_known(known.keys().chain(&gone_back).map(String::as_str), &file.written, &many.folder, file.rotation);
     if let Some((one, other, name)) = found.twice() {
         return Err(under_two_names(&part.workflow.id, one, other, name));
     }
     let mut lanes = Vec::new();
-    for lane in lanes_of_files(file, &many.folder, known.clone()) {
+    let mut candidates = lanes_of_files(file, &many.folder, known.clone());
+    for name in gone_back.iter().filter(|name| !candidates.iter().any(|lane| lane.name == **name)).collect::<Vec<_>>() {
+        let (name, path) = (name.clone(), many.folder.join(name));
+        candidates.push(FileLane { name, path, first_seen: None, crowd: Crowd::default() });
+    }
+    for lane in candidates {
         let stem = found.stems.iter().find(|stem| stem.lane == lane.name);
         let opened = match known.get(&lane.name).map(|at| (at, prospect(at, stem))) {
+            _ if gone_back.contains(&lane.name) => true,
             None => !is_copy_of_read(part, &lane, &known),
             Some((_, Prospect::Unfinished)) => true,
             Some((_, Prospect::Gone)) => false,
