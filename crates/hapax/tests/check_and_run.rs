@@ -403,15 +403,18 @@ fn a_check_agrees_with_a_run_about_archives() {
         keep(&mut packed);
         with(world, |w| w.write("orders.jsonl.gz", packed))
     }
-    /// Two archives and a live file, which the configuration names by a pattern.
-    fn chain(oldest: fn(&mut Vec<u8>), next: fn(&mut Vec<u8>)) -> World {
-        let world = from("file: { path: 'orders.jsonl*' }", "", KEYED);
-        for (name, ids, keep) in [("orders.jsonl.2.gz", 1..=50, oldest), ("orders.jsonl.1.gz", 51..=100, next)] {
-            let mut packed = crate::files::gzip(orders(ids).as_bytes());
-            keep(&mut packed);
-            world.write(name, packed);
-        }
-        with(world, |w| w.write("orders.jsonl", orders(101..=110)))
+    fn cut_chain(world: &World) {
+        let content: String = (1..=5000).map(|id| order(id, id * 7919 % 10007)).collect();
+        let mut packed = crate::files::gzip(content.as_bytes());
+        packed.truncate(packed.len() / 2);
+        world.write("in/a.log.1.gz", packed);
+        world.write("in/a.log", orders(6005..=6006));
+    }
+    fn chain(path: &str, change: fn(&World)) -> World {
+        let world = from(&format!("file: {{ path: '{path}' }}"), "", KEYED);
+        fs::create_dir(world.path("in")).expect("a folder");
+        cut_chain(&world);
+        with(world, change)
     }
     agree(&[
         ("whole", 0, || archive(5000, |_| ())),
@@ -424,17 +427,76 @@ fn a_check_agrees_with_a_run_about_archives() {
                 packed[checksum] ^= 0xff;
             })
         }),
-        ("the oldest of a chain, cut off, before any progress", 5, || {
-            chain(|packed| packed.truncate(packed.len() / 2), |_| ())
+        ("an older file of a chain cut off", 5, || chain("in/*", |_| ())),
+        ("a file of a chain between others cut off", 5, || {
+            chain("in/*", |w| {
+                rename(&w.path("in/a.log.1.gz"), &w.path("in/a.log.2.gz"));
+                rename(&w.path("in/a.log"), &w.path("in/a.log.3"));
+                w.write("in/a.log.1", orders(6001..=6002));
+                w.write("in/a.log", orders(6003..=6004));
+            })
         }),
-        ("in the middle of a chain, cut off, before any progress", 5, || {
-            chain(|_| (), |packed| packed.truncate(packed.len() / 2))
+        ("the next file of a chain cut off", 5, || {
+            let world = from("file: { path: in/a.log }", "", KEYED);
+            fs::create_dir(world.path("in")).expect("a folder");
+            world.write("in/a.log", orders(7001..=7002));
+            world.hapax(&["run", "--once"]).exits(0);
+            rename(&world.path("in/a.log"), &world.path("in/a.log.2"));
+            with(world, cut_chain)
         }),
-        ("a chain of whole ones", 0, || chain(|_| (), |_| ())),
         ("cut off, met by a run already", 5, || {
             let world = archive(5000, |packed| packed.truncate(packed.len() - 200));
             world.hapax(&["run", "--once"]).exits(5);
             world
+        }),
+    ]);
+}
+
+/// Goal: times of modification that contradict the names end both alike, wherever in the chain a run is. Method: before a delivery, at
+/// the next file and behind it, and where they concern only files that were read; as a single path and as a pattern.
+#[test]
+fn a_check_agrees_with_a_run_about_times_that_contradict_the_names() {
+    /// One file was read; then it has a number, and so have those that follow, each last written to so many hours ago.
+    fn rotated(path: &str, hours: &[u64]) -> World {
+        let world = from(&format!("file: {{ path: '{path}' }}"), "", KEYED);
+        fs::create_dir(world.path("in")).expect("a folder");
+        world.write("in/a.log", orders(1..=2));
+        world.hapax(&["run", "--once"]).exits(0);
+        rename(&world.path("in/a.log"), &world.path(&format!("in/a.log.{}", hours.len())));
+        for (number, hours) in (1..=hours.len()).rev().zip(hours) {
+            let name = format!("in/a.log.{number}");
+            let id = 10 * i64::try_from(number).expect("few");
+            if !world.path(&name).exists() {
+                world.write(&name, orders(id..=id + 1));
+            }
+            written_hours_ago(&world, &name, *hours);
+        }
+        with(world, |w| w.write("in/a.log", orders(3..=4)))
+    }
+    fn written_hours_ago(world: &World, name: &str, hours: u64) {
+        let then = std::time::SystemTime::now() - std::time::Duration::from_secs(3600 * hours);
+        let file = fs::File::options().append(true).open(world.path(name)).expect("a file");
+        file.set_modified(then).expect("a time");
+    }
+    agree(&[
+        ("all agree", 0, || rotated("in/a.log", &[3, 2, 1])),
+        ("all agree, in a pattern", 0, || rotated("in/*", &[3, 2, 1])),
+        ("the next file is older than the one that was read", 5, || rotated("in/a.log", &[2, 3])),
+        ("the same in a pattern", 5, || rotated("in/*", &[2, 3])),
+        ("behind the next file", 5, || rotated("in/a.log", &[3, 1, 2])),
+        ("behind the next file of a pattern", 5, || rotated("in/*", &[3, 1, 2])),
+        ("before the first delivery", 5, || {
+            let world = rotated("in/*", &[2, 3]);
+            with(world, |w| {
+                let names = ["meta", "progress", "epochs", "dead_letters", "adopted"];
+                names.iter().for_each(|name| w.sql(&format!("DROP TABLE hapax_{name}")));
+                fs::remove_dir_all(w.path("hapax-data")).expect("removed");
+            })
+        }),
+        ("among files that were read", 0, || {
+            let world = rotated("in/*", &[3, 2]);
+            world.hapax(&["run", "--once"]).exits(0);
+            with(world, |w| written_hours_ago(w, "in/a.log.2", 1))
         }),
     ]);
 }

@@ -337,7 +337,10 @@ pub(super) fn decide_successor(members: &[Member], at: usize, known: impl Fn(&Me
         return Successor::Contradiction(format!("{} and {} are one file, by a link", current.name, same.name));
     }
     let younger: Vec<&Member> = members[at + 1..].iter().filter(|member| !known(member)).collect();
-    if let Some(contradiction) = contradiction(current, &younger) {
+    // The time of a file that was compressed since it was read may be that of its compression.
+    let compared: Vec<&Member> =
+        Some(current).filter(|current| !current.packed).into_iter().chain(younger.iter().copied()).collect();
+    if let Some(contradiction) = contradiction(current, &compared) {
         return Successor::Contradiction(contradiction);
     }
     if let Suffix::Number(number) = current.suffix {
@@ -370,9 +373,8 @@ pub(super) fn contradiction_among(members: &[Member]) -> Option<String> {
     contradiction(first, &members.iter().collect::<Vec<_>>())
 }
 
-/// What the names and times of `current` and the files after it say against each other. The time of a copy that was compressed after
-/// its file was read may be that of the compression.
-fn contradiction(current: &Member, younger: &[&Member]) -> Option<String> {
+/// What the names and times of files say against each other, and against the kind of name that `current` has.
+fn contradiction(current: &Member, compared: &[&Member]) -> Option<String> {
     if let Suffix::Name(_) = current.suffix {
         return None; // a person has said that names decide, and nothing else
     }
@@ -381,7 +383,7 @@ fn contradiction(current: &Member, younger: &[&Member]) -> Option<String> {
         Suffix::Number(_) => Some(0),
         Suffix::Date(date, _) => Some(date.len()),
     };
-    let rotated: Vec<&&Member> = younger.iter().filter(|member| member.suffix != Suffix::Live).collect();
+    let rotated: Vec<&&Member> = compared.iter().filter(|member| member.suffix != Suffix::Live).collect();
     if let Some(other) = rotated.iter().find(|member| kind(member) != kind(current)) {
         return Some(format!(
             "{} and {} were named by two kinds of rotation, so that nobody can say which is older",
@@ -389,9 +391,7 @@ fn contradiction(current: &Member, younger: &[&Member]) -> Option<String> {
         ));
     }
     let later = |a: &Member, b: &Member| a.modified.duration_since(b.modified).is_ok_and(|by| by > SAME_TIME);
-    let read = Some(&current).filter(|current| !current.packed);
-    let timed: Vec<&&Member> = read.into_iter().chain(rotated).collect();
-    let turned = timed.windows(2).find(|pair| later(pair[0], pair[1]))?;
+    let turned = rotated.windows(2).find(|pair| later(pair[0], pair[1]))?;
     Some(format!("by its name {} is older than {}, but it was written to later", turned[0].name, turned[1].name))
 }
 

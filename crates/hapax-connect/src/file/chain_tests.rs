@@ -205,6 +205,10 @@ fn the_next_younger_file_follows() {
     assert!(matches!(next(&mixed, 0), Successor::Contradiction(what) if what.contains("two kinds")));
     let turned = [member("a.3", "a", 5, 30), member("a.2", "a", 5, 1), member("a.1", "a", 5, 10), three[3].clone()];
     assert!(matches!(next(&turned, 0), Successor::Contradiction(what) if what.contains("written to later")));
+    let after = [member("a.2", "a", 5, 5), member("a.1", "a", 5, 10), three[3].clone()];
+    assert!(matches!(next(&after, 0), Successor::Contradiction(what) if what.contains("a.2 is older than a.1")));
+    let packed = [member("a.2.gz", "a", 5, 5), member("a.1", "a", 5, 10), three[3].clone()];
+    assert_eq!(named(next(&packed, 0)), ("a.1".into(), 0), "it may have been compressed since");
 }
 
 /// Goal: a lane behind a link lies where the link leads. Method: a link into another folder.

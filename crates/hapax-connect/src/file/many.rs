@@ -194,12 +194,9 @@ impl FoundStems {
         if rule == RotationRule::ByName {
             return self.add_known_by_name(lanes, pattern, folder);
         }
-        let Ok(pattern) = glob::Pattern::new(pattern) else { return };
-        let options = glob::MatchOptions { require_literal_separator: true, ..glob::MatchOptions::new() };
         let met: BTreeSet<String> = self.stems.iter().map(|stem| stem.lane.clone()).collect();
         let mut missing: BTreeMap<PathBuf, BTreeMap<String, String>> = BTreeMap::new();
-        let meets = |lane: &str| rule.names_of(lane).iter().any(|name| pattern.matches_with(name, options));
-        for lane in lanes.filter(|lane| !met.contains(*lane) && meets(lane)) {
+        for lane in lanes.filter(|lane| !met.contains(*lane) && meets(pattern, lane, rule)) {
             let path = folder.join(lane);
             if let (Some(parent), Some(name)) = (path.parent(), path.file_name()) {
                 let name = name.to_string_lossy().into_owned();
@@ -260,6 +257,28 @@ impl FoundStems {
 pub fn chain_names(path: &Path, rule: RotationRule) -> Vec<String> {
     let listing = Stem::of(path, rule).and_then(|stem| stem.list(rule)).unwrap_or_default();
     listing.into_iter().map(|member| member.name).collect()
+}
+
+/// Whether a pattern would find a file of this lane.
+fn meets(pattern: &str, lane: &str, rule: RotationRule) -> bool {
+    let Ok(pattern) = glob::Pattern::new(pattern) else { return false };
+    let options = glob::MatchOptions { require_literal_separator: true, ..glob::MatchOptions::new() };
+    rule.names_of(lane).iter().any(|name| pattern.matches_with(name, options))
+}
+
+/// Whether this is a lane that a pattern can have: earlier versions made some of rotated files, which none has now.
+#[must_use]
+pub fn is_lane_of(pattern: &str, lane: &str, rule: RotationRule) -> bool {
+    let name = lane.rsplit('/').next().unwrap_or(lane);
+    let numbered = name.rsplit_once('#').is_some_and(|(_, number)| number.bytes().all(|byte| byte.is_ascii_digit()));
+    !numbered && rule.stem_of(name) == name && meets(pattern, lane, rule)
+}
+
+/// Whether one of the files of the chain of a path is compressed; not if they cannot be read.
+#[must_use]
+pub fn has_archive(path: &Path, rule: RotationRule) -> bool {
+    let listing = Stem::of(path, rule).and_then(|stem| stem.list(rule)).unwrap_or_default();
+    listing.iter().any(|member| super::is_compressed(&member.path))
 }
 
 /// The lane that a file of this name belongs to.

@@ -11,7 +11,8 @@ use hapax_model::position::{Bookmark, Incarnation, Position};
 
 use super::chain::{Member, Stem, Suffix};
 use super::facts::{Facts, ReadMember};
-use super::incarnation::{was_read_to_its_end, without_end};
+use super::feed::Packing;
+use super::incarnation::{Opened, was_read_to_its_end, without_end};
 use super::recognise::{Place, never_read};
 use super::source::FileSource;
 
@@ -122,18 +123,15 @@ impl FileSource {
     pub fn accept(&mut self, bookmark: &Bookmark) -> Result<Option<Bookmark>, SourceError> {
         let (mut facts, listing) = (self.facts_of(bookmark)?, self.listing()?);
         let place = self.place(bookmark)?;
-        let found = |member: &Member| match &place {
-            // Also where it is known by its content alone: an archive of what was read.
-            Place::Found(opened, _) => member.identity == opened.identity(),
+        let current = listing.iter().position(|member| match &place {
+            Place::Found(opened, _) => member.identity == opened.identity(), // also a compressed copy of what was read
             Place::Replaced(_) | Place::Gone(_) | Place::Other(_) => is_of(member, bookmark, &facts),
-        };
-        let current = listing.iter().position(found);
-        if let (Place::Found(opened, _), Some(at)) = (&place, current) {
-            let (member, end) = (&listing[at], bookmark.position.offset);
+        });
+        if let (Place::Found(opened, _), Some(at)) = (place, current) {
             let follows = listing[at + 1..].iter().position(|member| facts.entry(member).is_none());
-            let length = if member.packed { opened.unpacked_length() } else { Ok(member.length) };
-            let was_read = length.map_err(|error| self.unavailable(error))? == end;
-            if let (Some(next), false, true) = (follows, member.suffix == Suffix::Live, was_read) {
+            if let (Some(next), false) = (follows, listing[at].suffix == Suffix::Live)
+                && content_length(&opened).map_err(|error| self.unavailable(error))? == bookmark.position.offset
+            {
                 return self.beginning_of(&listing, at + 1 + next, bookmark, facts).map(Some);
             }
             // Older files that nobody read, or that were changed since, are given up.
@@ -146,6 +144,22 @@ impl FileSource {
             Some(at) => self.beginning_of(&listing, at, bookmark, facts).map(Some),
             None => Ok(None),
         }
+    }
+
+    /// The names of files that lie there, were not read up to `from`, and are passed by who goes on at `to`.
+    ///
+    /// # Errors
+    /// If the files cannot be read.
+    pub fn given_up(&mut self, from: &Bookmark, to: &Bookmark) -> Result<Vec<String>, SourceError> {
+        let (before, after, listing) = (self.facts_of(from)?, self.facts_of(to)?, self.listing()?);
+        let current = match self.place(from) {
+            Ok(Place::Found(opened, _)) => opened.identity().to_owned(),
+            Ok(Place::Replaced(_) | Place::Gone(_) | Place::Other(_)) | Err(_) => String::new(),
+        };
+        let given_up = listing.into_iter().filter(|member| {
+            after.entry(member).is_some() && before.entry(member).is_none() && member.identity != current
+        });
+        Ok(given_up.map(|member| member.name).collect())
     }
 
     /// The beginning of the oldest file that is there, except those that were passed when the delivery began; none if there is no
@@ -207,6 +221,11 @@ impl FileSource {
         let incarnation = bookmark.incarnation.next(&description.text);
         Ok(Bookmark { facts: Some(facts.to_text().into()), ..Bookmark::new(incarnation, Position::at(0)) })
     }
+}
+
+/// How many bytes there are to read in a file, unpacked.
+fn content_length(opened: &Opened) -> io::Result<u64> {
+    if opened.packing()? == Packing::None { opened.length() } else { opened.unpacked_length() }
 }
 
 /// Whether a bookmark lies in this file, by inode and creation.

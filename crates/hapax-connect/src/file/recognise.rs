@@ -196,7 +196,8 @@ impl FileSource {
         let opened = match self.open() {
             Err(error) if error.kind() == io::ErrorKind::NotFound && self.is_one_of_many() => {
                 self.same_device(facts).map_err(|error| self.unavailable(error))?;
-                return Ok(Place::Gone(format!("the file is gone, and was read only up to byte {at}")));
+                let may_be = self.may_be_archive(bookmark, facts);
+                return Ok(Place::Gone(format!("the file is gone, and was read only up to byte {at}{may_be}")));
             }
             opened => opened.map_err(|error| self.unavailable(error))?,
         };
@@ -207,13 +208,30 @@ impl FileSource {
             return Ok(Place::Replaced(opened));
         }
         let describe = || -> io::Result<String> {
-            let now = opened.describe(0)?.text;
+            let now = opened.describe(0)?.text + &self.may_be_archive(bookmark, facts);
             let copy = facts.tail.is_some()
                 && opened.begins_as(&bookmark.incarnation.text)?
                 && opened.has_tail(facts.tail.as_ref())?;
             Ok(if copy { format!("{now}, a copy of what was read: the same bytes under another inode") } else { now })
         };
         Ok(Place::Other(describe().map_err(|error| self.unavailable(error))?))
+    }
+
+    /// Which archives a file may have become of which nothing is known that could be compared. None is taken for it: it may have
+    /// had a successor that was compressed too, and be gone itself.
+    fn may_be_archive(&self, bookmark: &Bookmark, facts: &Facts) -> String {
+        let listing = Stem::of(&self.config.path, self.config.rotation)
+            .and_then(|stem| stem.list(self.config.rotation))
+            .unwrap_or_default();
+        let unread = listing.iter().filter(|member| member.packed && facts.entry(member).is_none());
+        let names: Vec<&str> = unread.map(|member| member.name.as_str()).collect();
+        if names.is_empty() || !first_in(&bookmark.incarnation.text).is_empty() {
+            return String::new();
+        }
+        format!(
+            "; {} may be what it became, but it was empty whenever it was looked at, so that nothing can be compared",
+            names.join(" or ")
+        )
     }
 
     /// Only a folder that is on the same device as before can tell that a file is gone: another may be mounted there.

@@ -130,11 +130,11 @@ impl FileSource {
             {
                 return Ok(opened);
             }
-            return Err(self.gap("the file is gone, and nothing of it was read"));
+            return Err(self.gap("the file is gone, and by its progress nothing of it was read"));
         }
         match self.open() {
             Err(error) if error.kind() == io::ErrorKind::NotFound && self.is_one_of_many() => {
-                Err(self.gap("the file is gone, and nothing of it was read"))
+                Err(self.gap("the file is gone, and by its progress nothing of it was read"))
             }
             opened => opened.map_err(|error| self.unavailable(error)),
         }

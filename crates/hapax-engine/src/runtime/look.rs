@@ -124,7 +124,12 @@ async fn look<S: Source, K: TransactionalSink, T: StateStore>(
     }
     let start = match &found {
         Some(progress) => progress.bookmark.clone(),
-        None => source.start(settings.start).await?,
+        None => match (source.start(settings.start).await, further(None, witness.as_ref())) {
+            (Err(SourceError::Gap { what }), Some(seen)) => {
+                return Err(range_lost(settings, None, seen, "0", &format!(": {what}")));
+            }
+            (started, _) => started?,
+        },
     };
     compare(settings, found.as_ref(), &contract, witness.as_ref(), &start, source).await?;
     Ok(Seen { contract, witness, start })
@@ -222,6 +227,9 @@ async fn compare<S: Source>(
             return Err(Refusal::Stop(Stop::new(5, "HX3004", message)));
         }
         Held::Gone { missing } => {
+            if let Some(seen) = further(progress, witness) {
+                return Err(range_lost(settings, progress, seen, &resume.to_string(), &format!(": {missing}")));
+            }
             let message = format!("the source of {id} no longer holds what comes next: {missing}. {}", gap_cure(id));
             return Err(Refusal::Stop(Stop::new(5, "HX3002", message)));
         }
@@ -245,8 +253,7 @@ async fn went_back<S: Source>(
     resume: &Bookmark,
     source: &mut S,
 ) -> Result<(), Refusal> {
-    let (WitnessVerdict::WentBack, Some(seen)) = (decide_witness(progress, witness), witness) else { return Ok(()) };
-    let id = &settings.id;
+    let Some(seen) = further(progress, witness) else { return Ok(()) };
     let starts_elsewhere =
         settings.start != StartAt::Earliest || resume.incarnation.text != seen.bookmark.incarnation.text;
     let missing = if progress.is_none() && starts_elsewhere {
@@ -258,6 +265,22 @@ async fn went_back<S: Source>(
             Held::Gone { missing } => format!(": {missing}"),
         }
     };
+    Err(range_lost(settings, progress, seen, &resume.to_string(), &missing))
+}
+
+/// Where the delivery was seen, if that is further than progress is.
+fn further<'a>(progress: Option<&Progress>, witness: Option<&'a Witness>) -> Option<&'a Witness> {
+    witness.filter(|_| decide_witness(progress, witness) == WitnessVerdict::WentBack)
+}
+
+fn range_lost(
+    settings: &Settings,
+    progress: Option<&Progress>,
+    seen: &Witness,
+    resume: &str,
+    missing: &str,
+) -> Refusal {
+    let id = &settings.id;
     let message = format!(
         "the target of {id} went back: it was seen at epoch {} (position {}), now it is at epoch {} (position {resume}), \
          and the range between cannot be read again{missing}. Restore the target, or accept the gap with \
@@ -267,12 +290,12 @@ async fn went_back<S: Source>(
         progress.map_or(0, |p| p.epoch.0),
         id.workflow
     );
-    Err(Refusal::Stop(Stop::new(5, "HX4018", message)))
+    Refusal::Stop(Stop::new(5, "HX4018", message))
 }
 
 /// Said once, after the claim: until then another worker may still deliver what is missing.
 fn say_went_back(settings: &Settings, progress: &Progress, witness: Option<&Witness>) {
-    if let (WitnessVerdict::WentBack, Some(seen)) = (decide_witness(Some(progress), witness), witness) {
+    if let Some(seen) = further(Some(progress), witness) {
         tracing::warn!(delivery = %settings.id, seen_epoch = seen.epoch.0, from = %progress.bookmark,
             to = %seen.bookmark.position, "the target went back, as after a restored backup: rewinding");
     }

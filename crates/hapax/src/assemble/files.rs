@@ -3,13 +3,14 @@
 //! Reads: directories and the books. Writes: the lanes into the configuration, where `lanes` finds them.
 //! Not here: which lane a file is (`hapax-connect`), starting them (`run`).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-use hapax_connect::file::many::{Born, chain_names, find_stems, unpacked_name};
+use hapax_connect::file::many::{Born, chain_names, find_stems, is_lane_of, unpacked_name};
 use hapax_connect::file::{Crowd, FileFormat, HeaderFrom};
-use hapax_engine::books::Books as _;
+use hapax_engine::books::{Books as _, StateBooks as _};
 use hapax_model::position::{Bookmark, DeliveryId};
+use hapax_model::progress::{Progress, WitnessVerdict, decide_witness};
 
 use super::{AnyBooks, AnySource, Part, Purpose, part_of, parts};
 use crate::config::checked::{FileLane, FileSource};
@@ -70,6 +71,26 @@ pub(crate) async fn known_lanes(part: &Part<'_>, config: &Config) -> Result<BTre
             .is_some_and(|of| of.workflow.id == part.workflow.id && of.sink.name == part.sink.name)
     });
     Ok(own.map(|found| (found.id.lane, found.progress.bookmark)).collect())
+}
+
+/// The lanes of a pattern that were seen further than progress is: the target was restored to an older copy. They are opened whether
+/// their files lie there or not, so that what is gone is told.
+pub(crate) async fn lanes_gone_back(part: &Part<'_>, config: &Config) -> Result<BTreeSet<String>, Failure> {
+    let Source::File(file) = part.source else { return Ok(BTreeSet::new()) };
+    let Some(mut state) = AnyBooks::of_state(config, Purpose::Look).await? else { return Ok(BTreeSet::new()) };
+    let stored = match AnyBooks::of_part(part, config, Purpose::Look).await? {
+        Some(mut books) => books.deliveries().await?,
+        None => Vec::new(),
+    };
+    let progress: BTreeMap<DeliveryId, Progress> =
+        stored.into_iter().map(|stored| (stored.id, stored.progress)).collect();
+    let own = |id: &DeliveryId| id.workflow == part.workflow.id && id.sink == part.sink.name;
+    let seen = state.witnesses().await?.into_iter().filter(|(id, _)| own(id));
+    let further = seen.filter(|(id, seen)| {
+        is_lane_of(&file.written, &id.lane, file.rotation)
+            && decide_witness(progress.get(id), Some(seen)) == WitnessVerdict::WentBack
+    });
+    Ok(further.map(|(id, _)| id.lane).collect())
 }
 
 /// Whether a lane is a compressed copy of one that was read to its end: it was compressed since, and holds nothing to read.

@@ -11,6 +11,7 @@ use crate::cli::{CheckArgs, Shared};
 use crate::config::{Config, Source};
 use crate::exit::{Failure, USAGE};
 use crate::sample::{self, Filled, WouldDie};
+use hapax_engine::source::SourceError;
 use hapax_model::audit::{Audit, StartRefused};
 
 /// How many columns of a table are named.
@@ -155,6 +156,8 @@ async fn find<'a>(
 
 async fn look_at_source(part: &Part<'_>, live: Option<&Live>) -> SourceSeen {
     match sample::first_inputs_of(part, live).await {
+        // Whether files that have no order, or are gone, matter to a run depends on where it is: see `resume`.
+        Err(SourceError::Gap { .. }) if live.is_some() => SourceSeen::Readable(None),
         Err(error) => SourceSeen::Unreadable(Failure::of_run(error)),
         Ok(None) => SourceSeen::NoFileYet,
         Ok(Some(inputs)) => match live {

@@ -8,7 +8,7 @@ use hapax_model::position::{Bookmark, DeliveryId, Incarnation, Position};
 use hapax_model::progress::Progress;
 
 use super::{confirmed, known_workflow, load};
-use crate::assemble::{AnyBooks, AnySource, AnyState, Part, Purpose, find_files, lanes};
+use crate::assemble::{AnyBooks, AnySource, AnyState, Part, Purpose, find_files, lanes, lanes_gone_back, parts};
 use crate::cli::{ResetArgs, Shared};
 use crate::config::Config;
 use crate::exit::{Failure, USAGE};
@@ -23,13 +23,14 @@ pub(crate) async fn reset(args: &ResetArgs, shared: &Shared) -> Result<u8, Failu
         .filter(|part| args.sink.as_ref().is_none_or(|sink| *sink == part.sink.name))
         .filter(|part| args.lane.as_ref().is_none_or(|lane| *lane == part.id().lane))
         .collect();
-    if chosen.is_empty() {
+    let gone = lanes_without_anything(args, &chosen, &loaded.config).await?;
+    if chosen.is_empty() && gone.is_empty() {
         return Err(usage(format!("no complete workflow \"{}\" with that sink and lane is configured", args.workflow)));
     }
     match (&args.adopt, &args.adopt_lane) {
         (Some(old), _) => adopt(args, old, &chosen, &loaded.config).await,
         (None, Some(old)) => adopt_lane(args, old, &chosen, &loaded.config).await,
-        (None, None) if args.accept || args.to.is_some() => move_to(args, &chosen, &loaded.config).await,
+        (None, None) if args.accept || args.to.is_some() => move_to(args, &chosen, &gone, &loaded.config).await,
         (None, None) => {
             Err(usage("say what to do: --to POSITION, --accept, --adopt OLD, or --lane NEW --adopt-lane OLD".into()))
         }
@@ -108,21 +109,57 @@ struct Plan {
     from: Option<Progress>,
     to: Bookmark,
     contract: Option<Contract>,
+    /// Files that were not read, and are passed.
+    given_up: Vec<String>,
 }
 
-async fn move_to(args: &ResetArgs, chosen: &[Part<'_>], config: &Config) -> Result<u8, Failure> {
+/// Lanes of a pattern of which there is neither progress nor a file, and that were further before the target was restored: who accepts
+/// what is there gives them up.
+async fn lanes_without_anything(
+    args: &ResetArgs,
+    chosen: &[Part<'_>],
+    config: &Config,
+) -> Result<Vec<DeliveryId>, Failure> {
+    let mut gone = Vec::new();
+    let of_workflow = |part: &Part<'_>| part.workflow.id == args.workflow && part.has_many_files();
+    for part in parts(config).filter(|part| args.accept && args.to.is_none() && of_workflow(part)) {
+        let lanes = lanes_gone_back(&part, config).await?;
+        gone.extend(lanes.into_iter().map(|lane| DeliveryId { lane, ..part.id() }));
+    }
+    gone.retain(|id| {
+        args.sink.as_ref().is_none_or(|sink| *sink == id.sink)
+            && args.lane.as_ref().is_none_or(|lane| *lane == id.lane)
+            && chosen.iter().all(|part| part.id() != *id)
+    });
+    Ok(gone)
+}
+
+/// What is going to happen to a delivery, in words.
+fn say(plan: &Plan) {
+    match &plan.from {
+        Some(from) => {
+            println!("{}: from {} to {}", plan.id, from.bookmark, plan.to);
+            let (before, after) = (&from.bookmark, &plan.to);
+            if (before.incarnation.number, before.position) == (after.incarnation.number, after.position) {
+                println!("  goes on where it was: nothing is delivered again");
+            }
+        }
+        None => println!("{}: no progress yet; starts at {}", plan.id, plan.to),
+    }
+    plan.given_up.iter().for_each(|name| println!("  given up unread: {name}"));
+    if let (Some(from), Some(contract)) = (&plan.from, &plan.contract) {
+        from.contract.differences(contract).iter().for_each(|difference| println!("  accepted: {difference}"));
+    }
+}
+
+async fn move_to(args: &ResetArgs, chosen: &[Part<'_>], gone: &[DeliveryId], config: &Config) -> Result<u8, Failure> {
     let mut plans = Vec::new();
     for part in chosen {
         let plan = plan(args, part, config).await?;
-        match &plan.from {
-            Some(from) => println!("{}: from {} to {}", plan.id, from.bookmark, plan.to),
-            None => println!("{}: no progress yet; starts at {}", plan.id, plan.to),
-        }
-        if let (Some(from), Some(contract)) = (&plan.from, &plan.contract) {
-            from.contract.differences(contract).iter().for_each(|difference| println!("  accepted: {difference}"));
-        }
+        say(&plan);
         plans.push((part, plan));
     }
+    gone.iter().for_each(|id| println!("{id}: its files are gone, and so is its progress: given up"));
     println!(
         "Going back repeats what lies between, unless the target drops repeats; going forward skips it. A live worker is fenced."
     );
@@ -141,6 +178,11 @@ async fn move_to(args: &ResetArgs, chosen: &[Part<'_>], config: &Config) -> Resu
             state.reset_witness(&id).await?;
         }
         println!("{id}: now at {}, generation {}", after.bookmark, after.generation);
+    }
+    if let (false, Some(mut state)) = (gone.is_empty(), AnyBooks::of_state(config, Purpose::Change).await?) {
+        for id in gone {
+            state.reset_witness(id).await?;
+        }
     }
     Ok(0)
 }
@@ -175,9 +217,13 @@ async fn plan(args: &ResetArgs, part: &Part<'_>, config: &Config) -> Result<Plan
         let number = if same { before.number } else { before.number + 1 };
         to.incarnation = Incarnation::new(number, &to.incarnation.text);
     }
+    let given_up = match (&mut source, &from) {
+        (AnySource::File(file), Some(progress)) => file.given_up(&progress.bookmark, &to).unwrap_or_default(),
+        _ => Vec::new(),
+    };
     let contract =
         if args.accept || from.is_none() { Some(part.contract_now(config, Purpose::Look).await?) } else { None };
-    Ok(Plan { id, from, to, contract })
+    Ok(Plan { id, from, to, contract, given_up })
 }
 
 fn start_at(text: &str) -> Result<StartAt, Failure> {

@@ -6,8 +6,8 @@
 use std::time::Duration;
 
 use hapax_connect::file::earlier::earlier_lanes;
-use hapax_connect::file::many::{Prospect, find_stems, prospect};
-use hapax_connect::file::{RotationRule, is_compressed};
+use hapax_connect::file::many::{Prospect, find_stems, has_archive, prospect};
+use hapax_connect::file::{Crowd, RotationRule};
 use hapax_engine::batch::Inputs;
 use hapax_engine::runtime;
 use hapax_engine::source::{Held, Polled, Room, Source as _, SourceError};
@@ -16,7 +16,8 @@ use hapax_model::position::Bookmark;
 
 use super::super::run::moved::{Moved, refuse_other_lanes};
 use crate::assemble::{
-    AnySource, AnyState, How, Live, Part, is_copy_of_read, known_lanes, lanes_of_files, under_two_names,
+    AnySource, AnyState, How, Live, Part, is_copy_of_read, known_lanes, lanes_gone_back, lanes_of_files,
+    under_two_names,
 };
 use crate::config::checked::FileLane;
 use crate::config::{Config, Source};
@@ -25,7 +26,7 @@ use crate::sample::{MOST, next_inputs, without_rate, would_be_too_many};
 
 /// Of how many lanes the next inputs are read.
 const MOST_LANES: usize = 16;
-/// How much of an archive is unpacked to see whether it is whole.
+/// How much of a chain with archives is read to see whether they are whole.
 const MOST_UNPACKED: usize = 64 * 1024 * 1024;
 /// How much of it at a time.
 const ROOM: Room = Room { events: 100_000, bytes: 4 * 1024 * 1024 };
@@ -113,24 +114,21 @@ async fn read_on(lane: &Part<'_>, live: &Live, start: &Bookmark) -> Result<(), F
     let mut source = reader.open_source_for(Some(live));
     let Some(inputs) = next_inputs(&mut source, start, MOST).await.map(Some).or_else(passing)? else { return Ok(()) };
     would_be_too_many(lane, live, inputs).await?;
-    let path = match (lane.file, lane.source) {
-        (Some(file), _) => &file.path,
-        (None, Source::File(file)) => &file.path,
-        (None, Source::Generate(_)) => return Ok(()),
-    };
-    if is_compressed(path) {
+    let Source::File(file) = lane.source else { return Ok(()) };
+    if has_archive(lane.file.map_or(&file.path, |lane| &lane.path), file.rotation) {
         unpack(&mut source).await.map(Some).or_else(passing)?;
     }
     Ok(())
 }
 
-/// Unpacks the rest of an archive, up to a bound.
+/// Reads the rest of a chain that has archives, up to a bound.
 async fn unpack(source: &mut AnySource) -> Result<(), SourceError> {
     let mut unpacked = 0;
     while unpacked < MOST_UNPACKED {
         let mut inputs = Inputs::default();
         match source.poll(&mut inputs, ROOM).await? {
-            Polled::End | Polled::Boundary => return Ok(()),
+            Polled::End => return Ok(()),
+            Polled::Boundary => source.step().await?,
             Polled::Records => {}
             Polled::Idle => tokio::time::sleep(PAUSE).await,
         }
@@ -144,20 +142,26 @@ async fn unpack(source: &mut AnySource) -> Result<(), SourceError> {
 async fn files_to_look_at(part: &Part<'_>, config: &Config) -> Result<Vec<FileLane>, Failure> {
     let Source::File(file) = part.source else { return Ok(Vec::new()) };
     let Some(many) = &file.many else { return Ok(Vec::new()) };
-    let known = known_lanes(part, config).await?;
+    let (known, gone_back) = (known_lanes(part, config).await?, lanes_gone_back(part, config).await?);
     let mut found = find_stems(&file.written, &many.folder, file.rotation);
     let is_stem = |lane: &str| file.rotation != RotationRule::Suffixes || found.stems.iter().any(|s| s.lane == lane);
     if !earlier_lanes(&known, is_stem).is_empty() {
         return Ok(Vec::new());
     }
-    found.add_known(known.keys().map(String::as_str), &file.written, &many.folder, file.rotation);
+    found.add_known(known.keys().chain(&gone_back).map(String::as_str), &file.written, &many.folder, file.rotation);
     if let Some((one, other, name)) = found.twice() {
         return Err(under_two_names(&part.workflow.id, one, other, name));
     }
     let mut lanes = Vec::new();
-    for lane in lanes_of_files(file, &many.folder, known.clone()) {
+    let mut candidates = lanes_of_files(file, &many.folder, known.clone());
+    for name in gone_back.iter().filter(|name| !candidates.iter().any(|lane| lane.name == **name)).collect::<Vec<_>>() {
+        let (name, path) = (name.clone(), many.folder.join(name));
+        candidates.push(FileLane { name, path, first_seen: None, crowd: Crowd::default() });
+    }
+    for lane in candidates {
         let stem = found.stems.iter().find(|stem| stem.lane == lane.name);
         let opened = match known.get(&lane.name).map(|at| (at, prospect(at, stem))) {
+            _ if gone_back.contains(&lane.name) => true,
             None => !is_copy_of_read(part, &lane, &known),
             Some((_, Prospect::Unfinished)) => true,
             Some((_, Prospect::Gone)) => false,

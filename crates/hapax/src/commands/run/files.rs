@@ -16,7 +16,9 @@ use hapax_model::position::{Bookmark, DeliveryId};
 
 use super::pattern_lease::PatternLease;
 use super::start::SharedLook;
-use crate::assemble::{AnyBooks, Part, Purpose, is_copy_of_read, known_lanes, part_of, under_two_names};
+use crate::assemble::{
+    AnyBooks, Part, Purpose, is_copy_of_read, known_lanes, lanes_gone_back, part_of, under_two_names,
+};
 use crate::config::checked::{FileLane, FileSource};
 use crate::config::{Config, Source};
 use crate::exit::Failure;
@@ -35,6 +37,8 @@ pub(super) struct Files {
     rotation: RotationRule,
     /// Where each lane is: as progress had it at the start, and as this process has moved it since.
     known: BTreeMap<String, Bookmark>,
+    /// Lanes that were seen further than progress is, until each was opened.
+    gone_back: BTreeSet<String>,
     /// Lanes with nothing to read, and how their files looked then.
     at_rest: HashMap<String, String>,
     /// How the files of a lane looked when it was opened last, and where it was.
@@ -73,9 +77,9 @@ impl Files {
             Ok(known) => bring_over_earlier_lanes(part, config, file, known).await,
             Err(failure) => Err(failure),
         };
-        let known = match known {
-            Ok(known) => known,
-            Err(failure) => return Err((failure, lease)),
+        let (known, gone_back) = match (known, lanes_gone_back(part, config).await) {
+            (Ok(known), Ok(gone_back)) => (known, gone_back),
+            (Err(failure), _) | (_, Err(failure)) => return Err((failure, lease)),
         };
         let mut files = Self {
             of: DeliveryId { workflow, sink, lane: String::new() },
@@ -83,6 +87,7 @@ impl Files {
             folder,
             rotation: file.rotation,
             known,
+            gone_back,
             at_rest: HashMap::new(),
             tried: HashMap::new(),
             first_seen: HashMap::new(),
@@ -119,7 +124,8 @@ impl Files {
     /// If one file lies under two names: nothing is opened, since both would deliver it.
     pub(super) async fn look(&mut self, config: &Config) -> Result<(), Failure> {
         let mut found = find_stems(&self.pattern, &self.folder, self.rotation);
-        found.add_known(self.known.keys().map(String::as_str), &self.pattern, &self.folder, self.rotation);
+        let known = self.known.keys().chain(&self.gone_back).map(String::as_str);
+        found.add_known(known, &self.pattern, &self.folder, self.rotation);
         if let Some((one, other, name)) = found.twice() {
             return Err(under_two_names(&self.of.workflow, one, other, name));
         }
@@ -192,7 +198,7 @@ impl Files {
             if self.at_rest.get(&stem.lane) == Some(&signature) {
                 return;
             }
-            if prospect(bookmark, Some(stem)) == Prospect::Finished {
+            if prospect(bookmark, Some(stem)) == Prospect::Finished && !self.gone_back.contains(&stem.lane) {
                 self.at_rest.insert(stem.lane.clone(), signature);
                 return;
             }
@@ -213,15 +219,17 @@ impl Files {
         });
     }
 
-    /// Lanes that progress knows and whose files are gone, unread: their delivery says so.
+    /// Lanes that progress knows and whose files are gone, unread, or that were further once: their delivery says so.
     fn look_for_vanished(&mut self, stems: &[FoundStem]) {
         let there: HashSet<&str> = stems.iter().map(|stem| stem.lane.as_str()).collect();
-        let gone: Vec<String> = self
+        let gone: BTreeSet<String> = self
             .known
             .iter()
-            .filter(|(lane, bookmark)| !there.contains(lane.as_str()) && prospect(bookmark, None) == Prospect::Vanished)
-            .map(|(lane, _)| lane.clone())
-            .filter(|lane| !self.is_busy(lane))
+            .filter(|(_, bookmark)| prospect(bookmark, None) == Prospect::Vanished)
+            .map(|(lane, _)| lane)
+            .chain(&self.gone_back)
+            .filter(|lane| !there.contains(lane.as_str()) && !self.is_busy(lane))
+            .cloned()
             .collect();
         for name in gone {
             let tried = (String::new(), self.known.get(&name).cloned());
@@ -307,6 +315,7 @@ impl Files {
         self.open.remove(lane);
         if let Some(at) = at {
             self.known.insert(lane.to_owned(), at.clone());
+            self.gone_back.remove(lane);
         }
     }
 
