@@ -15,7 +15,7 @@ use super::ddl::suggested_for;
 use super::error::{During, connect_error, sink_error};
 use super::schema::{self, Found, MysqlTable, Partitioned};
 use super::statement::{Named, NewRow};
-use super::{proof, tables};
+use super::{proof, rights, tables};
 use crate::table::LiveColumn as _;
 use crate::table::mapping::{Feed, Mapping, NO_DELETES, NO_PLAIN_TABLE, NO_TABLE, Unfit, listed, no_such_table};
 use crate::table::seen::Inspection;
@@ -219,7 +219,7 @@ async fn read(
             return Err(refuse(Unfit { code: NO_PLAIN_TABLE, message }));
         }
         Err(fault) if fault.class == FaultClass::Denied => {
-            return Err(denied(session, config, &name, &["SELECT"]).await);
+            return Err(denied(session, config, &name, &needed_unseen(config)).await);
         }
         Err(fault) => return Err(look(config, &fault)),
     };
@@ -234,7 +234,7 @@ async fn read(
 async fn not_seen(session: &mut Session, config: &MysqlSinkConfig, name: &TableName) -> SinkError {
     let probed = session.text(&format!("SELECT 1 FROM {} LIMIT 0", name.quoted())).await;
     match probed {
-        Err(fault) if fault.class == FaultClass::Denied => denied(session, config, name, &["SELECT", "INSERT"]).await,
+        Err(fault) if fault.class == FaultClass::Denied => denied(session, config, name, &needed_unseen(config)).await,
         Err(fault) if !matches!(fault.class, FaultClass::Schema) => look(config, &fault),
         Ok(_) | Err(_) => {
             let create = suggested_for(&config.table, session.server().flavour);
@@ -344,16 +344,32 @@ async fn check_rights(
     if missing.is_empty() { Ok(()) } else { Err(denied(session, config, &table.name, &missing).await) }
 }
 
-async fn denied(session: &mut Session, config: &MysqlSinkConfig, name: &TableName, rights: &[&str]) -> SinkError {
-    let user = session.text_rows("SELECT CURRENT_USER()").await.ok();
-    let user = user.and_then(|rows| schema::text(rows.first()?, 0)).unwrap_or_default();
-    let (user, host) = user.rsplit_once('@').unwrap_or((&user, "%"));
-    let message = format!(
-        "the user '{user}'@'{host}' may not write it; let somebody who may grant it run: GRANT {} ON {} TO '{user}'@'{host}';",
-        rights.join(", "),
-        name.quoted()
-    );
+/// Whoever lacks a right on the table often lacks others: all are named.
+async fn denied(session: &mut Session, config: &MysqlSinkConfig, name: &TableName, lacking: &[&str]) -> SinkError {
+    let who = session.text_rows("SELECT CURRENT_USER(), DATABASE()").await.ok();
+    let [user, database] = [0, 1].map(|at| who.as_ref().and_then(|rows| schema::text(rows.first()?, at)));
+    let (user, database) = (user.unwrap_or_default(), database.unwrap_or_default());
+    let account = rights::quote_account(&user).unwrap_or(user);
+    let table = TableName::new(name.database().or(Some(&database)), name.table());
+    let table = table.map_or_else(|_| name.quoted(), |table| table.quoted());
+    let mut cures = vec![format!("GRANT {} ON {table} TO {account};", lacking.join(", "))];
+    if config.table.progress == ProgressPlace::Sink {
+        match rights::missing(session).await {
+            Ok(missing) => cures.extend(rights::cures(&account, &database, &missing)),
+            Err(error) => return error,
+        }
+    }
+    let message =
+        format!("the user {account} may not write it; let somebody who may grant it run: {}", cures.join(" "));
     SinkError::Denied { target: config.target_name(), message }
+}
+
+/// What is needed on a table that cannot be read, as far as the configuration tells.
+fn needed_unseen(config: &MysqlSinkConfig) -> Vec<&'static str> {
+    let table = &config.table;
+    let keyed = !table.key_fields.is_empty() || table.key_column.is_some();
+    let mode = table.mode.unwrap_or(if keyed { ConflictMode::Update } else { ConflictMode::Append });
+    rights::on_target(mode, table.deletes)
 }
 
 /// What is no reason to refuse a table, but good to know.

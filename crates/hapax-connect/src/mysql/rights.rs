@@ -13,6 +13,7 @@ use hapax_sql::mysql::{FaultClass, Session, TableName, quote_identifier};
 
 use super::ask::{self, values};
 use super::error::{During, target_name};
+use super::tables::NO_SUCH_TABLE;
 use crate::table::config::Deletes;
 
 /// What `hapax run` needs on each of our tables, and what `reset`, `adopt`, `forget` and `dlq` need besides.
@@ -74,16 +75,17 @@ fn target_grants(database: &str, account: &str, targets: &[TargetRights]) -> Res
     }
     for target in targets {
         let table = TableName::new(target.table.database().or(Some(database)), target.table.table())?;
-        line(&mut text, &grant(&target_rights(target), &table, account));
+        line(&mut text, &grant(&on_target(target.mode, target.deletes), &table, account));
     }
     Ok(text)
 }
 
-fn target_rights(target: &TargetRights) -> Vec<&'static str> {
+/// What is needed on a table that rows go into.
+pub(super) fn on_target(mode: ConflictMode, deletes: Deletes) -> Vec<&'static str> {
     // SELECT is needed where a row is compared, and by `trace` and `reconcile` everywhere; UPDATE also by `ignore`,
     // which sets a key to what it is.
     let mut rights = vec!["SELECT", "INSERT"];
-    match (target.mode, target.deletes) {
+    match (mode, deletes) {
         (ConflictMode::Append, _) => {}
         (ConflictMode::Update, Deletes::Some) => rights.extend(["UPDATE", "DELETE"]),
         (ConflictMode::Ignore | ConflictMode::Update | ConflictMode::Newer, _) => rights.push("UPDATE"),
@@ -100,30 +102,41 @@ fn line(text: &mut String, statement: &str) {
 }
 
 /// `name` or `name@host` as GRANT takes it. The host is what follows the last `@`: names may hold one, hosts may not.
-fn quote_account(account: &str) -> Result<String, QuoteError> {
+pub(super) fn quote_account(account: &str) -> Result<String, QuoteError> {
     let (name, host) = account.rsplit_once('@').unwrap_or((account, "%"));
     // An empty host is how `CURRENT_USER()` shows a role.
     let host = if host.is_empty() { "%" } else { host };
     Ok(format!("{}@{}", quote_identifier(name)?, quote_identifier(host)?))
 }
 
-/// Refuses a user who may not do to our tables what `hapax run` does, with the GRANT that is missing.
+/// Refuses a user who may not do to our tables what `hapax run` does, with all GRANTs that are missing.
 ///
 /// # Errors
 /// [`SinkError::Denied`] with what is missing; else what the database said.
 pub async fn check(session: &mut Session) -> Result<(), SinkError> {
+    let missing = missing(session).await?;
+    if missing.is_empty() { Ok(()) } else { Err(denied(session, &missing).await) }
+}
+
+/// A table of ours, and a right on it that a user lacks.
+pub(super) type Lack = (&'static str, &'static str);
+
+/// What this session's user lacks of what `hapax run` does to our tables. A table that is not there shows only to those
+/// who have rights on it.
+pub(super) async fn missing(session: &mut Session) -> Result<Vec<Lack>, SinkError> {
     let mut missing = Vec::new();
     for need in &NEEDS {
         for right in need.run {
             let sql = probe(need.table, right);
             match session.prepare(&sql).await {
                 Ok(_) => {}
+                Err(fault) if fault.number == Some(NO_SUCH_TABLE) => {}
                 Err(fault) if fault.class == FaultClass::Denied => missing.push((need.table, *right)),
                 Err(fault) => return Err(ask::own(session, During::Look, &fault)),
             }
         }
     }
-    if missing.is_empty() { Ok(()) } else { Err(denied(session, &missing).await) }
+    Ok(missing)
 }
 
 /// A statement that needs this right and no other; it is prepared, never run, and would find no row.
@@ -138,7 +151,7 @@ fn probe(table: &str, right: &str) -> String {
 }
 
 /// What somebody who may not do this to our tables is told.
-pub(super) async fn denied(session: &mut Session, missing: &[(&'static str, &'static str)]) -> SinkError {
+pub(super) async fn denied(session: &mut Session, missing: &[Lack]) -> SinkError {
     let row = ask::one(session, During::Look, "SELECT CURRENT_USER(), DATABASE()", values![]).await;
     let who = row.and_then(|row| Ok((ask::get(session, &row, 0)?, ask::get(session, &row, 1)?)));
     let (account, database): (String, String) = match who {
@@ -148,17 +161,23 @@ pub(super) async fn denied(session: &mut Session, missing: &[(&'static str, &'st
     SinkError::Denied { target: target_name(session), message: missing_text(&account, &database, missing) }
 }
 
-fn missing_text(account: &str, database: &str, missing: &[(&str, &str)]) -> String {
+fn missing_text(account: &str, database: &str, missing: &[Lack]) -> String {
     // What cannot be quoted cannot be the name of an account or a database.
     let account = quote_account(account).unwrap_or_else(|_| account.to_owned());
+    let cures = cures(&account, database, missing);
+    format!("the user {account} may not use our tables; let somebody who may run: {}", cures.join(" "))
+}
+
+/// The statements that give `account`, which is quoted, what it lacks.
+pub(super) fn cures(account: &str, database: &str, missing: &[Lack]) -> Vec<String> {
     let mut cures: Vec<String> = Vec::new();
     for group in missing.chunk_by(|(one, _), (other, _)| one == other) {
         let rights: Vec<&str> = group.iter().map(|(_, right)| *right).collect();
         if let Ok(table) = TableName::new(Some(database), group[0].0) {
-            cures.push(grant(&rights, &table, &account));
+            cures.push(grant(&rights, &table, account));
         }
     }
-    format!("the user {account} may not use our tables; let somebody who may run: {}", cures.join(" "))
+    cures
 }
 
 #[cfg(test)]

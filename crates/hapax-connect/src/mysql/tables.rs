@@ -31,7 +31,7 @@ const DONE: [u16; 3] = [1060, 1061, 1091];
 /// Since this version MySQL has a collation that compares byte by byte, spaces at the end included.
 const EXACT_SINCE: (u16, u16, u16) = (8, 0, 17);
 /// A statement names a table that is not there.
-const NO_SUCH_TABLE: u16 = 1146;
+pub(super) const NO_SUCH_TABLE: u16 = 1146;
 
 /// The name of the lock; names have 64 characters at most, and are shared by all databases of the server.
 macro_rules! lock_name {
@@ -131,7 +131,15 @@ async fn unlock_setup(session: &mut Session) {
 /// # Errors
 /// [`SinkError::OwnTables`] with what is wrong and the cure; [`SinkError::Denied`] with the GRANT that is missing.
 pub async fn check(session: &mut Session) -> Result<String, SinkError> {
-    let present = present(session).await?;
+    let present = match present(session).await {
+        Ok(present) => present,
+        Err(denied @ SinkError::Denied { .. }) => {
+            // All that is missing is named at once.
+            rights::check(session).await?;
+            return Err(denied);
+        }
+        Err(error) => return Err(error),
+    };
     present.refuse_version(session, LAYOUT)?;
     if let Some(message) = behind(present.version, LAYOUT.len()) {
         return Err(damaged(session, &message));

@@ -27,9 +27,8 @@ use super::schema::version_of;
 use super::slow::{refuses_one, write_slowly};
 use super::write::write_fast;
 use super::{letters, progress, row_error};
-use crate::table::mapping::WriteOrder;
 use crate::table::transaction::{Besides, EpochTransaction, LetterEpoch, RowTransaction, RowsOf, RowsToWrite};
-use crate::table::tries::{Fault, Outcome, Pass, Trouble};
+use crate::table::tries::{Fault, Outcome, Pass, Trouble, Turn};
 
 /// How long a lane waits for its turn, in seconds; never longer than half of what it may wait for a row.
 const LONGEST_TURN_WAIT: u64 = 5;
@@ -63,7 +62,7 @@ impl<'a> MysqlTransaction<'a> {
         }
     }
 
-    /// Rows in lane order lock those of other lanes in any order: lanes take turns, or they meet in a deadlock. The
+    /// Rows in lane order lock those of other lanes in any order: such tries take turns, or they meet in a deadlock. The
     /// server has no lock that ends with a transaction and is no row's: this one is the session's. Who does not get it in
     /// time goes on without: a deadlock is only tried again.
     async fn wait_for_turn(&mut self, table: &Inspected) -> Result<(), Trouble> {
@@ -102,7 +101,7 @@ impl RowTransaction for MysqlTransaction<'_> {
     }
 
     /// Every statement that names the table takes its metadata lock: from here on nobody can change it until COMMIT.
-    async fn hold_table(&mut self, table: &Inspected) -> Result<(), Trouble> {
+    async fn hold_table(&mut self, table: &Inspected, turn: Turn) -> Result<(), Trouble> {
         let answer = self.session.text_rows(&table.version_question).await;
         let answer = answer.map_err(|fault| match row_error::fault(self.target, self.during, &fault) {
             Fault::Row(cause) => Trouble::Schema(cause.message),
@@ -111,9 +110,10 @@ impl RowTransaction for MysqlTransaction<'_> {
         if version_of(&answer) != table.version {
             return Err(Trouble::Schema("the table changes faster than it can be read".to_owned()));
         }
-        match table.mapping.order {
-            WriteOrder::AnyOrder => Ok(()),
-            WriteOrder::LaneOrder { .. } => self.wait_for_turn(table).await,
+        match turn {
+            // There is no lock that several could share: a deadlock is found at once, and its victim goes again alone.
+            Turn::BesideOthers => Ok(()),
+            Turn::Alone => self.wait_for_turn(table).await,
         }
     }
 

@@ -12,6 +12,7 @@ use hapax_sql::postgres::{Session, SqlFault, TableName, quote_identifier};
 use super::column::PostgresColumn;
 use super::config::{Deletes, PostgresSinkConfig};
 use super::error::{During, connect_error, sink_error};
+use super::rights;
 use super::schema::{self, Found, NoTable, PostgresTable, RowSecurity};
 use super::snapshots::{TOO_OLD, oldest_snapshot};
 use super::statement::Named;
@@ -198,7 +199,7 @@ async fn read(
     check_table(&table).map_err(refuse)?;
     let mapping = Mapping::resolve(&config.table, &table.live).map_err(refuse)?;
     check_mapping(config, &table, &mapping).map_err(refuse)?;
-    check_rights(config, &table, &mapping)?;
+    check_rights(session, config, &table, &mapping).await?;
     Ok((*table, mapping))
 }
 
@@ -285,8 +286,9 @@ fn check_mapping(
     }
 }
 
-/// What this role must be allowed to do with the table.
-fn check_rights(
+/// What this role must be allowed to do with the table. Whoever lacks a right there often lacks others: all are named.
+async fn check_rights(
+    session: &Session,
     config: &PostgresSinkConfig,
     table: &PostgresTable,
     mapping: &Mapping<PostgresColumn>,
@@ -314,6 +316,9 @@ fn check_rights(
     let rights: Vec<&str> = missing.iter().copied().filter(|right| *right != "USAGE").collect();
     if !rights.is_empty() {
         cures.push(format!("GRANT {} ON TABLE {} TO {user};", rights.join(", "), table.name.quoted()));
+    }
+    if config.table.progress == ProgressPlace::Sink {
+        cures.extend(rights::missing(session, Role::Target).await?.cures);
     }
     let message = format!("the role {user} may not write it; let its owner run: {}", cures.join(" "));
     Err(SinkError::Denied { target: config.target_name(), message })

@@ -25,6 +25,25 @@ async fn lanes_that_share_rows_do_not_deadlock() {
     assert_eq!(seen, ["100 1"]);
 }
 
+/// Goal: lanes of which rows are refused do not end each other. Method: lanes that share rows, in opposite orders, each with
+/// a second pass in every epoch, beside one without.
+#[tokio::test(flavor = "multi_thread")]
+async fn lanes_with_refused_rows_do_not_deadlock() {
+    let ddl = "CREATE TABLE t (id int PRIMARY KEY, b int, CONSTRAINT never CHECK (b >= 0))";
+    let mut rig = Rig::unclaimed(ddl, |config| {
+        keyed(ConflictMode::Update)(config);
+        config.rows_per_statement = 20;
+    })
+    .await;
+    let pool = rig.config.pool();
+    let lane = |id| PostgresSink::new(rig.config.clone(), pool.clone(), id);
+    contract::sink::lanes_with_refused_rows_do_not_deadlock(lane).await;
+    let deadlocks = "SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()";
+    assert_eq!(rig.texts(deadlocks).await, ["0"]);
+    let seen = rig.texts("SELECT count(*) || ' ' || count(DISTINCT b) FROM t").await;
+    assert_eq!(seen, ["100 1"]);
+}
+
 /// Goal: a trigger may raise whatever SQLSTATE it likes, and only its row dies. Method: one of no known class.
 #[tokio::test]
 async fn a_trigger_may_raise_any_state() {

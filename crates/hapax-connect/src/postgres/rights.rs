@@ -131,21 +131,43 @@ fn line(text: &mut String, statement: &str) {
     writeln!(text, "{statement}").expect("writing to a String never fails");
 }
 
-/// Refuses a role that may not do to our tables what `hapax run` does, with the GRANT that is missing.
+/// Refuses a role that may not do to our tables what `hapax run` does, with all GRANTs that are missing.
 ///
 /// # Errors
 /// [`SinkError::Denied`] with what is missing; else what the database said.
 pub async fn check(session: &Session, role: Role) -> Result<(), SinkError> {
-    let needed = needs(role).flat_map(|need| need.run.iter().map(|right| (need.table, *right)));
-    refuse_missing(session, &needed.collect::<Vec<_>>()).await
+    refuse(session, missing(session, role).await?)
 }
 
 /// The same, for what must be readable before anything else is known.
 pub(super) async fn check_meta(session: &Session) -> Result<(), SinkError> {
-    refuse_missing(session, &[("meta", "SELECT")]).await
+    refuse(session, missing_of(session, &[("meta", "SELECT")]).await?)
 }
 
-async fn refuse_missing(session: &Session, needed: &[(&'static str, &'static str)]) -> Result<(), SinkError> {
+fn refuse(session: &Session, missing: Missing) -> Result<(), SinkError> {
+    if missing.cures.is_empty() {
+        return Ok(());
+    }
+    let Missing { user, cures } = missing;
+    let message = format!("the role {user} may not use our tables; let their owner run: {}", cures.join(" "));
+    Err(SinkError::Denied { target: target_name(session), message })
+}
+
+/// What a role may not do to our tables.
+pub(super) struct Missing {
+    /// The role, quoted.
+    user: String,
+    /// The statements that cure it, as far as the tables are there.
+    pub(super) cures: Vec<String>,
+}
+
+/// What this session's role lacks of what `hapax run` does to our tables.
+pub(super) async fn missing(session: &Session, role: Role) -> Result<Missing, SinkError> {
+    let needed = needs(role).flat_map(|need| need.run.iter().map(|right| (need.table, *right)));
+    missing_of(session, &needed.collect::<Vec<_>>()).await
+}
+
+async fn missing_of(session: &Session, needed: &[(&'static str, &'static str)]) -> Result<Missing, SinkError> {
     let sql = "SELECT current_user::text, \
                (SELECT has_schema_privilege(n.oid, 'USAGE') FROM pg_catalog.pg_namespace n WHERE n.nspname = 'hapax'), \
                ARRAY(SELECT l.nth FROM unnest($1::text[], $2::text[]) WITH ORDINALITY AS l (name, privilege, nth) \
@@ -159,28 +181,17 @@ async fn refuse_missing(session: &Session, needed: &[(&'static str, &'static str
     let missing: Vec<i64> = ask::get(session, &row, 2)?;
     let missing: Vec<(&str, &str)> =
         missing.iter().filter_map(|nth| needed.get(usize::try_from(nth - 1).ok()?)).copied().collect();
-    if usage != Some(false) && missing.is_empty() {
-        return Ok(());
-    }
-    let message = missing_text(&user, usage, &missing);
-    Err(SinkError::Denied { target: target_name(session), message })
-}
-
-fn missing_text(user: &str, usage: Option<bool>, missing: &[(&str, &str)]) -> String {
     // A name that cannot be quoted cannot be the name of a role.
-    let user = quote_identifier(user).unwrap_or_else(|_| user.to_owned());
+    let user = quote_identifier(&user).unwrap_or(user);
     let mut cures: Vec<String> = Vec::new();
     if usage == Some(false) {
         cures.push(grant_schema("hapax", &user));
     }
-    let mut rest = missing;
-    while let Some((table, _)) = rest.first() {
-        let end = rest.iter().take_while(|(other, _)| other == table).count();
-        let rights: Vec<&str> = rest[..end].iter().map(|(_, right)| *right).collect();
-        cures.push(grant_table(&rights, &format!("hapax.{table}"), &user));
-        rest = &rest[end..];
+    for group in missing.chunk_by(|(one, _), (other, _)| one == other) {
+        let rights: Vec<&str> = group.iter().map(|(_, right)| *right).collect();
+        cures.push(grant_table(&rights, &format!("hapax.{}", group[0].0), &user));
     }
-    format!("the role {user} may not use our tables; let their owner run: {}", cures.join(" "))
+    Ok(Missing { user, cures })
 }
 
 #[cfg(test)]

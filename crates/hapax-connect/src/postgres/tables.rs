@@ -113,12 +113,13 @@ async fn lock_setup(session: &Session) -> Result<(), SinkError> {
 /// # Errors
 /// [`SinkError::OwnTables`] with what is wrong and the cure; [`SinkError::Denied`] with the GRANT that is missing.
 pub async fn check(session: &Session, role: Role) -> Result<String, SinkError> {
+    // First, so that all that is missing is named at once; of tables that are not there nothing is.
+    rights::check(session, role).await?;
     let present = present(session).await?;
     present.refuse_damaged(session, LAYOUT)?;
     if let Some(message) = outdated(&present, role) {
         return Err(damaged(session, &message));
     }
-    rights::check(session, role).await?;
     present
         .database
         .ok_or_else(|| damaged(session, "hapax.meta no longer names the database; restore it from a backup"))

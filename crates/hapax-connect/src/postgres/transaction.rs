@@ -24,9 +24,8 @@ use super::schema::VERSION;
 use super::slow::write_slowly;
 use super::write::write_fast;
 use super::{ask, letters, progress, row_error};
-use crate::table::mapping::WriteOrder;
 use crate::table::transaction::{Besides, EpochTransaction, LetterEpoch, RowTransaction, RowsToWrite};
-use crate::table::tries::{Fault, Outcome, Pass, Trouble};
+use crate::table::tries::{Fault, Outcome, Pass, Trouble, Turn};
 
 /// Names our advisory locks, by which lanes into one table take turns: "hapx".
 const TURNS: i32 = 0x6861_7078;
@@ -55,23 +54,24 @@ impl RowTransaction for PostgresTransaction<'_> {
     }
 
     /// Constraints are checked at once from here on, and nobody can change the table's columns or indexes until COMMIT.
-    async fn hold_table(&mut self, table: &Inspected) -> Result<(), Trouble> {
+    async fn hold_table(&mut self, table: &Inspected, turn: Turn) -> Result<(), Trouble> {
         let session = self.session;
         let fail = |error: tokio_postgres::Error| match row_error::fault(session, self.target, self.during, &error) {
             Fault::Row(cause) => Trouble::Schema(cause.message),
             fault @ (Fault::Schema(_) | Fault::Again(_) | Fault::Target(_)) => fault.into(),
         };
         let version = session.prepare_cached(VERSION).await.map_err(fail)?;
-        // Rows in lane order lock those of other lanes in any order: lanes take turns, or they meet in a deadlock.
-        let turn = match &table.mapping.order {
-            WriteOrder::AnyOrder => String::new(),
-            WriteOrder::LaneOrder { .. } => {
-                format!("; SELECT pg_catalog.pg_advisory_xact_lock({TURNS}, {})", table.oid.cast_signed())
-            }
+        // Rows in lane order lock those of other lanes in any order: they are written while nobody else writes, or two
+        // lanes meet in a deadlock, which the server looks for only after a second.
+        let take_turn = match turn {
+            Turn::BesideOthers => "pg_advisory_xact_lock_shared",
+            Turn::Alone => "pg_advisory_xact_lock",
         };
         let lock = format!(
-            "SET CONSTRAINTS ALL IMMEDIATE; LOCK TABLE ONLY {} IN ROW EXCLUSIVE MODE{turn}",
-            table.named.quoted
+            "SET CONSTRAINTS ALL IMMEDIATE; LOCK TABLE ONLY {} IN ROW EXCLUSIVE MODE; \
+             SELECT pg_catalog.{take_turn}({TURNS}, {})",
+            table.named.quoted,
+            table.oid.cast_signed()
         );
         // Both are on their way at once, in this order.
         let client = session.client();

@@ -24,7 +24,7 @@ use super::inspect::{Inspected, inspect_again, inspect_foreign_again};
 use super::write::{InsertCounter, write_fast, write_slowly};
 use super::{progress, schema};
 use crate::table::transaction::{Besides, EpochTransaction, LetterEpoch, RowTransaction, RowsToWrite};
-use crate::table::tries::{Outcome, Pass, Trouble};
+use crate::table::tries::{Outcome, Pass, Trouble, Turn};
 
 /// A connection on which one transaction after the other is tried.
 pub(super) struct SqliteTransaction<'a> {
@@ -80,8 +80,8 @@ impl RowTransaction for SqliteTransaction<'_> {
         ready(begun.map_err(|error| Trouble::Stop(self.fail(&error))))
     }
 
-    /// With the write lock in hand nobody else can move the schema.
-    fn hold_table(&mut self, table: &Inspected) -> impl Future<Output = Result<(), Trouble>> + Send {
+    /// With the write lock in hand nobody else can move the schema, and there is no other writer.
+    fn hold_table(&mut self, table: &Inspected, _: Turn) -> impl Future<Output = Result<(), Trouble>> + Send {
         ready(self.hold(table))
     }
 

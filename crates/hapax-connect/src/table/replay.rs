@@ -73,7 +73,7 @@ where
     // In lane order with savepoints from the first try on: there are few of them, and each is suspect.
     let mut tries = Tries::new(Pass::slow());
     loop {
-        let trouble = match try_replay(transaction, job, &table, &tries.pass).await {
+        let trouble = match try_replay(transaction, job, &table, &tries).await {
             Ok(replayed) => return Ok(replayed),
             Err(trouble) => trouble,
         };
@@ -89,7 +89,7 @@ async fn try_replay<H, T>(
     transaction: &mut T,
     job: &ReplayJob<H>,
     table: &T::Table,
-    pass: &Pass,
+    tries: &Tries,
 ) -> Result<Replayed, Trouble>
 where
     H: Home<Inspected = T::Table>,
@@ -97,12 +97,17 @@ where
 {
     // All letters may be taken already.
     transaction.begin(Besides::Nothing).await?;
-    let filled = fill(transaction, job, table, pass).await;
+    let filled = fill(transaction, job, table, tries).await;
     end(transaction, "dlq.commit_sent", filled).await
 }
 
 /// Everything between BEGIN and COMMIT.
-async fn fill<H, T>(transaction: &mut T, job: &ReplayJob<H>, table: &T::Table, pass: &Pass) -> Result<Replayed, Trouble>
+async fn fill<H, T>(
+    transaction: &mut T,
+    job: &ReplayJob<H>,
+    table: &T::Table,
+    tries: &Tries,
+) -> Result<Replayed, Trouble>
 where
     H: Home<Inspected = T::Table>,
     T: ReplayTransaction,
@@ -113,7 +118,8 @@ where
         // Before the table, as every commit does: whoever takes two locks in one order does not wait in a circle.
         transaction.lock_progress(&job.id).await?;
     }
-    transaction.hold_table(table).await?;
+    let turn = tries.turn(table.mapping());
+    transaction.hold_table(table, turn).await?;
     if job.rule == ReplayRule::OnlyAbsent {
         let events = locked.order();
         let states = transaction.row_states(table, &job.batch, &events).await?;
@@ -125,7 +131,8 @@ where
     // A replay judges no letter by the others, and is short.
     let (all_may_die, whole) = (RejectRule::new(OnReject::DeadLetter, 1000), SecondPass::default());
     let judge = InputJudge::new(&job.batch, &all_may_die, &whole);
-    let outcome = transaction.write_rows(RowsToWrite { table, rows: &rows, order: &order, pass }, judge).await?;
+    let to_write = RowsToWrite { table, rows: &rows, order: &order, pass: &tries.pass };
+    let outcome = transaction.write_rows(to_write, judge).await?;
     point("dlq.output_written");
     let marks = locked.marks(&outcome);
     let replayed = transaction.mark_replayed(&marks.good).await?;

@@ -23,7 +23,7 @@ use super::rows::{Incarnations, Rows};
 use super::seen::Inspection;
 use super::shape::AbsentSet;
 use super::sink::{Home, Job};
-use super::tries::{Before, Outcome, Pass, Tries, Trouble};
+use super::tries::{Before, Outcome, Pass, Tries, Trouble, Turn};
 
 /// What a transaction writes besides rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -54,8 +54,9 @@ pub trait RowTransaction: Send {
     /// BEGIN.
     fn begin(&mut self, besides: Besides) -> impl Future<Output = Result<(), Trouble>> + Send;
 
-    /// Holds the table as it is until COMMIT, and compares it with what was read: the rows will go into this one.
-    fn hold_table(&mut self, table: &Self::Table) -> impl Future<Output = Result<(), Trouble>> + Send;
+    /// Holds the table as it is until COMMIT, waits for the turn, and compares the table with what was read: the rows will
+    /// go into this one.
+    fn hold_table(&mut self, table: &Self::Table, turn: Turn) -> impl Future<Output = Result<(), Trouble>> + Send;
 
     /// Whether one of these events would be refused before it is sent.
     fn refuses_one(&self, _: &Self::Table, rows: &RowsOf<'_, Self::Table>, events: &[usize]) -> bool {
@@ -158,7 +159,7 @@ where
     let mut table = Arc::clone(&job.inspected);
     let mut tries = Tries::new(Pass::Fast);
     loop {
-        let trouble = match try_epoch(transaction, job, unique, &table, &tries.pass).await {
+        let trouble = match try_epoch(transaction, job, unique, &table, &tries).await {
             Ok(committed) => return Ok((Some(committed), table)),
             Err(trouble) => trouble,
         };
@@ -194,7 +195,7 @@ async fn try_epoch<H, T>(
     job: &Job<H>,
     unique: UniqueKeys,
     table: &T::Table,
-    pass: &Pass,
+    tries: &Tries,
 ) -> Result<Committed, Trouble>
 where
     H: Home<Inspected = T::Table>,
@@ -203,14 +204,16 @@ where
     let incarnation = job.record.incarnation().number;
     let rows = Rows::new(table.mapping(), &job.batch, Incarnations::One(incarnation));
     rows.refuse_gone(&job.target)?;
-    let order = judged_order(transaction, table, &rows, unique, pass)?;
+    let order = judged_order(transaction, table, &rows, unique, &tries.pass)?;
     if planted(Bug::LettersOutsideTransaction) {
         let letters: Vec<Letter> = job.batch.letters().iter().map(|(_, letter)| letter.clone()).collect();
         transaction.insert_letters(letter_epoch(job), &letters).await?;
     }
     transaction.begin(Besides::Progress).await?;
     point("sql.begun");
-    let filled = fill(transaction, job, RowsToWrite { table, rows: &rows, order: &order, pass }).await;
+    let turn = tries.turn(table.mapping());
+    let to_write = RowsToWrite { table, rows: &rows, order: &order, pass: &tries.pass };
+    let filled = fill(transaction, job, to_write, turn).await;
     // The position says which it was, if the answer to COMMIT is lost.
     let whole = filled.as_ref().map_or(true, |committed| committed.progress.bookmark == job.record.to);
     let sent = if whole { "sql.commit_sent" } else { "sql.prefix_committed" };
@@ -236,7 +239,12 @@ fn judged_order<T: RowTransaction>(
 }
 
 /// Everything between BEGIN and COMMIT.
-async fn fill<H, T>(transaction: &mut T, job: &Job<H>, rows: RowsToWrite<'_, T::Table>) -> Result<Committed, Trouble>
+async fn fill<H, T>(
+    transaction: &mut T,
+    job: &Job<H>,
+    rows: RowsToWrite<'_, T::Table>,
+    turn: Turn,
+) -> Result<Committed, Trouble>
 where
     H: Home<Inspected = T::Table>,
     T: EpochTransaction,
@@ -244,7 +252,7 @@ where
     let Job { id, was, record, batch, .. } = job;
     let swapped = swap_first(transaction, job).await?;
     point("sql.cas_done");
-    transaction.hold_table(rows.table).await?;
+    transaction.hold_table(rows.table, turn).await?;
     let swapped = transaction.follow_table(id, rows.table, swapped).await?;
     let judge = InputJudge::new(batch, &record.rejects, &record.pass);
     let outcome = transaction.write_rows(rows, judge).await?;
@@ -335,7 +343,7 @@ pub(crate) async fn commit_rows<T: RowTransaction>(
 ) -> Result<(Option<Outcome>, Arc<T::Table>), SinkError> {
     let mut tries = Tries::new(Pass::Fast);
     loop {
-        let trouble = match try_rows(transaction, job, &table, &tries.pass).await {
+        let trouble = match try_rows(transaction, job, &table, &tries).await {
             Ok(outcome) => return Ok((Some(outcome), table)),
             Err(trouble) => trouble,
         };
@@ -351,18 +359,20 @@ async fn try_rows<T: RowTransaction>(
     transaction: &mut T,
     job: &UpsertJob<'_>,
     table: &T::Table,
-    pass: &Pass,
+    tries: &Tries,
 ) -> Result<Outcome, Trouble> {
     // No version is made from positions here: the mapping refuses that where progress is elsewhere.
     let rows = Rows::new(table.mapping(), job.batch, Incarnations::One(0));
     rows.refuse_gone(job.target)?;
-    let order = judged_order(transaction, table, &rows, job.unique, pass)?;
+    let order = judged_order(transaction, table, &rows, job.unique, &tries.pass)?;
     transaction.begin(Besides::Nothing).await?;
     point("sql.begun");
-    let written = match transaction.hold_table(table).await {
+    let turn = tries.turn(table.mapping());
+    let written = match transaction.hold_table(table, turn).await {
         Ok(()) => {
             let judge = InputJudge::new(job.batch, &job.limits.rejects, &job.limits.pass);
-            transaction.write_rows(RowsToWrite { table, rows: &rows, order: &order, pass }, judge).await
+            let to_write = RowsToWrite { table, rows: &rows, order: &order, pass: &tries.pass };
+            transaction.write_rows(to_write, judge).await
         }
         Err(trouble) => Err(trouble),
     };

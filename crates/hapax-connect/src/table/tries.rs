@@ -5,6 +5,9 @@ use std::collections::BTreeMap;
 use hapax_engine::sink::SinkError;
 pub use hapax_engine::sink::WriteOutcome as Outcome;
 use hapax_model::letter::{Cause, Stage};
+use hapax_model::mode::ConflictMode;
+
+use super::mapping::{Mapping, WriteOrder};
 
 /// The table took the statement and changed no row.
 pub const SWALLOWED: &str = "HX2023";
@@ -42,6 +45,15 @@ impl Pass {
         known.insert(event, cause);
         Self::Slow { known }
     }
+}
+
+/// Whether a try writes beside others into the same table.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Turn {
+    /// Beside others that do so too: all lock rows in the order of their keys, so none waits in a circle.
+    BesideOthers,
+    /// Alone: it may lock rows in any order.
+    Alone,
 }
 
 /// Why a try ended before its COMMIT. The caller rolls back.
@@ -117,6 +129,18 @@ impl Tries {
         Self { pass, schema_reads: 0, agains: 0 }
     }
 
+    /// Whether the next try writes beside others. In lane order it locks rows in any order, and whoever ended in a deadlock
+    /// once does not risk another. What only appends shares no rows.
+    #[must_use]
+    pub fn turn<C>(&self, mapping: &Mapping<C>) -> Turn {
+        let in_lane_order = match (&mapping.order, &self.pass) {
+            (WriteOrder::LaneOrder { .. }, _) => true,
+            (WriteOrder::AnyOrder, Pass::Slow { .. }) => mapping.mode != ConflictMode::Append,
+            (WriteOrder::AnyOrder, Pass::Fast) => false,
+        };
+        if in_lane_order || self.agains > 0 { Turn::Alone } else { Turn::BesideOthers }
+    }
+
     /// Decides what follows a try that ended before its COMMIT.
     ///
     /// # Errors
@@ -167,6 +191,20 @@ pub fn swallowed(table: &str, sent: u64, changed: u64) -> Cause {
 mod tests {
     use super::*;
 
+    fn mapping(mode: ConflictMode) -> Mapping<()> {
+        Mapping {
+            table: "t".into(),
+            mode,
+            why: String::new(),
+            fields: Vec::new(),
+            columns: Vec::new(),
+            key: Vec::new(),
+            version: None,
+            gone: Vec::new(),
+            order: WriteOrder::AnyOrder,
+        }
+    }
+
     /// Goal: what is known of events that end the transaction survives every later try. Method: one of each trouble.
     #[test]
     fn what_is_known_of_an_event_stays_known() {
@@ -177,6 +215,21 @@ mod tests {
         assert_eq!(tries.after(Trouble::Schema("x".into()), "t").unwrap(), Before::ReadSchema);
         let Pass::Slow { known } = &tries.pass else { panic!("{tries:?}") };
         assert_eq!(known.keys().copied().collect::<Vec<_>>(), [7]);
+    }
+
+    /// Goal: whoever locks rows in any order does so alone, and so does who met a deadlock. Method: the tries of one commit,
+    /// over mappings of two modes.
+    #[test]
+    fn a_second_pass_and_the_victim_of_a_deadlock_go_alone() {
+        let (update, append) = (mapping(ConflictMode::Update), mapping(ConflictMode::Append));
+        let mut tries = Tries::new(Pass::Fast);
+        assert_eq!(tries.turn(&update), Turn::BesideOthers);
+        tries.after(Trouble::Refused, "t").unwrap();
+        assert_eq!((tries.turn(&update), tries.turn(&append)), (Turn::Alone, Turn::BesideOthers));
+        let mut tries = Tries::new(Pass::Fast);
+        let deadlock = SinkError::ConnectionFailed { target: "t".into(), message: "deadlock".into() };
+        assert_eq!(tries.after(Trouble::Again(deadlock), "t").unwrap(), Before::Pause);
+        assert_eq!((tries.turn(&update), tries.turn(&append)), (Turn::Alone, Turn::Alone));
     }
 
     /// Goal: a table that never stands still ends the tries. Method: schema trouble once too often.

@@ -20,7 +20,6 @@ impl Server for Mysql {
         "SELECT count(*) - 1 FROM information_schema.TABLES WHERE TABLE_SCHEMA = DATABASE()";
     const ENDS_SESSIONS: &'static str = "KILL";
     const MAKES_ONE_WAIT: &'static str = "makes 1 other transaction(s) wait for its locks";
-    const AFTER_GRANT: &'static [char] = &[';', '\n'];
 
     const DEADLOCKS: &'static str =
         "SELECT VARIABLE_VALUE FROM information_schema.GLOBAL_STATUS WHERE VARIABLE_NAME = 'Innodb_deadlocks'";

@@ -20,7 +20,6 @@ impl Server for Postgres {
     const LEFT_OF_HAPAX: &'static str = "SELECT count(*) FROM pg_namespace WHERE nspname = 'hapax'";
     const ENDS_SESSIONS: &'static str = "pg_terminate_backend";
     const MAKES_ONE_WAIT: &'static str = "makes 1 other session(s) wait for its locks";
-    const AFTER_GRANT: &'static [char] = &['\'', '`', ';'];
 
     const DEADLOCKS: &'static str = "SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()";
 

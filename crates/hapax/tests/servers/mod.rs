@@ -33,8 +33,6 @@ pub(crate) trait Server: Sized {
     const MAKES_ONE_WAIT: &'static str;
     /// How many transactions the server has ended because two waited for each other.
     const DEADLOCKS: &'static str;
-    /// What ends a GRANT in a message.
-    const AFTER_GRANT: &'static [char];
 
     /// A session of the test's own.
     type Session;

@@ -8,9 +8,12 @@ use hapax_model::delivery::Retries;
 use tokio::sync::mpsc;
 
 use super::signals::Order;
-use crate::assemble::{AnyState, Place};
+use crate::assemble::{AnyState, Place, parts};
 use crate::config::Config;
 use crate::exit::Failure;
+
+/// A right is missing.
+const DENIED: &str = "HX4016";
 
 /// What came of waiting.
 pub(super) enum Opened {
@@ -38,7 +41,7 @@ pub(super) async fn open(
             Err(failure) => failure,
         };
         let wait = backoff.failed(Instant::now(), fastrand::f64()).filter(|_| patient && failure.may_pass);
-        let Some(wait) = wait else { return Err(failure) };
+        let Some(wait) = wait else { return Err(with_denied_targets(config, failure).await) };
         tracing::warn!(
             code = failure.code,
             error = failure.message,
@@ -51,6 +54,21 @@ pub(super) async fn open(
             () = asked_to_end(orders) => return Ok(Opened::Asked),
         }
     }
+}
+
+/// A right that is missing in the store is often not the only one: those that are missing on targets are named with it.
+async fn with_denied_targets(config: &Config, failure: Failure) -> Failure {
+    let mut message = failure.message.clone();
+    if failure.code == Some(DENIED) {
+        for part in parts(config) {
+            if let Err(target) = part.live().await
+                && target.code == Some(DENIED)
+            {
+                message = format!("{message} And {}", target.message);
+            }
+        }
+    }
+    Failure { message, ..failure }
 }
 
 /// Returns when the process is asked to end. Cancel-safe: only words that mean nothing yet are lost.
