@@ -180,7 +180,7 @@ fn too_large(table: &str, bytes: usize, largest: usize) -> Cause {
 fn done(kind: RowKind, mode: ConflictMode, sent: u64, outcome: &Outcome) -> Done {
     let affected = outcome.affected;
     if kind == RowKind::Delete || mode == ConflictMode::Append {
-        return Done { kind, sent, changed: affected, created: affected };
+        return Done { kind, sent, changed: affected, created: affected, idle: None };
     }
     let (records, known, overwritten) = match (outcome.records(), outcome.duplicates()) {
         (Some(records), Some(known)) => (records, known, affected.saturating_sub(records)),
@@ -196,7 +196,7 @@ fn done(kind: RowKind, mode: ConflictMode, sent: u64, outcome: &Outcome) -> Done
         (RowKind::Upsert, ConflictMode::Ignore) => created,
         _ => created + overwritten,
     };
-    Done { kind, sent, changed, created }
+    Done { kind, sent, changed, created, idle: None }
 }
 
 #[cfg(test)]

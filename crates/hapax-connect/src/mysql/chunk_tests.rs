@@ -37,7 +37,7 @@ fn an_answer_tells_what_became_of_the_rows() {
 /// Goal: a server that changed fewer rows than it was given is noticed. Method: one row missing.
 #[test]
 fn a_row_that_vanished_is_noticed() {
-    let short = Done { kind: RowKind::Upsert, sent: 3, changed: 2, created: 2 };
+    let short = Done { kind: RowKind::Upsert, sent: 3, changed: 2, created: 2, idle: None };
     let mut written = Written::default();
     assert!(book(&mut written, ConflictMode::Append, "t", short).is_err());
     assert!(book(&mut written, ConflictMode::Update, "t", short).is_err());

@@ -135,14 +135,17 @@ impl Place<'_> {
         match answer {
             Answer::Changed => {
                 let changed = client.execute(prepared, &values).await.map_err(|error| self.fault(&error))?;
-                Ok(Done { kind, sent, changed, created: changed })
+                Ok(Done { kind, sent, changed, created: changed, idle: None })
             }
-            Answer::Counts => {
+            Answer::Counts | Answer::CountsAndIdle => {
                 let row = client.query_one(prepared, &values).await.map_err(|error| self.fault(&error))?;
-                let number = |at| row.try_get::<_, i64>(at).map(|count| u64::try_from(count).unwrap_or(0));
-                let changed = number(0).map_err(|error| self.fault(&error))?;
-                let created = number(1).map_err(|error| self.fault(&error))?;
-                Ok(Done { kind, sent, changed, created: created.min(changed) })
+                let number = |at| match row.try_get::<_, i64>(at) {
+                    Ok(count) => Ok(u64::try_from(count).unwrap_or(0)),
+                    Err(error) => Err(self.fault(&error)),
+                };
+                let (changed, created) = (number(0)?, number(1)?);
+                let idle = (answer == Answer::CountsAndIdle).then(|| number(2)).transpose()?;
+                Ok(Done { kind, sent, changed, created: created.min(changed), idle })
             }
         }
     }
@@ -174,7 +177,7 @@ impl Place<'_> {
         }
         sink.feed(buffer.end()).await.map_err(|error| self.fault(&error))?;
         let changed = sink.as_mut().finish().await.map_err(|error| self.fault(&error))?;
-        Ok(Done { kind: RowKind::Upsert, sent: events.len() as u64, changed, created: changed })
+        Ok(Done { kind: RowKind::Upsert, sent: events.len() as u64, changed, created: changed, idle: None })
     }
 
     /// How many rows this transaction and what the session did shortly before have created in the table, by the

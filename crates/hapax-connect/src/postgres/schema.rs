@@ -7,7 +7,7 @@ use hapax_sql::postgres::{Session, SqlFault, TableName};
 use serde_json::Value;
 
 use super::column::{Kind, PostgresColumn};
-use crate::table::live::{LiveTable, LookedAt, OrderShows, UniqueIndex};
+use crate::table::live::{LiveTable, LookedAt, OrderShows, SilentDrop, UniqueIndex};
 
 /// A table as it is now, and what the role of this session may do to it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -145,8 +145,9 @@ fn question() -> String {
          'heirs', (SELECT {names} FROM (SELECT inhrelid AS relid FROM pg_catalog.pg_inherits \
            WHERE inhparent = c.oid AND c.relkind = 'r') p {joined}), \
          'rules', (SELECT json_agg(r.rulename ORDER BY r.rulename) FROM pg_catalog.pg_rewrite r WHERE r.ev_class = c.oid), \
-         'triggers', (SELECT json_agg(t.tgname ORDER BY t.tgname) FROM pg_catalog.pg_trigger t \
-           WHERE t.tgrelid = c.oid AND NOT t.tgisinternal AND t.tgenabled IN ('O', 'A')), \
+         'triggers', (SELECT json_agg(DISTINCT t.tgname ORDER BY t.tgname) FROM pg_catalog.pg_trigger t \
+           WHERE (t.tgrelid = c.oid OR t.tgrelid IN (SELECT relid FROM pg_catalog.pg_partition_tree(c.oid))) \
+           AND NOT t.tgisinternal AND t.tgenabled IN ('O', 'A')), \
          'own_rules', (SELECT json_agg(json_build_object('name', k.conname, 'type', k.contype, 'deferrable', k.condeferrable) \
            ORDER BY k.conname) FROM pg_catalog.pg_constraint k WHERE k.conrelid = c.oid AND (k.contype = 'x' \
            OR (k.contype = 'u' AND k.condeferrable) OR (k.contype = 'f' AND k.confrelid = c.oid))), \
@@ -263,9 +264,11 @@ fn table(facts: &Value) -> Option<PostgresTable> {
 /// Triggers and foreign keys are looked at when all rows of a statement are there, and so is what is deferrable; an
 /// exclusion constraint row by row.
 fn order_shows(facts: &Value) -> Vec<OrderShows> {
-    let triggers = texts(facts, "triggers").into_iter();
-    let triggers =
-        triggers.map(|name| OrderShows { what: format!("the trigger \"{name}\""), looked_at: LookedAt::StatementEnd });
+    let triggers = texts(facts, "triggers").into_iter().map(|name| OrderShows {
+        what: format!("the trigger \"{name}\""),
+        looked_at: LookedAt::StatementEnd,
+        silent_drop: SilentDrop::Possible,
+    });
     let rules = list(facts, "own_rules").map(|rule| {
         let name = text(rule, "name");
         let (what, each_row) = match text(rule, "type") {
@@ -273,7 +276,8 @@ fn order_shows(facts: &Value) -> Vec<OrderShows> {
             "x" => (format!("the exclusion constraint \"{name}\""), !flag(rule, "deferrable")),
             _ => (format!("the deferrable constraint \"{name}\""), false),
         };
-        OrderShows { what, looked_at: if each_row { LookedAt::EachRow } else { LookedAt::StatementEnd } }
+        let looked_at = if each_row { LookedAt::EachRow } else { LookedAt::StatementEnd };
+        OrderShows { what, looked_at, silent_drop: SilentDrop::Impossible }
     });
     triggers.chain(rules).collect()
 }

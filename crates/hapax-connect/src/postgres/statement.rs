@@ -11,6 +11,7 @@ use hapax_sql::postgres::quote_identifier;
 
 use super::column::{Kind, PostgresColumn};
 use super::schema::Partitioned;
+use crate::table::live::SilentDrop;
 use crate::table::mapping::{FedColumn, Feed, Mapping};
 use crate::table::shape::{RowKind, RowShape};
 
@@ -49,6 +50,8 @@ pub enum Answer {
     Changed,
     /// By a row: how many it changed, and how many of them it created.
     Counts,
+    /// The same, and how many rows had nothing to do.
+    CountsAndIdle,
 }
 
 /// A statement for rows of one shape.
@@ -99,11 +102,40 @@ type Columns = Mapping<PostgresColumn>;
 /// # Errors
 /// If a name cannot be quoted.
 pub fn statement(table: &Named, mapping: &Columns, shape: &RowShape) -> Result<Statement, QuoteError> {
-    match shape.kind {
+    let statement = match shape.kind {
         RowKind::Upsert => upsert(table, mapping, shape),
         RowKind::Delete => delete(table, mapping, shape).map(plain),
         RowKind::Tombstone => tombstone(table, mapping, shape).map(plain),
+    }?;
+    if mapping.silent_drop == SilentDrop::Impossible {
+        return Ok(statement);
     }
+    count_idle(table, mapping, shape, statement)
+}
+
+/// Where a trigger can leave out a row without a word, a statement that may rightly change nothing also counts the rows
+/// that had nothing to do, as they were before it.
+fn count_idle(table: &Named, mapping: &Columns, shape: &RowShape, statement: Statement) -> Result<Statement, QuoteError> {
+    let newer = || is_older(mapping, &cast(mapping, version_of(mapping)));
+    let (idle, created) = match (shape.kind, mapping.mode) {
+        // Every row must change one.
+        (RowKind::Upsert, ConflictMode::Append | ConflictMode::Update) => return Ok(statement),
+        (RowKind::Upsert, ConflictMode::Ignore) => ("count(*)".to_owned(), "(SELECT count(*) FROM written)"),
+        (RowKind::Upsert, ConflictMode::Newer) => {
+            (format!("count(*) FILTER (WHERE ({}) IS NOT TRUE)", newer()?), "cardinality($1) - there")
+        }
+        (RowKind::Tombstone, _) => (format!("count(*) FILTER (WHERE ({}) IS NOT TRUE)", newer()?), "0::int8"),
+        (RowKind::Delete, _) => ("cardinality($1) - count(*)".to_owned(), "0::int8"),
+    };
+    let sql = format!(
+        "WITH known AS (SELECT count(*) AS there, {idle} AS idle FROM {} AS present JOIN {} ON {}), \
+         written AS ({} RETURNING true) SELECT (SELECT count(*) FROM written), {created}, idle FROM known",
+        table.quoted,
+        given(mapping, shape),
+        same_key(mapping)?,
+        statement.unsplit.as_ref().unwrap_or(&statement.sql)
+    );
+    Ok(Statement { sql, answer: Answer::CountsAndIdle, unsplit: None })
 }
 
 /// The COPY for rows of this shape, if binary COPY can carry all of it: only where no conflict can occur.
@@ -231,11 +263,21 @@ fn guard(mapping: &Columns) -> Sql {
     if planted(Bug::NewestWinsRemoved) {
         return Ok(String::new());
     }
-    let column = &mapping.columns[mapping.version.expect("mode newer has a version column")];
+    let name = name(&mapping.columns[version_of(mapping)])?;
+    Ok(format!(" WHERE {}", is_older(mapping, &format!("excluded.{name}"))?))
+}
+
+fn version_of(mapping: &Columns) -> usize {
+    mapping.version.expect("mode newer has a version column")
+}
+
+/// Whether the row that is there is older than what has this version.
+fn is_older(mapping: &Columns, version: &str) -> Sql {
+    let column = &mapping.columns[version_of(mapping)];
     let is_text = matches!(column.live.kind, Kind::Text { .. } | Kind::Char { .. });
     let bytes = if is_text { " COLLATE \"C\"" } else { "" };
     let name = name(column)?;
-    Ok(format!(" WHERE present.{name} IS NULL OR present.{name}{bytes} < excluded.{name}"))
+    Ok(format!("present.{name} IS NULL OR present.{name}{bytes} < {version}"))
 }
 
 fn delete(table: &Named, mapping: &Columns, shape: &RowShape) -> Sql {

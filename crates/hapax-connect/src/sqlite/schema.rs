@@ -5,7 +5,7 @@
 
 use rusqlite::{Connection, OptionalExtension};
 
-use crate::table::live::{DeferredKey, LiveTable, LookedAt, OrderShows, UniqueIndex};
+use crate::table::live::{DeferredKey, LiveTable, LookedAt, OrderShows, SilentDrop, UniqueIndex};
 
 /// What SQLite does with a value on its way into a column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -220,14 +220,15 @@ fn order_shows(connection: &Connection, table: &str) -> rusqlite::Result<Vec<Ord
     let triggers = "SELECT name FROM sqlite_schema WHERE type = 'trigger' AND tbl_name = ?1 COLLATE NOCASE \
                     AND name NOT LIKE 'hapax\\_%' ESCAPE '\\' ORDER BY name";
     let mut triggers = connection.prepare(triggers)?;
-    let triggers = triggers
-        .query_map([table], |row| row.get::<_, String>(0))?
-        .map(|name| Ok(OrderShows { what: format!("the trigger \"{}\"", name?), looked_at: LookedAt::EachRow }));
+    let triggers = triggers.query_map([table], |row| row.get::<_, String>(0))?.map(|name| {
+        let what = format!("the trigger \"{}\"", name?);
+        Ok(OrderShows { what, looked_at: LookedAt::EachRow, silent_drop: SilentDrop::Possible })
+    });
     let mut shows: Vec<OrderShows> = triggers.collect::<rusqlite::Result<_>>()?;
     let own = "SELECT 1 FROM pragma_foreign_key_list(?1) WHERE \"table\" = ?1 COLLATE NOCASE";
     if connection.prepare(own)?.exists([table])? {
         let what = "a foreign key to the table itself".to_owned();
-        shows.push(OrderShows { what, looked_at: LookedAt::StatementEnd });
+        shows.push(OrderShows { what, looked_at: LookedAt::StatementEnd, silent_drop: SilentDrop::Impossible });
     }
     Ok(shows)
 }

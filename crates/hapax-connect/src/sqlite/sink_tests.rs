@@ -182,6 +182,19 @@ async fn a_row_that_a_trigger_swallows_is_a_dead_letter() {
     assert_eq!(rig.texts("SELECT count(*) FROM t").await, ["99"]);
 }
 
+/// Goal: the same in every mode, and for deletes. Method: the clause of databases whose triggers can leave out rows.
+#[tokio::test]
+async fn a_row_that_a_trigger_leaves_out_is_a_dead_letter_in_every_mode() {
+    let words = crate::table::contract::sink::LeavingOut {
+        version_and_deleted: ["BLOB", "INTEGER NOT NULL DEFAULT 0"],
+        triggers: "CREATE TRIGGER i BEFORE INSERT ON t WHEN new.b = 13 BEGIN SELECT RAISE(IGNORE); END;
+            CREATE TRIGGER u BEFORE UPDATE ON t WHEN new.b = 14 OR old.b = 15 BEGIN SELECT RAISE(IGNORE); END;
+            CREATE TRIGGER d BEFORE DELETE ON t WHEN old.b = 15 BEGIN SELECT RAISE(IGNORE); END",
+        newest: "UPDATE t SET hapax_version = x'ffffffff' WHERE id = 5",
+    };
+    crate::table::contract::sink::a_row_that_a_trigger_leaves_out_is_a_dead_letter::<File>(words).await;
+}
+
 /// Goal: each bad value is a dead letter that says why, with the source bytes; the rest goes on. Method: one of each.
 #[tokio::test]
 async fn bad_values_are_dead_letters_with_their_reason() {

@@ -94,9 +94,42 @@ fn guard(mapping: &Mapping<SqliteColumn>) -> Result<String, QuoteError> {
     if planted(Bug::NewestWinsRemoved) {
         return Ok(String::new());
     }
-    let version = mapping.version.expect("mode newer has a version column");
-    let name = name(&mapping.columns[version])?;
-    Ok(format!(" WHERE present.{name} IS NULL OR present.{name} COLLATE BINARY < excluded.{name}"))
+    let name = name(&mapping.columns[version_of(mapping)])?;
+    Ok(format!(" WHERE {}", is_older(mapping, &format!("excluded.{name}"))?))
+}
+
+fn version_of(mapping: &Mapping<SqliteColumn>) -> usize {
+    mapping.version.expect("mode newer has a version column")
+}
+
+/// Whether the row that is there is older than what has this version.
+fn is_older(mapping: &Mapping<SqliteColumn>, version: &str) -> Result<String, QuoteError> {
+    let name = name(&mapping.columns[version_of(mapping)])?;
+    Ok(format!("present.{name} IS NULL OR present.{name} COLLATE BINARY < {version}"))
+}
+
+/// The question whether a row of this kind that changed nothing had nothing to do, and the columns that are bound to it; none
+/// where every row must change one.
+///
+/// # Errors
+/// If a name cannot be quoted.
+pub fn is_done(mapping: &Mapping<SqliteColumn>, kind: RowKind) -> Result<Option<(String, Vec<usize>)>, QuoteError> {
+    let (exists, newer) = match (kind, mapping.mode) {
+        (RowKind::Upsert, ConflictMode::Append | ConflictMode::Update) => return Ok(None),
+        (RowKind::Upsert, ConflictMode::Ignore) => ("EXISTS", None),
+        (RowKind::Upsert, ConflictMode::Newer) | (RowKind::Tombstone, _) => ("EXISTS", Some(version_of(mapping))),
+        (RowKind::Delete, _) => ("NOT EXISTS", None),
+    };
+    let mut tests = Vec::new();
+    for at in &mapping.key {
+        tests.push(format!("present.{} = ?", name(&mapping.columns[*at])?));
+    }
+    if newer.is_some() {
+        tests.push(format!("({}) IS NOT TRUE", is_older(mapping, "?")?));
+    }
+    let table = quote_identifier(&mapping.table)?;
+    let sql = format!("SELECT {exists} (SELECT 1 FROM main.{table} AS present WHERE {})", tests.join(" AND "));
+    Ok(Some((sql, mapping.key.iter().copied().chain(newer).collect())))
 }
 
 fn delete(mapping: &Mapping<SqliteColumn>) -> Result<String, QuoteError> {

@@ -21,7 +21,8 @@ use super::bind::{Bound, Way};
 use super::error::{During, RowFault, path_of, row_fault, sink_error};
 use super::inspect::Inspected;
 use super::schema::{RowNumbers, SqliteColumn};
-use super::statement::{rows_per_statement, sql};
+use super::statement::{is_done, rows_per_statement, sql};
+use crate::table::live::SilentDrop;
 use crate::table::middle::Middle;
 use crate::table::rows::Rows;
 use crate::table::shape::{AbsentSet, RowKind, RowShape};
@@ -252,7 +253,11 @@ impl<'c, 'r> Writer<'c, 'r> {
             return Ok(found);
         }
         let shape = RowShape::new(self.rows.mapping, kind, self.absent.clone());
-        let per_statement = rows_per_statement(&shape, self.per_statement);
+        let wanted = match self.rows.mapping.silent_drop {
+            SilentDrop::Impossible => self.per_statement,
+            SilentDrop::Possible => 1, // only of a single row can be told whether it had something to do
+        };
+        let per_statement = rows_per_statement(&shape, wanted);
         let way = |at: &usize| Way::into(&self.rows.mapping.columns[*at].live, self.rows.slot(*at));
         let ways = shape.bound.iter().map(way).collect();
         let prepared = Prepared { shape, ways, per_statement, one: None, many: None };
@@ -293,7 +298,28 @@ impl<'c, 'r> Writer<'c, 'r> {
         let inserted = self.counter.get();
         let changed = statement.raw_execute().map_err(|error| fault(self.connection, self.during, &error))?;
         let kind = prepared.shape.kind;
+        if let (0, SilentDrop::Possible, [event]) = (changed, self.rows.mapping.silent_drop, events) {
+            self.refuse_dropped(kind, *event)?;
+        }
         self.count(kind, events.len() as u64, changed as u64, inserted)
+    }
+
+    /// A row changed nothing, and a trigger may have left it out: asks the table whether it had nothing to do.
+    fn refuse_dropped(&self, kind: RowKind, event: usize) -> Result<(), Fault> {
+        let mapping = self.rows.mapping;
+        let Some((sql, bound)) = is_done(mapping, kind).map_err(|error| Fault::Schema(error.to_string()))? else {
+            return Ok(()); // every row must change one, which is counted
+        };
+        let event = self.rows.batch.event(event);
+        let values: Result<Vec<_>, Cause> = bound.iter().map(|at| self.rows.value(&event, *at)).collect();
+        let values = rusqlite::params_from_iter(values.map_err(Fault::Row)?);
+        let done = self.connection.prepare_cached(&sql).and_then(|mut question| {
+            question.query_row(values, |row| row.get::<_, bool>(0))
+        });
+        match done.map_err(|error| fault(self.connection, self.during, &error))? {
+            true => Ok(()),
+            false => Err(Fault::Row(swallowed(&mapping.table, 1, 0))),
+        }
     }
 
     /// Books what a statement did. In `append` and `update` every row sent must have changed one.

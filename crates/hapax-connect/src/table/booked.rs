@@ -14,11 +14,17 @@ pub(crate) struct Done {
     pub(crate) sent: u64,
     pub(crate) changed: u64,
     pub(crate) created: u64,
+    /// Rows that had nothing to do, where the database was asked: a newer one is there, or the one to delete is not.
+    pub(crate) idle: Option<u64>,
 }
 
-/// Books what a statement did. In `append` and `update` every row sent must have changed one.
+/// Books what a statement did. In `append` and `update` every row sent must have changed one; elsewhere those must that
+/// had something to do, where that is known.
 pub(crate) fn book(written: &mut Written, mode: ConflictMode, table: &str, done: Done) -> Result<(), Cause> {
-    let Done { kind, sent, changed, created } = done;
+    let Done { kind, sent, changed, created, idle } = done;
+    if idle.is_some_and(|idle| changed + idle < sent) {
+        return Err(swallowed(table, sent - idle.unwrap_or(0), changed));
+    }
     match (kind, mode) {
         (RowKind::Upsert, ConflictMode::Append | ConflictMode::Update) if changed != sent => {
             return Err(swallowed(table, sent, changed));

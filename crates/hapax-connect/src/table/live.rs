@@ -55,6 +55,17 @@ pub struct OrderShows {
     pub what: String,
     /// When the database looks at it.
     pub looked_at: LookedAt,
+    /// Whether it can leave out a row without a word.
+    pub silent_drop: SilentDrop,
+}
+
+/// Whether a row can be left out without a word, as by a trigger that returns NULL.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SilentDrop {
+    /// It is written, or refused with an error.
+    Impossible,
+    /// Only by looking can one tell it from a row that had nothing to do.
+    Possible,
 }
 
 /// When a database looks at a rule.

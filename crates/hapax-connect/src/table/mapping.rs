@@ -10,7 +10,7 @@ use hapax_model::nearest::nearest;
 use super::column::LiveColumn;
 use super::config::{Deletes, TableConfig};
 use super::ddl;
-use super::live::{DeferredKey, LiveTable, LookedAt};
+use super::live::{DeferredKey, LiveTable, LookedAt, SilentDrop};
 
 /// The table is not there.
 pub const NO_TABLE: &str = "HX4110";
@@ -82,6 +82,8 @@ pub struct Mapping<C> {
     pub gone: Vec<(String, FieldPath)>,
     /// In which order rows are written.
     pub order: WriteOrder,
+    /// Whether a trigger of the table can leave out a row without a word.
+    pub silent_drop: SilentDrop,
 }
 
 /// In which order rows are written, so that where an epoch is cut does not show.
@@ -167,6 +169,7 @@ impl<C: LiveColumn> Mapping<C> {
             version: None,
             gone: Vec::new(),
             order: WriteOrder::AnyOrder,
+            silent_drop: SilentDrop::Impossible,
         };
         if mode != ConflictMode::Append {
             mapping.key = mapping.key_columns(config, live)?;
@@ -178,6 +181,9 @@ impl<C: LiveColumn> Mapping<C> {
         mapping.check_deletes(config)?;
         let key: Vec<&str> = mapping.key.iter().map(|at| mapping.columns[*at].live.name()).collect();
         mapping.order = WriteOrder::of(mode, &key, live);
+        if live.order_shows.iter().any(|rule| rule.silent_drop == SilentDrop::Possible) {
+            mapping.silent_drop = SilentDrop::Possible;
+        }
         Ok(mapping)
     }
 

@@ -189,6 +189,7 @@ pub fn swallowed(table: &str, sent: u64, changed: u64) -> Cause {
 
 #[cfg(test)]
 mod tests {
+    use super::super::live::SilentDrop;
     use super::*;
 
     fn mapping(mode: ConflictMode) -> Mapping<()> {
@@ -202,6 +203,7 @@ mod tests {
             version: None,
             gone: Vec::new(),
             order: WriteOrder::AnyOrder,
+            silent_drop: SilentDrop::Impossible,
         }
     }
 
