@@ -187,9 +187,10 @@ async fn a_row_that_a_trigger_swallows_is_a_dead_letter() {
 async fn a_row_that_a_trigger_leaves_out_is_a_dead_letter_in_every_mode() {
     let words = crate::table::contract::sink::LeavingOut {
         version_and_deleted: ["BLOB", "INTEGER NOT NULL DEFAULT 0"],
-        triggers: "CREATE TRIGGER i BEFORE INSERT ON t WHEN new.b = 13 BEGIN SELECT RAISE(IGNORE); END;
+        rules: "; CREATE TRIGGER i BEFORE INSERT ON t WHEN new.b = 13 BEGIN SELECT RAISE(IGNORE); END;
             CREATE TRIGGER u BEFORE UPDATE ON t WHEN new.b = 14 OR old.b = 15 BEGIN SELECT RAISE(IGNORE); END;
-            CREATE TRIGGER d BEFORE DELETE ON t WHEN old.b = 15 BEGIN SELECT RAISE(IGNORE); END",
+            CREATE TRIGGER d BEFORE DELETE ON t WHEN old.b = 15 BEGIN SELECT RAISE(IGNORE); END"
+            .into(),
         newest: "UPDATE t SET hapax_version = x'ffffffff' WHERE id = 5",
     };
     crate::table::contract::sink::a_row_that_a_trigger_leaves_out_is_a_dead_letter::<File>(words).await;

@@ -90,6 +90,15 @@ pub fn spelled_number(bytes: &[u8]) -> Option<&str> {
     rest.is_empty().then(|| std::str::from_utf8(bytes).ok()).flatten()
 }
 
+/// A text that is just what its number reads back as: `1000` and `1.5`, and neither `1e3`, `1.50` nor `1.0`.
+#[must_use]
+pub fn plain_number(bytes: &[u8]) -> Option<&str> {
+    let text = spelled_number(bytes)?;
+    let is_integer = || text.parse::<i64>().is_ok_and(|number| number.to_string() == text);
+    let is_double = || text.contains('.') && text.parse::<f64>().is_ok_and(|number| number.to_string() == text);
+    (is_integer() || is_double()).then_some(text)
+}
+
 /// Whether a text is a number as people write it, with a minus sign, zeros at its beginning, a point at its beginning or end. All that
 /// reads a number here reads these.
 #[must_use]
@@ -226,6 +235,18 @@ mod tests {
         for text in ["", "-", ".", "-.", "+1", ".e1", "1e", "1e+", "1.2.3", " 1", "1 ", "0x10", "NaN", "--1", "1-", "١"]
         {
             assert!(!is_written_number(text.as_bytes()), "{text}");
+        }
+    }
+
+    /// Goal: no two plain texts are one number, and none reads back as another text. Method: texts of both kinds.
+    #[test]
+    fn a_plain_number_reads_back_as_its_text() {
+        for text in ["0", "10", "-7", "9223372036854775807", "1.5", "-0.25", "20261118"] {
+            assert_eq!(plain_number(text.as_bytes()), Some(text));
+        }
+        for text in ["1e3", "10e2", "1.50", "1.0", "007", "-0", "+5", "0e0", "", "9223372036854775808", "1.", ".5", "x"]
+        {
+            assert_eq!(plain_number(text.as_bytes()), None, "{text}");
         }
     }
 

@@ -13,8 +13,9 @@ use super::mapping::{Mapping, WriteOrder};
 pub const SWALLOWED: &str = "HX2023";
 /// How often one commit reads the schema again before it gives up.
 const SCHEMA_READS: u32 = 2;
-/// How often one commit goes again after a deadlock before the engine hears of it.
-const AGAINS: u32 = 3;
+/// How often one commit goes again after a deadlock before the engine hears of it: where no lock keeps lanes that sort their rows from
+/// one that cannot, the same one may be the victim several times in a row.
+const AGAINS: u32 = 10;
 
 /// How an epoch's rows are tried.
 #[derive(Debug, Clone)]

@@ -9,7 +9,7 @@ use hapax_model::letter::Cause;
 use serde_json::value::RawValue;
 
 use super::column::{LiveColumn, Why};
-use super::number::{is_written_number, spelled_number};
+use super::number::{is_written_number, plain_number};
 
 /// Only the text itself can say what it is: a string has its quotes.
 const NO_JSON: Why = Why::Because("takes JSON text, a string with its quotes");
@@ -31,8 +31,8 @@ pub fn field<'a, C: LiveColumn>(column: &C, value: FieldBytes<'a>) -> Result<C::
     column.field(value).or_else(|refused| {
         let read = boolean(column, text).or_else(|| match column.takes_numbers() {
             true => number(text),
-            // Elsewhere the text itself must not change.
-            false => spelled_number(text).map(|text| FieldBytes::Number(text.as_bytes())),
+            // Elsewhere the text itself must not change, nor two texts become one value.
+            false => plain_number(text).map(|text| FieldBytes::Number(text.as_bytes())),
         });
         read.and_then(|read| column.field(read).ok()).ok_or_else(|| with_cure(refused, text))
     })
@@ -142,9 +142,10 @@ mod tests {
             assert_eq!(stored("REAL", text), Some(Stored::Real(expected)), "{text:?}");
         }
         assert_eq!(stored("NUMERIC", "-.516667"), Some(Stored::Real(-0.516_667)));
-        for text in ["007", " 7", "+7", ".5"] {
+        for text in ["007", " 7", "+7", ".5", "1e3", "10e2", "1.50", "1.0", "-0"] {
             assert_eq!(stored("DATE", text), None, "{text:?}: SQLite would make a number of it, and so do we not");
         }
+        assert_eq!(stored("DATE", "1000"), Some(Stored::Integer(1000)), "it reads back as it stood");
         assert_eq!(stored("TEXT", "007"), Some(Stored::Text(b"007")));
         assert_eq!(stored("TEXT", "[1, 2]"), Some(Stored::Text(b"[1, 2]")));
         for (text, expected) in

@@ -523,8 +523,9 @@ async fn ten_epochs<H: Home>(mut sink: TableSink<H>, inputs: &[String]) -> Resul
 pub(crate) struct LeavingOut {
     /// The column types of `hapax_version` and `hapax_deleted`.
     pub(crate) version_and_deleted: [&'static str; 2],
-    /// Triggers on `t`: new rows with b = 13, updates to b = 14, whatever becomes of a row with b = 15.
-    pub(crate) triggers: &'static str,
+    /// What follows the columns of `t`: triggers that leave out new rows with b = 13, updates to b = 14, whatever would become of a
+    /// row with b = 15.
+    pub(crate) rules: String,
     /// Makes the row with id 5 newer than any event.
     pub(crate) newest: &'static str,
 }
@@ -552,7 +553,7 @@ pub(crate) async fn a_row_that_a_trigger_leaves_out_is_a_dead_letter<D: Database
         (ConflictMode::Update, "", vec![0, 2], &["1 1", "3 15", "4 4", "6 6"]),
         (ConflictMode::Newer, &columns, vec![0, 2], &["1 1", "3 15", "4 4", "5 1", "6 6"]),
     ] {
-        let ddl = format!("CREATE TABLE t (id int NOT NULL PRIMARY KEY, b int{extra}); {}", words.triggers);
+        let ddl = format!("CREATE TABLE t (id int NOT NULL PRIMARY KEY, b int{extra}) {}", words.rules);
         let mut rig: Rig<D> = Rig::new(&ddl, |config| {
             by_id(D::table(config), mode);
             D::table(config).deletes = if mode == ConflictMode::Ignore { Deletes::Never } else { Deletes::Some };
