@@ -12,6 +12,7 @@ mod bad_tables;
 mod broker;
 #[cfg(feature = "http")]
 mod chains;
+mod chains_elsewhere;
 mod chat;
 mod check;
 mod check_and_run;

@@ -257,6 +257,36 @@ fn books_in_the_state_store_add_up() {
     world.hapax(&["reconcile", "--deep"]).exits(1).says(&["expected a row, found no row"]);
 }
 
+/// Goal: an input of several events of which one is refused dies whole, and ledger, rows and table agree about it, where progress
+/// is kept apart. Method: two events per input and one row that the table refuses; then a row vanishes.
+#[cfg(feature = "transform")]
+#[test]
+fn several_events_of_an_input_add_up_in_the_state_store() {
+    let columns = "id INTEGER, amount INTEGER CHECK (amount <> 13)";
+    for (table, sink, delivery) in [
+        (columns.to_owned(), "onConflict: append", "guarantee: at-least-once"),
+        (
+            format!("{columns}, k BLOB NOT NULL UNIQUE"),
+            "onConflict: ignore, keyColumn: k",
+            "guarantee: idempotent-keys, deduplication: { keyFields: [id] }",
+        ),
+    ] {
+        let world = World::shop(&format!("{sink}, progress: state"), &format!("{delivery}, maxRejects: 100%"));
+        world.sql(&format!("DROP TABLE orders; CREATE TABLE orders ({table})"));
+        let program =
+            "    transform: '. = [{ \"id\": .id, \"amount\": 1 }, { \"id\": .id, \"amount\": .amount }]'\n    sink:";
+        world.write("hapax.yaml", world.read("hapax.yaml").replace("    sink:", program));
+        world.write("orders.jsonl", [orders(1..=9), order(10, 13), orders(11..=12)].concat());
+        world.hapax(&["run", "--once"]).exits(0);
+        assert_eq!((world.rows(), world.ask::<i64>("SELECT count(*) FROM orders WHERE id = 10")), (22, 0));
+        world.accounts_for(12, 1);
+        assert_eq!(number(&world.status()[0]["progress"]["rows"]), 22);
+        world.hapax(&["reconcile", "--deep"]).exits(0).says(&["target   ", "1 dead", "verdict  adds up"]);
+        let text = damaged(&world, "DELETE FROM orders WHERE id = 3 AND amount = 1", "target");
+        assert!(text.contains("1 are missing") || text.contains("expected a row, found no row"), "{text}");
+    }
+}
+
 /// Goal: a rotated file is read again where it lies now, and positions of both files are told apart. Method: rotate between
 /// two runs; then lose a row of each file.
 #[test]
