@@ -60,6 +60,12 @@ pub enum Held {
         /// What it is now.
         now: String,
     },
+    /// It is a copy of what it was: another incarnation that holds all that was read up to the bookmark. A person who accepts it
+    /// goes on at the same place.
+    Copied {
+        /// What it is now.
+        now: String,
+    },
     /// The incarnation is the same, but the range from the bookmark on is gone, or not yet there again.
     Gone {
         /// What is missing, for people, with positions.

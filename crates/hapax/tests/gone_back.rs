@@ -31,6 +31,8 @@ fn a_restored_target_is_rewound() {
     let world = restored();
     let answer = world.hapax(&["run", "--once"]);
     answer.exits(0).says(&["the target went back", "rewinding"]);
+    let (was, back) = (format!("was_at={}", orders(1..=6).len()), format!("goes_back_to={}", orders(1..=3).len()));
+    answer.says(&[&was, &back]);
     assert_eq!(answer.err.matches("the target went back").count(), 1, "said once: {answer}");
     assert_eq!(world.rows(), 6);
     world.accounts_for(6, 0);
@@ -44,7 +46,8 @@ fn a_restored_target_whose_source_is_gone_stops_with_code_5() {
     std::fs::remove_file(world.path("orders.jsonl")).expect("the input is gone");
     world.write("orders.jsonl", orders(7..=8));
     let answer = world.hapax(&["run", "--once"]);
-    answer.exits(5).says(&["HX3004", "no longer what it was", &orders(1..=3).len().to_string(), "--accept"]);
+    let positions = [orders(1..=3).len().to_string(), orders(1..=6).len().to_string()];
+    answer.exits(5).says(&["HX4018", "went back", "no longer what it was", &positions[0], &positions[1], "--accept"]);
     assert_eq!(world.rows(), 3);
 }
 

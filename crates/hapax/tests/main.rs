@@ -40,6 +40,7 @@ mod quiet_lane;
 mod reconcile;
 mod reload;
 mod reset;
+mod restored_files;
 mod run;
 mod same_table;
 mod schema_change;

@@ -122,6 +122,11 @@ impl ReadMember {
         })
     }
 
+    /// Whether it was passed without being read, or was found empty.
+    pub(super) fn is_passed(&self) -> bool {
+        self.first.is_empty() && self.tail.is_none()
+    }
+
     /// One that was passed without being read, or was found empty.
     pub(super) fn passed(member: &Member) -> Self {
         Self {

@@ -15,6 +15,7 @@ mod moved;
 mod range;
 mod reading;
 mod recognise;
+mod restored;
 mod source;
 mod turn;
 #[cfg(feature = "compression")]
@@ -23,4 +24,5 @@ mod unpack;
 pub use chain::RotationRule;
 pub use config::{Crowd, CsvOptions, Expected, FileFormat, FileSourceConfig, HeaderFrom, LaneName};
 pub use incarnation::{is_compressed, was_read_to_its_end, with_end, without_end};
+pub use moved::Accepted;
 pub use source::FileSource;

@@ -9,12 +9,22 @@ use std::io;
 use hapax_engine::source::SourceError;
 use hapax_model::position::{Bookmark, Incarnation, Position};
 
-use super::chain::{Member, Stem, Suffix};
-use super::facts::{Facts, ReadMember};
+use super::chain::{Member, Suffix};
+use super::facts::{Facts, ReadMember, first_in};
 use super::feed::Packing;
 use super::incarnation::{Opened, was_read_to_its_end, without_end};
 use super::recognise::{Place, never_read};
+use super::restored::RestoredCopy;
 use super::source::FileSource;
+
+/// Where a delivery goes on that a person accepts as it is.
+#[derive(Debug)]
+pub struct Accepted {
+    /// The place.
+    pub at: Bookmark,
+    /// In words: what is gone on with, and whether anything is delivered again.
+    pub how: String,
+}
 
 impl FileSource {
     /// The file that a delivery without progress begins with, if it was there when this source was made.
@@ -35,7 +45,9 @@ impl FileSource {
             Some(_) => match self.place(other)? {
                 Place::Found(..) => return Ok(other.clone()),
                 Place::Replaced(_) => None,
-                Place::Gone(what) | Place::Other(what) => return Err(self.gap(&what)),
+                Place::Gone(what) | Place::Other(what) | Place::Restored(RestoredCopy { now: what, .. }) => {
+                    return Err(self.gap(&what));
+                }
             },
             None => self.find_same_content(&listing, other, &facts).map_err(|error| self.unavailable(error))?,
         };
@@ -81,23 +93,10 @@ impl FileSource {
 
     /// The current file has another inode now, and so have those that were read before it: each is known by its content.
     fn facts_after_move(&self, listing: &[Member], at: usize, facts: &Facts) -> io::Result<Facts> {
-        let mut read = Vec::new();
-        for member in &listing[..at] {
-            let Some(opened) = self.open_if_there(&member.path)? else { continue };
-            for entry in facts.read.iter().filter(|entry| entry.length == member.length) {
-                let same = entry.first.is_empty()
-                    || (opened.begins_as(&format!("{}, {}", entry.identity, entry.first))?
-                        && (entry.tail.is_none() || opened.tail(entry.length)? == entry.tail));
-                if same {
-                    let (identity, name) = (member.identity.clone(), member.name.clone());
-                    read.push(ReadMember { identity, name, ..entry.clone() });
-                    break;
-                }
-            }
-        }
-        let current = &listing[at];
-        let (tail, archive) = (facts.tail.clone(), facts.archive.clone());
-        Ok(Facts { device: Some(current.device), tail, archive, copy: Some(current.identity.clone()), read })
+        let mut facts = self.recognised(listing, facts)?;
+        facts.read.retain(|entry| listing.iter().any(|member| member.identity == entry.identity));
+        (facts.device, facts.copy) = (Some(listing[at].device), Some(listing[at].identity.clone()));
+        Ok(facts)
     }
 
     /// The beginning of the file after the one of `bookmark`, whose rest a person gives up.
@@ -114,36 +113,73 @@ impl FileSource {
         }
     }
 
-    /// Where the delivery of `bookmark` goes on if a person accepts what is there now: at the same place if its file is what it
-    /// was, or behind it if that was read to its end and others follow; at the beginning of the file if only its content has
-    /// changed; else with the oldest file that was not read. None if there is no such file.
+    /// Where the delivery of `bookmark` goes on if a person accepts what is there now: at the same place if its file, or a copy of
+    /// it, holds what was read, or behind it if that was read to its end and others follow; at the beginning of the file if only
+    /// its content has changed; else with the oldest file that was not read. None if there is no such file.
     ///
     /// # Errors
     /// If the files cannot be read.
-    pub fn accept(&mut self, bookmark: &Bookmark) -> Result<Option<Bookmark>, SourceError> {
-        let (mut facts, listing) = (self.facts_of(bookmark)?, self.listing()?);
+    pub fn accept(&mut self, bookmark: &Bookmark) -> Result<Option<Accepted>, SourceError> {
+        let (facts, listing) = (self.facts_of(bookmark)?, self.listing()?);
         let place = self.place(bookmark)?;
-        let current = listing.iter().position(|member| match &place {
-            Place::Found(opened, _) => member.identity == opened.identity(), // also a compressed copy of what was read
-            Place::Replaced(_) | Place::Gone(_) | Place::Other(_) => is_of(member, bookmark, &facts),
+        let facts = self.recognised(&listing, &facts).map_err(|error| self.unavailable(error))?;
+        let opened = match place {
+            Place::Found(opened, _) | Place::Restored(RestoredCopy { opened, .. }) => Some(opened),
+            Place::Replaced(_) | Place::Gone(_) | Place::Other(_) => None,
+        };
+        let current = listing.iter().position(|member| match &opened {
+            Some(opened) => member.identity == opened.identity(), // also a compressed or restored copy of what was read
+            None => is_of(member, bookmark, &facts),
         });
-        if let (Place::Found(opened, _), Some(at)) = (place, current) {
-            let follows = listing[at + 1..].iter().position(|member| facts.entry(member).is_none());
-            if let (Some(next), false) = (follows, listing[at].suffix == Suffix::Live)
-                && content_length(&opened).map_err(|error| self.unavailable(error))? == bookmark.position.offset
-            {
-                return self.beginning_of(&listing, at + 1 + next, bookmark, facts).map(Some);
-            }
-            // Older files that nobody read, or that were changed since, are given up.
-            facts.read = listing[..at].iter().map(ReadMember::passed).collect();
-            facts.device = Some(opened.device());
-            return Ok(Some(Bookmark { facts: Some(facts.to_text().into()), ..bookmark.clone() }));
+        if let (Some(opened), Some(at)) = (opened, current) {
+            return self.accept_same(bookmark, facts, &listing, at, &opened).map(Some);
         }
         let unread = || listing.iter().position(|member| member.length > 0 && facts.entry(member).is_none());
-        match current.or_else(unread) {
-            Some(at) => self.beginning_of(&listing, at, bookmark, facts).map(Some),
-            None => Ok(None),
+        let Some(at) = current.or_else(unread) else { return Ok(None) };
+        let again = if current.is_some() { ", and delivers again what of it was delivered before" } else { "" };
+        let how = format!("begins {} from its beginning{again}", listing[at].name);
+        Ok(Some(Accepted { at: self.beginning_of(&listing, at, bookmark, facts)?, how }))
+    }
+
+    /// A file of the chain holds what was read: nothing of it is read again.
+    fn accept_same(
+        &self,
+        bookmark: &Bookmark,
+        mut facts: Facts,
+        listing: &[Member],
+        at: usize,
+        opened: &Opened,
+    ) -> Result<Accepted, SourceError> {
+        let (current, position) = (&listing[at], bookmark.position);
+        let kind = if opened.was(bookmark) { "" } else { ", a copy of what was read" };
+        let follows = listing[at + 1..].iter().position(|member| facts.entry(member).is_none());
+        if let (Some(next), false) = (follows, current.suffix == Suffix::Live)
+            && content_length(opened).map_err(|error| self.unavailable(error))? == position.offset
+        {
+            let next = at + 1 + next;
+            let how = format!(
+                "goes on with {}, behind {}{kind}, which was read to its end: nothing is delivered again",
+                listing[next].name, current.name
+            );
+            facts.read.push(read_whole(current, bookmark, &facts));
+            return Ok(Accepted { at: self.beginning_of(listing, next, bookmark, facts)?, how });
         }
+        // Older files that nobody read, or that were changed since, are given up.
+        let mut read = Vec::new();
+        for (index, member) in listing.iter().enumerate().filter(|(index, _)| *index != at) {
+            let entry = facts.entry(member);
+            let changed = entry.map(|entry| self.changed(member, entry)).transpose();
+            match (entry, changed.map_err(|error| self.unavailable(error))?.flatten()) {
+                (Some(entry), None) => read.push(entry.clone()),
+                (None | Some(_), _) if index < at => read.push(ReadMember::passed(member)),
+                (None | Some(_), _) => {}
+            }
+        }
+        (facts.read, facts.device) = (read, Some(opened.device()));
+        facts.copy = (!opened.was(bookmark)).then(|| opened.identity().to_owned());
+        let how =
+            format!("goes on where it was: nothing is delivered again (byte {position} of {}{kind})", current.name);
+        Ok(Accepted { at: Bookmark { facts: Some(facts.to_text().into()), ..bookmark.clone() }, how })
     }
 
     /// The names of files that lie there, were not read up to `from`, and are passed by who goes on at `to`.
@@ -153,13 +189,18 @@ impl FileSource {
     pub fn given_up(&mut self, from: &Bookmark, to: &Bookmark) -> Result<Vec<String>, SourceError> {
         let (before, after, listing) = (self.facts_of(from)?, self.facts_of(to)?, self.listing()?);
         let current = match self.place(from) {
-            Ok(Place::Found(opened, _)) => opened.identity().to_owned(),
+            Ok(Place::Found(opened, _) | Place::Restored(RestoredCopy { opened, .. })) => opened.identity().to_owned(),
             Ok(Place::Replaced(_) | Place::Gone(_) | Place::Other(_)) | Err(_) => String::new(),
         };
-        let given_up = listing.into_iter().filter(|member| {
-            after.entry(member).is_some() && before.entry(member).is_none() && member.identity != current
-        });
-        Ok(given_up.map(|member| member.name).collect())
+        let known = self.recognised(&listing, &before).map_err(|error| self.unavailable(error))?;
+        // One that was given up before, and is known by its name alone, is named again.
+        let was_known = |member: &Member| {
+            before.entry(member).is_some() || known.entry(member).is_some_and(|entry| !entry.is_passed())
+        };
+        let given_up = listing
+            .iter()
+            .filter(|member| after.entry(member).is_some() && !was_known(member) && member.identity != current);
+        Ok(given_up.map(|member| member.name.clone()).collect())
     }
 
     /// The beginning of the oldest file that is there, except those that were passed when the delivery began; none if there is no
@@ -169,8 +210,7 @@ impl FileSource {
     /// If the files cannot be read.
     pub fn oldest_file(&self, bookmark: &Bookmark) -> Result<Option<Bookmark>, SourceError> {
         let (mut facts, listing) = (self.facts_of(bookmark)?, self.listing()?);
-        let passed =
-            |member: &Member| facts.entry(member).is_some_and(|entry| entry.first.is_empty() && entry.tail.is_none());
+        let passed = |member: &Member| facts.entry(member).is_some_and(ReadMember::is_passed);
         let Some(at) = listing.iter().position(|member| !passed(member)) else { return Ok(None) };
         facts.read.retain(|entry| listing[..at].iter().any(|member| member.identity == entry.identity));
         self.beginning_of(&listing, at, bookmark, facts).map(Some)
@@ -187,7 +227,9 @@ impl FileSource {
             Place::Replaced(_) => {
                 return Err(self.gap("the file that was read is gone; `--to next` begins the one there"));
             }
-            Place::Gone(what) | Place::Other(what) => return Err(self.gap(&what)),
+            Place::Gone(what) | Place::Other(what) | Place::Restored(RestoredCopy { now: what, .. }) => {
+                return Err(self.gap(&what));
+            }
         };
         self.refuse_unfit(&opened, position)?;
         facts.tail = opened.tail_hash(position.offset).map_err(|error| self.unavailable(error))?;
@@ -197,8 +239,7 @@ impl FileSource {
     }
 
     fn listing(&self) -> Result<Vec<Member>, SourceError> {
-        let stem = Stem::of(&self.config.path, self.config.rotation).map_err(|error| self.unavailable(error))?;
-        stem.list(self.config.rotation).map_err(|error| self.unavailable(error))
+        self.members().map_err(|error| self.unavailable(error))
     }
 
     /// The beginning of a file of the chain; those before it that were not read are given up.
@@ -221,6 +262,13 @@ impl FileSource {
         let incarnation = bookmark.incarnation.next(&description.text);
         Ok(Bookmark { facts: Some(facts.to_text().into()), ..Bookmark::new(incarnation, Position::at(0)) })
     }
+}
+
+/// What is remembered of the file of `bookmark`, which was read to its end.
+fn read_whole(member: &Member, bookmark: &Bookmark, facts: &Facts) -> ReadMember {
+    let at_end = facts.tail.as_ref().filter(|tail| tail.offset == member.length && !member.packed);
+    let (first, tail) = (first_in(&bookmark.incarnation.text).to_owned(), at_end.map(|tail| tail.hash.clone()));
+    ReadMember { first, tail, ..ReadMember::passed(member) }
 }
 
 /// How many bytes there are to read in a file, unpacked.

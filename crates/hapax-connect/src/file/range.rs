@@ -61,7 +61,7 @@ impl FileSource {
                 reached.identity()
             )),
             Place::Gone(missing) => Some(missing),
-            Place::Replaced(_) | Place::Other(_) => {
+            Place::Replaced(_) | Place::Restored(_) | Place::Other(_) => {
                 let was = without_end(&to.incarnation.text);
                 Some(format!("file number {last} ({was}) is gone, or no longer what it was"))
             }
@@ -78,6 +78,7 @@ impl FileSource {
                 number += 1;
                 opened
             }
+            Place::Restored(copy) => return Ok(Reached::Nowhere(format!("{} is a copy of it", copy.name))),
             Place::Gone(missing) | Place::Other(missing) => return Ok(Reached::Nowhere(missing)),
         };
         if number == last {

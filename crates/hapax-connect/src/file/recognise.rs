@@ -13,13 +13,14 @@ use hapax_engine::source::SourceError;
 use hapax_model::fault::{Bug, planted};
 use hapax_model::position::Bookmark;
 
-use super::chain::{Member, RotationRule, Stem};
+use super::chain::{Member, RotationRule, Stem, Suffix};
 use super::facts::{Facts, READ_MAX, ReadMember, first_in};
 use super::feed::Packing;
 use super::header::Naming;
 use super::incarnation::{Fit, Opened, described_length, may_be_inode, was_read_to_its_end};
 use super::lines::Seam;
 use super::reading::Reading;
+use super::restored::RestoredCopy;
 use super::source::FileSource;
 
 /// How long a compressed copy may stand still before it counts as cut off.
@@ -32,6 +33,8 @@ pub(super) enum Place {
     Found(Opened, Seam),
     /// The file was read to its end and is gone; this one is at its path, and follows.
     Replaced(Opened),
+    /// The file is gone, and a copy of it lies there: the same bytes under another inode. A person decides.
+    Restored(RestoredCopy),
     Gone(String),
     Other(String),
 }
@@ -150,7 +153,7 @@ impl FileSource {
     }
 
     /// Whether all that is known of the bookmark's file is a header, with which every file of the lane begins.
-    fn knows_header_only(&self, bookmark: &Bookmark, copy: &Opened) -> io::Result<bool> {
+    pub(super) fn knows_header_only(&self, bookmark: &Bookmark, copy: &Opened) -> io::Result<bool> {
         let (header, known) = (self.header_end(copy)?, described_length(first_in(&bookmark.incarnation.text)));
         Ok(known.is_some_and(|known| (known as u64) <= header))
     }
@@ -164,7 +167,7 @@ impl FileSource {
     }
 
     /// Whether the file before this one is the last that was read: then this is the one that came after it, whatever it holds.
-    fn follows_read(&self, at: usize, facts: &Facts, listing: &[Member]) -> io::Result<bool> {
+    pub(super) fn follows_read(&self, at: usize, facts: &Facts, listing: &[Member]) -> io::Result<bool> {
         let (Some(before), Some(last)) = (at.checked_sub(1).map(|at| &listing[at]), facts.read.last()) else {
             return Ok(false);
         };
@@ -193,9 +196,13 @@ impl FileSource {
     /// The file is nowhere: what is there in its place?
     fn not_found(&self, bookmark: &Bookmark, facts: &Facts) -> Result<Place, SourceError> {
         let at = bookmark.position.offset;
+        let copy = || self.find_restored(bookmark, facts).map_err(|error| self.unavailable(error));
         let opened = match self.open() {
             Err(error) if error.kind() == io::ErrorKind::NotFound && self.is_one_of_many() => {
                 self.same_device(facts).map_err(|error| self.unavailable(error))?;
+                if let Some(copy) = copy()? {
+                    return Ok(Place::Restored(copy));
+                }
                 let may_be = self.may_be_archive(bookmark, facts);
                 return Ok(Place::Gone(format!("the file is gone, and was read only up to byte {at}{may_be}")));
             }
@@ -207,14 +214,11 @@ impl FileSource {
         if self.config.rotation == RotationRule::Replaced && ended && has_content {
             return Ok(Place::Replaced(opened));
         }
-        let describe = || -> io::Result<String> {
-            let now = opened.describe(0)?.text + &self.may_be_archive(bookmark, facts);
-            let copy = facts.tail.is_some()
-                && opened.begins_as(&bookmark.incarnation.text)?
-                && opened.has_tail(facts.tail.as_ref())?;
-            Ok(if copy { format!("{now}, a copy of what was read: the same bytes under another inode") } else { now })
-        };
-        Ok(Place::Other(describe().map_err(|error| self.unavailable(error))?))
+        if let Some(copy) = copy()? {
+            return Ok(Place::Restored(copy));
+        }
+        let now = opened.describe(0).map_err(|error| self.unavailable(error))?.text;
+        Ok(Place::Other(now + &self.may_be_archive(bookmark, facts)))
     }
 
     /// Which archives a file may have become of which nothing is known that could be compared. None is taken for it: it may have
@@ -341,7 +345,7 @@ impl FileSource {
         Ok(answer)
     }
 
-    fn changed(&self, member: &Member, entry: &ReadMember) -> io::Result<Option<String>> {
+    pub(super) fn changed(&self, member: &Member, entry: &ReadMember) -> io::Result<Option<String>> {
         let name = &member.name;
         if member.length != entry.length {
             return Ok(Some(late_lines(name, entry.length, member.length)));
@@ -365,6 +369,14 @@ pub(super) fn continued(offset: u64) -> String {
     )
 }
 
+/// What is said of a file that is gone before a reader could open it.
+pub(super) fn vanished(bookmark: &Bookmark, now: &str) -> String {
+    format!(
+        "progress is at byte {bookmark}, but the path now holds {now}, and the old file is not beside it \
+         under another name: what it held from that byte on cannot be read"
+    )
+}
+
 /// What is said of a file that lies where nothing unread can be.
 pub(super) fn never_read(older: &Member, current: &Member, facts: &Facts) -> String {
     let forgotten = match facts.is_full() {
@@ -373,7 +385,15 @@ pub(super) fn never_read(older: &Member, current: &Member, facts: &Facts) -> Str
         ),
         false => String::new(),
     };
-    format!("{} lies before {} in its chain, and was never read{forgotten}", older.name, current.name)
+    let cure = match older.suffix {
+        Suffix::Name(_) => format!(
+            ". Rename it so that its name comes after {}, and it is read in its turn; `--accept` gives it up for good, under \
+             whatever name",
+            current.name
+        ),
+        Suffix::Live | Suffix::Number(_) | Suffix::Date(..) => String::new(),
+    };
+    format!("{} lies before {} in its chain, and was never read{forgotten}{cure}", older.name, current.name)
 }
 
 /// What is said of a file that has another length than when it was left.
@@ -428,7 +448,7 @@ fn compare_place(opened: Opened, bookmark: &Bookmark, facts: &Facts) -> io::Resu
 }
 
 /// The copy that was read before, compressed or moved here from another disk: is it still what it was?
-fn compare_copy(opened: Opened, bookmark: &Bookmark, facts: &Facts) -> io::Result<Place> {
+pub(super) fn compare_copy(opened: Opened, bookmark: &Bookmark, facts: &Facts) -> io::Result<Place> {
     if opened.packing()? == Packing::None {
         if opened.begins_as(&bookmark.incarnation.text)? {
             return compare_place(opened, bookmark, facts);

@@ -23,7 +23,8 @@ use super::header::Naming;
 use super::incarnation::{FirstRecord, Fit, Opened};
 use super::lines::{Lines, Seam, Tail};
 use super::reading::{Filled, PATIENCE_POLLS, Reading, Rules, Step};
-use super::recognise::{GrowingCopy, Place, continued};
+use super::recognise::{GrowingCopy, Place, continued, vanished};
+use super::restored::RestoredCopy;
 use super::turn::{Doubt, NextFile, WriterOfCurrent};
 
 /// How long a poll waits when there is nothing.
@@ -202,7 +203,9 @@ impl FileSource {
             Place::Found(opened, seam) => (opened, seam),
             Place::Replaced(opened) => return self.reading_of_next(opened, bookmark, follow),
             Place::Gone(missing) => return Err(self.gap(&missing)),
-            Place::Other(now) => return Err(self.gap(&vanished(bookmark, &now))),
+            Place::Restored(RestoredCopy { now, .. }) | Place::Other(now) => {
+                return Err(self.gap(&vanished(bookmark, &now)));
+            }
         };
         let reading = self.reading_at(opened, seam, bookmark, follow);
         reading.map_err(|error| self.unavailable(error))
@@ -460,6 +463,7 @@ impl Source for FileSource {
                 Ok(changed.map_or(Held::Yes, |missing| Held::Gone { missing }))
             }
             Place::Gone(missing) => Ok(Held::Gone { missing }),
+            Place::Restored(copy) => Ok(Held::Copied { now: copy.now }),
             Place::Other(now) => Ok(Held::OtherIncarnation { now }),
         }
     }
@@ -480,6 +484,7 @@ impl Source for FileSource {
         if planted(Bug::IncarnationLearnedAnew) {
             facts.tail = reading.opened.tail_hash(reading.lines.offset()).map_err(|error| self.unavailable(error))?;
         }
+        self.warn_of_given_up(&reading.opened, &facts).map_err(|error| self.unavailable(error))?;
         (self.facts, self.facts_unknown) = (facts, bookmark.facts.is_none());
         (self.left, self.next, self.doubt) = (None, None, None);
         self.assigned_at = Instant::now();
@@ -584,13 +589,6 @@ fn unavailable_behind(path: &Path, source: io::Error, delivered: Option<u64>) ->
 
 fn truncated(offset: u64, length: u64) -> String {
     format!("the file was truncated in place: it was read up to byte {offset} and ends at {length}")
-}
-
-fn vanished(bookmark: &Bookmark, now: &str) -> String {
-    format!(
-        "progress is at byte {bookmark}, but the path now holds {now}, and the old file is not beside it \
-         under another name: what it held from that byte on cannot be read"
-    )
 }
 
 #[cfg(test)]

@@ -66,8 +66,9 @@ impl FileSource {
                 Some(other) => {
                     let what = format!(
                         "{} is another file now, and `rotation: none` says that no file follows another; if that is meant, \
-                         write `rotation: replaced`",
-                        other.name
+                         write `rotation: replaced`{}",
+                        other.name,
+                        self.copy_beside()?
                     );
                     self.doubt(what)
                 }
@@ -218,10 +219,11 @@ impl FileSource {
         let names: Vec<&str> = listing.iter().map(|member| member.name.as_str()).collect();
         let what = format!(
             "the file that was read up to byte {} ({}) was deleted, or renamed without a rotation's suffix, so that nobody \
-             can say what follows it; beside it are {}",
+             can say what follows it; beside it are {}{}",
             self.reading().lines.offset(),
             without_end(&self.reading().incarnation.text),
-            names.join(", ")
+            names.join(", "),
+            self.copy_beside()?
         );
         self.doubt(what)
     }

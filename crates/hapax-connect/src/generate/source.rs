@@ -117,7 +117,7 @@ impl Source for GenerateSource {
                 self.paced_from = Some((bookmark.position.offset, Instant::now()));
                 Ok(())
             }
-            Held::OtherIncarnation { now } => {
+            Held::OtherIncarnation { now } | Held::Copied { now } => {
                 let what = format!("progress is at {bookmark}, but the generator now makes {now}");
                 Err(SourceError::Gap { what })
             }

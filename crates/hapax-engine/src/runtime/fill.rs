@@ -17,7 +17,7 @@ use tokio::time::Instant;
 
 use super::commit::{Committer, News};
 use super::lease::{HeldLease, becomes};
-use super::look::{Claimed, gap_cure};
+use super::look::{Claimed, copy_cure, gap_cure};
 use super::meter::Bound;
 use super::{Control, DeliveryEnd, Settings, Stop, now_ms, point, stopping};
 use crate::backoff::Backoff;
@@ -384,6 +384,12 @@ impl<S: Source> Filler<S> {
                 "HX3004",
                 format!("the source changed while it was read: it was at {bookmark}, it is now {now}. {}", self.cure()),
             ),
+            Ok(Held::Copied { now }) => {
+                let cure = copy_cure(&self.settings.id, &bookmark);
+                let message =
+                    format!("the source changed while it was read: it was at {bookmark}, it is now {now}. {cure}");
+                Stop::new(5, "HX3004", message)
+            }
             Ok(Held::Gone { missing }) => {
                 Stop::new(5, "HX3002", format!("the source lost what comes next: {missing}. {}", self.cure()))
             }

@@ -219,10 +219,22 @@ async fn compare<S: Source>(
     match source.hold(resume).await? {
         Held::Yes => {}
         Held::OtherIncarnation { now } => {
+            if let Some(seen) = further(progress, witness) {
+                let what = format!(": the source is no longer what it was, it is now {now}");
+                return Err(range_lost(settings, progress, seen, &resume.to_string(), &what));
+            }
             let message = format!(
                 "the source of {id} is no longer what it was: progress is at {resume}, the source is now {now}. \
-                 If that is right, run `hapax reset {} --accept` to read it from its beginning",
+                 If that is right, run `hapax reset {} --accept` to go on with what was not read, from its beginning",
                 id.workflow
+            );
+            return Err(Refusal::Stop(Stop::new(5, "HX3004", message)));
+        }
+        Held::Copied { now } => {
+            let (cure, back) = (copy_cure(id, resume), further(progress, witness).map(also_went_back));
+            let message = format!(
+                "the source of {id} is no longer what it was: progress is at {resume}, the source is now {now}. {cure}{}",
+                back.unwrap_or_default()
             );
             return Err(Refusal::Stop(Stop::new(5, "HX3004", message)));
         }
@@ -240,8 +252,25 @@ async fn compare<S: Source>(
 /// What a person can do about inputs that are gone.
 pub(super) fn gap_cure(id: &DeliveryId) -> String {
     format!(
-        "Bring it back, or go on with what is there now, from its beginning: `hapax reset {} --accept`",
+        "Put that right, or go on with what is there now: `hapax reset {} --accept` (with `--dry-run` it only says where it \
+         would go on, and what it gives up)",
         id.workflow
+    )
+}
+
+/// What a person can do about a source that is a copy of what it was.
+pub(super) fn copy_cure(id: &DeliveryId, at: &Bookmark) -> String {
+    format!(
+        "If that is right, run `hapax reset {} --accept`: it goes on at byte {}, behind what was read, and delivers nothing again",
+        id.workflow, at.position
+    )
+}
+
+fn also_went_back(seen: &Witness) -> String {
+    format!(
+        ". The target went back too: it was seen at epoch {} (position {}); what lies between is read from the copy, as far as \
+         that reaches",
+        seen.epoch, seen.bookmark
     )
 }
 
@@ -261,7 +290,7 @@ async fn went_back<S: Source>(
     } else {
         match source.hold_range(resume, &seen.bookmark).await? {
             Held::Yes => return Ok(()),
-            Held::OtherIncarnation { now } => format!(": the source is now {now}"),
+            Held::OtherIncarnation { now } | Held::Copied { now } => format!(": the source is now {now}"),
             Held::Gone { missing } => format!(": {missing}"),
         }
     };
@@ -296,7 +325,8 @@ fn range_lost(
 /// Said once, after the claim: until then another worker may still deliver what is missing.
 fn say_went_back(settings: &Settings, progress: &Progress, witness: Option<&Witness>) {
     if let Some(seen) = further(Some(progress), witness) {
-        tracing::warn!(delivery = %settings.id, seen_epoch = seen.epoch.0, from = %progress.bookmark,
-            to = %seen.bookmark.position, "the target went back, as after a restored backup: rewinding");
+        tracing::warn!(delivery = %settings.id, was_at_epoch = seen.epoch.0, was_at = %seen.bookmark,
+            goes_back_to_epoch = progress.epoch.0, goes_back_to = %progress.bookmark,
+            "the target went back, as after a restored backup: rewinding");
     }
 }

@@ -1,6 +1,6 @@
 //! `hapax reset`: a person moves a delivery, accepts a change, or gives a renamed workflow its progress.
 
-use hapax_connect::file::{FileSource, with_end, without_end};
+use hapax_connect::file::{Accepted, FileSource, with_end, without_end};
 use hapax_engine::books::{Books as _, OldNames, StateBooks as _};
 use hapax_engine::source::{Held, Source as _, SourceError, StartAt};
 use hapax_model::contract::Contract;
@@ -109,6 +109,8 @@ struct Plan {
     from: Option<Progress>,
     to: Bookmark,
     contract: Option<Contract>,
+    /// What accepting the files that are there comes to, in words.
+    how: Option<String>,
     /// Files that were not read, and are passed.
     given_up: Vec<String>,
 }
@@ -140,13 +142,16 @@ fn say(plan: &Plan) {
         Some(from) => {
             println!("{}: from {} to {}", plan.id, from.bookmark, plan.to);
             let (before, after) = (&from.bookmark, &plan.to);
-            if (before.incarnation.number, before.position) == (after.incarnation.number, after.position) {
-                println!("  goes on where it was: nothing is delivered again");
+            let same = (before.incarnation.number, before.position) == (after.incarnation.number, after.position);
+            match &plan.how {
+                Some(how) => println!("  {how}"),
+                None if same => println!("  goes on where it was: nothing is delivered again"),
+                None => {}
             }
         }
         None => println!("{}: no progress yet; starts at {}", plan.id, plan.to),
     }
-    plan.given_up.iter().for_each(|name| println!("  given up unread: {name}"));
+    plan.given_up.iter().for_each(|name| println!("  given up unread: {name} (for good, under whatever name)"));
     if let (Some(from), Some(contract)) = (&plan.from, &plan.contract) {
         from.contract.differences(contract).iter().for_each(|difference| println!("  accepted: {difference}"));
     }
@@ -191,8 +196,13 @@ async fn plan(args: &ResetArgs, part: &Part<'_>, config: &Config) -> Result<Plan
     let id = part.id();
     let from = progress_of(part, config, &id).await?;
     let mut source = part.open_source();
+    let mut how = None;
     let mut to = match (&mut source, &from) {
-        (AnySource::File(file), Some(progress)) => place_in_chain(args, part, file, progress).await?,
+        (AnySource::File(file), Some(progress)) => {
+            let accepted = place_in_chain(args, part, file, progress).await?;
+            how = Some(accepted.how).filter(|how| !how.is_empty());
+            accepted.at
+        }
         (source, from) => {
             let start = match args.to.as_deref() {
                 Some("next") => {
@@ -223,7 +233,7 @@ async fn plan(args: &ResetArgs, part: &Part<'_>, config: &Config) -> Result<Plan
     };
     let contract =
         if args.accept || from.is_none() { Some(part.contract_now(config, Purpose::Look).await?) } else { None };
-    Ok(Plan { id, from, to, contract, given_up })
+    Ok(Plan { id, from, to, contract, how, given_up })
 }
 
 fn start_at(text: &str) -> Result<StartAt, Failure> {
@@ -240,31 +250,33 @@ async fn place_in_chain(
     part: &Part<'_>,
     file: &mut FileSource,
     progress: &Progress,
-) -> Result<Bookmark, Failure> {
+) -> Result<Accepted, Failure> {
     let at = &progress.bookmark;
+    let said_by_a_person = |at: Bookmark| Accepted { at, how: String::new() };
     let start = match args.to.as_deref() {
-        Some("next") => return Ok(file.next_file(at)?),
+        Some("next") => return Ok(said_by_a_person(file.next_file(at)?)),
         Some(text) => start_at(text)?,
         None => {
             return match file.accept(at)? {
-                Some(to) => Ok(to),
-                None if part.file.is_some() => Ok(given_up(progress)),
-                None => Ok(file.start(StartAt::Earliest).await?),
+                Some(accepted) => Ok(accepted),
+                None if part.file.is_some() => Ok(said_by_a_person(given_up(progress))),
+                None => Ok(said_by_a_person(file.start(StartAt::Earliest).await?)),
             };
         }
     };
-    match start {
-        StartAt::Latest => Ok(file.start(StartAt::Latest).await?),
+    let to = match start {
+        StartAt::Latest => file.start(StartAt::Latest).await?,
         StartAt::Earliest => match file.oldest_file(at)? {
-            Some(to) => Ok(to),
-            None => Ok(file.start(StartAt::Earliest).await?),
+            Some(to) => to,
+            None => file.start(StartAt::Earliest).await?,
         },
         StartAt::At(position) => match file.place_in_file(at, position) {
-            // A restored copy, or another file in its place: a person says that it is the same up to there.
-            Err(SourceError::Gap { .. }) if args.accept => Ok(file.start(start).await?),
-            placed => Ok(placed?),
+            // Another file in its place: a person says that it is the same up to there.
+            Err(SourceError::Gap { .. }) if args.accept => file.start(start).await?,
+            placed => placed?,
         },
-    }
+    };
+    Ok(said_by_a_person(to))
 }
 
 /// A file of many that is gone, and whose rest a person gives up: it counts as read to its end.

@@ -79,7 +79,9 @@ impl<S: Source> Reader<S> {
 pub(super) async fn holds<S: Source>(source: &mut S, at: &Bookmark) -> Result<(), String> {
     match source.hold(at).await {
         Ok(Held::Yes) => Ok(()),
-        Ok(Held::OtherIncarnation { now }) => Err(format!("the source is another one now: {now}")),
+        Ok(Held::OtherIncarnation { now } | Held::Copied { now }) => {
+            Err(format!("the source is another one now: {now}"))
+        }
         Ok(Held::Gone { missing }) => Err(missing),
         Err(error) => Err(error.to_string()),
     }

@@ -256,7 +256,7 @@ impl Files {
             let mut source = Part { file: Some(&lane), ..part }.open_source();
             let same = match source.hold(bookmark).await {
                 Ok(Held::Yes) | Err(SourceError::Unavailable { .. }) => true,
-                Ok(Held::OtherIncarnation { .. } | Held::Gone { .. })
+                Ok(Held::OtherIncarnation { .. } | Held::Copied { .. } | Held::Gone { .. })
                 | Err(SourceError::Gap { .. } | SourceError::Unreadable { .. }) => false,
             };
             drop(source);

@@ -1,0 +1,148 @@
+//! Files that were restored from a copy: the same bytes under other inodes.
+//!
+//! Reads: the folder of the lane, and the files that are compared. Writes: nothing.
+//! Invariant: a file counts as a copy only if its content agrees; nothing is read from a copy before a person accepts it.
+
+use std::io;
+
+use hapax_engine::source::SourceError;
+use hapax_model::position::{Bookmark, Incarnation, Position};
+
+use super::chain::{Member, RotationRule, Stem};
+use super::facts::{Facts, ReadMember, TailHash};
+use super::feed::Packing;
+use super::incarnation::Opened;
+use super::recognise::{Place, compare_copy};
+use super::source::FileSource;
+
+/// A copy of the file that a bookmark was made in.
+#[derive(Debug)]
+pub(super) struct RestoredCopy {
+    pub(super) name: String,
+    pub(super) opened: Opened,
+    /// What is said of it.
+    pub(super) now: String,
+}
+
+impl RestoredCopy {
+    fn new(name: &str, opened: Opened) -> io::Result<Self> {
+        let description = opened.describe(0)?.text;
+        let now = format!("{name} ({description}), a copy of what was read: the same bytes under another inode");
+        Ok(Self { name: name.to_owned(), opened, now })
+    }
+}
+
+impl FileSource {
+    /// Where the file of `bookmark` lies as a copy, if one file of the chain and no other can be it.
+    pub(super) fn find_restored(&self, bookmark: &Bookmark, facts: &Facts) -> io::Result<Option<RestoredCopy>> {
+        let listing = match self.members() {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            listing => listing?,
+        };
+        let facts = &self.recognised(&listing, facts)?;
+        let mut found = Vec::new();
+        for (at, member) in listing.iter().enumerate().filter(|(_, member)| facts.entry(member).is_none()) {
+            let Some(opened) = self.open_if_there(&member.path)? else { continue };
+            if !opened.holds_what_was_read(bookmark, facts)? {
+                continue;
+            }
+            // Every file of the lane may begin with a header.
+            if self.knows_header_only(bookmark, &opened)? && !self.follows_read(at, facts, &listing)? {
+                continue;
+            }
+            if let Place::Found(opened, _) = compare_copy(opened, bookmark, facts)? {
+                found.push((at, RestoredCopy::new(&member.name, opened)?));
+            }
+        }
+        // Files that are alike up to the position are told apart by the one that was read before.
+        let alone = found.len() == 1;
+        let Some((at, first)) = found.into_iter().next() else { return Ok(None) };
+        Ok(if alone || self.follows_read(at, facts, &listing)? { Some(first) } else { None })
+    }
+
+    /// The facts, with files that were read under the identities that they have now: those that lie there under another inode
+    /// are known by their content.
+    pub(super) fn recognised(&self, listing: &[Member], facts: &Facts) -> io::Result<Facts> {
+        let mut taken: Vec<bool> = listing.iter().map(|member| facts.entry(member).is_some()).collect();
+        let mut read = facts.read.clone();
+        for entry in &mut read {
+            if listing.iter().any(|member| member.identity == entry.identity) {
+                continue;
+            }
+            let mut free: Vec<usize> = (0..listing.len()).filter(|at| !taken[*at]).collect();
+            free.sort_by_key(|at| listing[*at].name != entry.name);
+            for at in free {
+                if let Some(now) = self.read_as(&listing[at], entry)? {
+                    (*entry, taken[at]) = (now, true);
+                    break;
+                }
+            }
+        }
+        Ok(Facts { read, ..facts.clone() })
+    }
+
+    /// What is remembered of a file, if it holds what the file of `entry` held. One that was passed unread is known by its name and
+    /// its length alone.
+    fn read_as(&self, member: &Member, entry: &ReadMember) -> io::Result<Option<ReadMember>> {
+        let same_length = member.length == entry.length;
+        let (identity, name) = (member.identity.clone(), member.name.clone());
+        let under_its_inode = ReadMember { identity, name, ..entry.clone() };
+        if entry.first.is_empty() {
+            return Ok((same_length && member.name == entry.name).then_some(under_its_inode));
+        }
+        if !same_length && !member.packed {
+            return Ok(None);
+        }
+        let Some(opened) = self.open_if_there(&member.path)? else { return Ok(None) };
+        let text = format!("{}, {}", entry.identity, entry.first);
+        if opened.packing()? == Packing::None {
+            let same = same_length
+                && opened.begins_as(&text)?
+                && (entry.tail.is_none() || opened.tail(entry.length)? == entry.tail);
+            return Ok(same.then_some(under_its_inode));
+        }
+        let same = match &entry.tail {
+            // Compressed since it was read.
+            Some(hash) => {
+                let at = Bookmark::new(Incarnation::new(1, &text), Position::at(entry.length));
+                let tail = TailHash { offset: entry.length, hash: hash.clone() };
+                opened.is_copy(&at, Some(&tail))? == Some(true)
+            }
+            None => same_length && (opened.begins_as(&text)? || opened.unpacks_to(&text)? == Some(true)),
+        };
+        Ok(same.then(|| ReadMember { first: entry.first.clone(), ..ReadMember::passed(member) }))
+    }
+
+    pub(super) fn members(&self) -> io::Result<Vec<Member>> {
+        Stem::of(&self.config.path, self.config.rotation)?.list(self.config.rotation)
+    }
+
+    /// What is said where the file that is read has lost its name, and a copy of it has come.
+    pub(super) fn copy_beside(&self) -> Result<String, SourceError> {
+        let (bookmark, opened) = (self.current_bookmark(), &self.reading().opened);
+        let look = || -> io::Result<String> {
+            let tail = opened.tail_hash(bookmark.position.offset)?;
+            let facts = Facts { tail, ..self.facts.clone() };
+            let Some(copy) = self.find_restored(&bookmark, &facts)? else { return Ok(String::new()) };
+            Ok(format!("; {} holds what was read, and is gone on with at byte {}", copy.name, bookmark.position))
+        };
+        look().map_err(|error| self.unavailable(error))
+    }
+
+    /// Files that a person gave up, and that now lie where the next ones are looked for: they are not read.
+    pub(super) fn warn_of_given_up(&self, current: &Opened, facts: &Facts) -> io::Result<()> {
+        if self.config.rotation != RotationRule::ByName {
+            return Ok(());
+        }
+        let listing = self.members()?;
+        let behind = listing.iter().skip_while(|member| member.identity != current.identity()).skip(1);
+        for member in behind {
+            if facts.entry(member).is_some_and(|entry| entry.is_passed() && entry.length > 0) {
+                tracing::warn!(lane = %self.lane, file = member.name,
+                    "not read: it was given up, and stays so under whatever name. To have it read, copy it to a later name \
+                     and remove it");
+            }
+        }
+        Ok(())
+    }
+}
