@@ -1,6 +1,6 @@
 //! `hapax dlq`: letters are listed, shown, replayed and discarded with no worker alive.
 
-use crate::world::{World, number, order, orders};
+use crate::world::{World, number, order, orders, until};
 
 /// Two good lines around one that does not fit, delivered in a mode whose letters are safe to replay.
 fn with_a_letter(mode: &str) -> World {
@@ -288,4 +288,68 @@ fn dropping_finds_letters_without_progress() {
     asked.says(&["orders/sqlite: 1 lane(s), 0 input(s) read, 1 dead letter(s)", "stays"]);
     world.hapax(&["setup", "--drop", "--yes"]).exits(0).says(&["its tables stay"]);
     assert_eq!(letters_by_owner(&world), "orders:dead");
+}
+
+/// `update` with letters that died because a row of `parents` was missing, which is there by now.
+fn with_letters_of(lines: &str) -> World {
+    let delivery = "guarantee: exactly-once, deduplication: { keyFields: [id] }, maxRejects: 100%";
+    let world = World::shop("onConflict: update", delivery);
+    world.sql("DROP TABLE orders; CREATE TABLE parents (amount INTEGER PRIMARY KEY); CREATE TABLE orders (id INTEGER PRIMARY KEY, customer TEXT, amount INTEGER REFERENCES parents (amount))");
+    world.write("orders.jsonl", lines);
+    world.hapax(&["run", "--once"]).exits(0);
+    assert_eq!(world.rows(), 0, "all are dead");
+    let parents: Vec<String> = (1..=3).map(|amount| format!("INSERT INTO parents VALUES ({amount})")).collect();
+    world.sql(&parents.join(";"));
+    world
+}
+
+/// Goal: what a replay wrote itself is no newer row of somebody else: of several letters of one key the newest stays, in however
+/// many transactions. Method: a slow replay; one that is killed after its first transaction and repeated; more letters than
+/// one page has.
+#[test]
+fn letters_of_one_key_are_replayed_together() {
+    let lines = [order(2, 1), order(3, 1), order(2, 2), order(2, 3)].concat();
+    let slow = with_letters_of(&lines);
+    slow.hapax(&["dlq", "replay", "--yes", "--rate", "4/s"]).exits(0).says(&["4 replayed"]);
+    assert_eq!((slow.amounts(), states(&slow)), ("2:3 3:1".to_owned(), (0, 4, 0)));
+
+    let killed = with_letters_of(&lines);
+    let replay = killed.start("replay.log", &["dlq", "replay", "--yes", "--rate", "1/m"]);
+    until("the first transaction is done", || killed.rows() > 0);
+    drop(replay);
+    assert_eq!((killed.amounts(), states(&killed)), ("2:3".to_owned(), (1, 3, 0)), "no key is replayed in part");
+    killed.hapax(&["dlq", "replay", "--yes"]).exits(0).says(&["1 replayed"]);
+    assert_eq!((killed.amounts(), states(&killed)), ("2:3 3:1".to_owned(), (0, 4, 0)));
+    killed.hapax(&["reconcile"]).exits(0).says(&["adds up"]);
+
+    let many: String = (1..1200).map(|id| order(id, 1)).chain([order(1, 2)]).collect();
+    let many = with_letters_of(&many);
+    many.hapax(&["dlq", "replay", "--yes"]).exits(0).says(&["1200 replayed"]);
+    assert_eq!(many.ask::<i64>("SELECT amount FROM orders WHERE id = 1"), 2, "the newest event of the key");
+}
+
+/// Goal: what was not done changes no file. Method: `setup --drop` and `dlq discard` without an answer, `dlq replay` and `dlq discard`
+/// without letters; the bytes of a database that has a rollback journal.
+#[test]
+fn what_was_not_done_changes_no_file() {
+    let world = with_a_letter("onConflict: append");
+    let fresh = World::shop("", "");
+    world.sql("PRAGMA wal_checkpoint(TRUNCATE); PRAGMA journal_mode = DELETE");
+    fresh.write("orders.jsonl", orders(1..=1));
+    let commands: [(&World, &[&str], i32); 6] = [
+        (&world, &["setup", "--drop"], 2),
+        (&world, &["dlq", "discard"], 2),
+        (&world, &["dlq", "replay"], 2),
+        (&fresh, &["setup", "--drop"], 2),
+        (&fresh, &["dlq", "replay", "--yes"], 0),
+        (&fresh, &["dlq", "discard", "--yes"], 0),
+    ];
+    for (world, command, code) in commands {
+        let bytes = || std::fs::read(world.path("shop.db")).expect("the database");
+        let before = bytes();
+        world.hapax(command).exits(code);
+        assert!(bytes() == before, "{command:?} changed the file");
+    }
+    world.hapax(&["dlq", "discard", "--yes"]).exits(0).says(&["1 letter(s) discarded"]);
+    world.hapax(&["setup", "--drop", "--yes"]).exits(0).says(&["dropped: "]);
 }

@@ -201,6 +201,12 @@ impl AnyBooks {
         }
     }
 
+    /// Opened once more, now to be changed: whoever only looked has left a file as it was.
+    pub(crate) async fn reopened(place: &Place) -> Result<Self, Failure> {
+        let gone = || Failure::new("HX4001", format!("{place} was there a moment ago, and is gone"));
+        Self::open(place, Purpose::Change).await?.ok_or_else(gone)
+    }
+
     /// The books that hold this part's deliveries, if there are any yet.
     pub(crate) async fn of_part(part: &Part<'_>, config: &Config, purpose: Purpose) -> Result<Option<Self>, Failure> {
         match Place::of_part(part, config) {

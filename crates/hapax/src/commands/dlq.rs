@@ -2,6 +2,7 @@
 
 mod choice;
 mod pace;
+mod pages;
 mod replay;
 mod verdict;
 
@@ -13,7 +14,7 @@ use serde_json::json;
 use self::choice::{FoundCause, FoundLetters, Pages};
 use super::table::Table;
 use super::{confirmed, known_workflow, load, print_json};
-use crate::assemble::Purpose;
+use crate::assemble::{AnyBooks, Purpose};
 use crate::cli::{DlqChoice, DlqCommand, Doing, Shared};
 use crate::config::Config;
 use crate::exit::{Failure, USAGE};
@@ -165,8 +166,7 @@ fn print_letter(letter: &StoredLetter) {
 }
 
 async fn discard(choice: &DlqChoice, doing: Doing, config: &Config) -> Result<u8, Failure> {
-    let purpose = if doing.dry_run { Purpose::Look } else { Purpose::Change };
-    let FoundLetters { mut books, causes, .. } = choice::find(choice, config, purpose).await?;
+    let FoundLetters { mut books, causes, .. } = choice::find(choice, config, Purpose::Look).await?;
     for found in &causes {
         let (place, group) = (&books[found.at].0, &found.group);
         println!("{place}: {} letter(s) of {}, {}: {}", group.count, found.owner_text(), group.code, group.fingerprint);
@@ -178,6 +178,9 @@ async fn discard(choice: &DlqChoice, doing: Doing, config: &Config) -> Result<u8
     }
     if !confirmed(doing, &format!("Discard {total} letter(s)? They stay readable and are never delivered."))? {
         return Ok(0);
+    }
+    for (place, books) in &mut books {
+        *books = AnyBooks::reopened(place).await?;
     }
     let mut discarded = 0;
     for found in &causes {

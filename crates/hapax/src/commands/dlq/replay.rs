@@ -11,12 +11,14 @@ use hapax_engine::rows::{RowReader as _, RowState};
 use hapax_engine::source::Source as _;
 use hapax_model::epoch::Epoch;
 use hapax_model::letter::LetterBytes;
+use hapax_model::mode::ConflictMode;
 use hapax_model::position::Incarnation;
 use hapax_model::units::Rate;
 use serde_json::json;
 
 use super::choice::{FoundCause, find, is_of, same_cause};
 use super::pace::{PAGE, Pace, Watched};
+use super::pages::Plan;
 use super::print_json;
 use super::verdict::{Allowed, Deletes, Verdict, Writing, judge, judge_known, judge_whole};
 use crate::assemble::{AnyBooks, AnyRows, Live, Part, Purpose, Writer, lanes, plan};
@@ -92,10 +94,9 @@ pub(super) async fn replay(
     let mut sum = Sum::default();
     // A cause's number is that of all lanes together.
     let causes = if choice.cause.is_some() { Some(find(choice, config, Purpose::Look).await?.causes) } else { None };
-    let purpose = if wanted.doing.dry_run { Purpose::Look } else { Purpose::Change };
-    let chosen = Chosen { choice, causes: causes.as_deref(), allowed, purpose };
+    let chosen = Chosen { choice, causes: causes.as_deref(), allowed };
     for part in lanes(config).filter(|part| is_meant(part, choice)) {
-        if let Some(mut replaying) = Replaying::open(part, &chosen, config).await? {
+        if let Some(mut replaying) = Replaying::open(part, &chosen, config, Purpose::Look).await? {
             replaying.look(&mut sum).await?;
         }
     }
@@ -112,7 +113,7 @@ pub(super) async fn replay(
     if doing_it {
         let mut pace = Pace::begin(ready, wanted.rate, if shared.json { Watched::No } else { Watched::Yes });
         for part in lanes(config).filter(|part| is_meant(part, choice)) {
-            if let Some(mut replaying) = Replaying::open(part, &chosen, config).await? {
+            if let Some(mut replaying) = Replaying::open(part, &chosen, config, Purpose::Change).await? {
                 replaying.replay(&mut sum, &mut pace).await?;
             }
         }
@@ -138,7 +139,6 @@ struct Chosen<'a> {
     /// Only these causes; none for all.
     causes: Option<&'a [FoundCause]>,
     allowed: Allowed,
-    purpose: Purpose,
 }
 
 /// The letters of one part, and what they would be written to.
@@ -154,8 +154,13 @@ struct Replaying<'a> {
 
 impl<'a> Replaying<'a> {
     /// None if nothing is chosen there.
-    async fn open(part: Part<'a>, chosen: &Chosen<'_>, config: &Config) -> Result<Option<Self>, Failure> {
-        let Some(mut books) = AnyBooks::of_part(&part, config, chosen.purpose).await? else { return Ok(None) };
+    async fn open(
+        part: Part<'a>,
+        chosen: &Chosen<'_>,
+        config: &Config,
+        purpose: Purpose,
+    ) -> Result<Option<Self>, Failure> {
+        let Some(mut books) = AnyBooks::of_part(&part, config, purpose).await? else { return Ok(None) };
         let id = part.id();
         let lane = (part.lane_count() > 1).then_some(id.lane);
         let (workflow, sink, ids) = (Some(id.workflow), Some(id.sink), chosen.choice.ids.clone());
@@ -240,30 +245,76 @@ impl<'a> Replaying<'a> {
         Ok(inputs.into_iter().map(|input| letters[input].id).collect())
     }
 
-    /// Writes them, a transaction per page.
+    /// Writes them, a transaction per page. Where the order of a row's letters decides what stays, they share one.
     async fn replay(&mut self, sum: &mut Sum, pace: &mut Pace) -> Result<(), Failure> {
         let mut writer = Writer::open(&self.part).await?;
-        let asks = self.asks_the_table();
-        let rule = if asks { ReplayRule::OnlyAbsent } else { ReplayRule::Any };
+        if self.writing().mode == ConflictMode::Update {
+            for ids in self.plan().await?.pages(pace.page()) {
+                let page = self.letters(&ids).await?;
+                self.write(&mut writer, page, sum, pace).await?;
+            }
+            return Ok(());
+        }
         let mut after = 0;
         while let Some(page) = self.page(&mut after, pace.page()).await? {
-            let writing = self.writing();
-            let goes = |letter: &&StoredLetter| {
-                let verdict = judge(letter, writing);
-                verdict.goes_ahead(self.allowed) || (asks && verdict == Verdict::OutOfOrder)
-            };
-            let mut ready: Vec<StoredLetter> = page.iter().filter(goes).cloned().collect();
-            if judge_known(writing) == Verdict::InDoubtFirst {
-                self.take(&mut ready, sum).await?;
-            }
-            if !ready.is_empty() {
-                let ids: Vec<i64> = ready.iter().map(|letter| letter.id).collect();
-                let batch = batch_of(&self.part, &self.live, writer.fields(), &ready);
-                sum.add(writer.write(&mut self.books, &ids, batch, rule).await?);
-                pace.passed(ids.len()).await;
-            }
+            self.write(&mut writer, page, sum, pace).await?;
         }
         Ok(())
+    }
+
+    async fn write(
+        &mut self,
+        writer: &mut Writer,
+        mut ready: Vec<StoredLetter>,
+        sum: &mut Sum,
+        pace: &mut Pace,
+    ) -> Result<(), Failure> {
+        let (asks, writing) = (self.asks_the_table(), self.writing());
+        ready.retain(|letter| {
+            let verdict = judge(letter, writing);
+            verdict.goes_ahead(self.allowed) || (asks && verdict == Verdict::OutOfOrder)
+        });
+        if judge_known(writing) == Verdict::InDoubtFirst {
+            self.take(&mut ready, sum).await?;
+        }
+        if !ready.is_empty() {
+            let rule = if asks { ReplayRule::OnlyAbsent } else { ReplayRule::Any };
+            let ids: Vec<i64> = ready.iter().map(|letter| letter.id).collect();
+            let batch = batch_of(&self.part, &self.live, writer.fields(), &ready);
+            sum.add(writer.write(&mut self.books, &ids, batch, rule).await?);
+            pace.passed(ids.len()).await;
+        }
+        Ok(())
+    }
+}
+
+impl Replaying<'_> {
+    /// All letters, by the rows that they write.
+    async fn plan(&mut self) -> Result<Plan, Failure> {
+        let (rows, mut plan, mut after) = (AnyRows::of_part(&self.part).await?, Plan::default(), 0);
+        while let Some(mut page) = self.page(&mut after, PAGE).await? {
+            page.retain(|letter| matches!(letter.bytes, LetterBytes::Whole(_)));
+            let batch = batch_of(&self.part, &self.live, &rows.shape().fields, &page);
+            let mut keys: Vec<Vec<Vec<u8>>> = vec![Vec::new(); page.len()];
+            for (event, key) in batch.events().zip(rows.row_keys(&batch)) {
+                keys[event.input()].extend(key);
+            }
+            for (letter, keys) in page.iter().zip(&keys) {
+                plan.add(letter.id, keys.iter().map(Vec::as_slice));
+            }
+        }
+        Ok(plan)
+    }
+
+    /// Those of these letters that are still dead.
+    async fn letters(&mut self, ids: &[i64]) -> Result<Vec<StoredLetter>, Failure> {
+        let mut letters = Vec::with_capacity(ids.len());
+        for some in ids.chunks(PAGE) {
+            letters
+                .extend(self.books.list(&LetterChoice { ids: some.to_vec(), ..self.choice.clone() }, 0, PAGE).await?);
+        }
+        letters.retain(|letter| letter.state == "dead");
+        Ok(letters)
     }
 }
 

@@ -43,7 +43,7 @@ pub(super) async fn drop_tables(args: &SetupArgs, config: &Config, places: Vec<(
     let workflows: BTreeSet<&str> = config.workflows.iter().map(|workflow| workflow.id.as_str()).collect();
     let mut all = Vec::new();
     for (place, role) in places {
-        if let Some(books) = AnyBooks::open(&place, Purpose::Change).await? {
+        if let Some(books) = AnyBooks::open(&place, Purpose::Look).await? {
             all.push(Holding::look(place, books, role).await);
         }
     }
@@ -56,12 +56,14 @@ pub(super) async fn drop_tables(args: &SetupArgs, config: &Config, places: Vec<(
     for mut holding in all {
         let place = holding.place.to_string();
         if args.all || (holding.unreadable.is_none() && !holding.has_more_than(&ours, &workflows)) {
+            holding.books = AnyBooks::reopened(&holding.place).await?;
             holding.books.drop_tables().await?;
             println!("dropped: {place}");
         } else if let Some(failure) = &holding.unreadable {
             println!("kept: {place}: whose progress is in it cannot be read ({failure}); --all drops it unseen");
             code = 1;
         } else {
+            holding.books = AnyBooks::reopened(&holding.place).await?;
             let forgotten = holding.forget(&ours, &workflows).await?;
             println!("forgotten: {forgotten} of {place}; its tables stay, for what is not in this configuration");
         }
