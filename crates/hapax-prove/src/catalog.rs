@@ -114,10 +114,12 @@ fn fits(point: &Point, action: Action, setting: Setting) -> bool {
         (Way::Start, Place::State, _) if action.needs_wire() => false,
         // Letters live beside progress; a replay without a version would overwrite, and is refused in `update`.
         (Way::Replay, Place::Sink, _) => matches!(setting.shape, Shape::Append | Shape::Newer | Shape::IgnoreEvent),
-        (_, Place::State, Reach::SinkOnly) | (Way::Replay, Place::State, _) => false,
+        (_, Place::State, Reach::SinkOnly) | (Way::Replay, Place::State, _) | (_, Place::Sink, Reach::StateOnly) => {
+            false
+        }
         // Where nothing fences, a stopped worker that wakes up writes again: the audit says so, and there is
         // nothing to prove.
-        (_, Place::State, Reach::Everywhere) => action != Action::Stop,
+        (_, Place::State, Reach::Everywhere | Reach::StateOnly) => action != Action::Stop,
         (_, Place::Sink, _) => true,
     }
 }
@@ -151,7 +153,10 @@ mod tests {
     fn every_guarantee_meets_every_engine_and_sql_point() {
         for point in POINTS.iter().filter(|point| point.way != Way::Replay) {
             let has_parts = |guarantee: &Guarantee| point.way != Way::Prefix || *guarantee != Guarantee::AtMostOnce;
-            for guarantee in Guarantee::ALL.into_iter().filter(has_parts) {
+            // No exactly-once without progress beside the rows.
+            let promised =
+                |guarantee: &Guarantee| point.reach != Reach::StateOnly || *guarantee != Guarantee::ExactlyOnce;
+            for guarantee in Guarantee::ALL.into_iter().filter(has_parts).filter(promised) {
                 let met = |cell: &Cell| {
                     matches!(cell.kind, Kind::Point(at, _) if at == point) && cell.setting.guarantee == guarantee
                 };

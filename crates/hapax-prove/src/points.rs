@@ -83,6 +83,8 @@ pub enum Reach {
     Everywhere,
     /// Only where progress is in the sink.
     SinkOnly,
+    /// Only where progress is in the state store.
+    StateOnly,
 }
 
 /// A named place in the program under test.
@@ -110,8 +112,8 @@ const fn point(name: &'static str, actions: &'static [Action], way: Way, reach: 
     Point { name, actions, way, reach, latest_pass }
 }
 
-/// Every engine, SQL and dead-letter point that exists yet. Drop and lose need a wire, and SQLite has none.
-pub static POINTS: [Point; 26] = [
+/// Every point of the engine, of SQL, of `progress: state` and of dead letters. Drop and lose need a wire, and SQLite has none.
+pub static POINTS: [Point; 28] = [
     point("look.done", K, Way::Start, Reach::Everywhere, 1),
     point("claim.sent", KDL, Way::Start, Reach::Everywhere, 1),
     point("claim.answered", KS, Way::Start, Reach::Everywhere, 1),
@@ -134,6 +136,8 @@ pub static POINTS: [Point; 26] = [
     point("sql.dead_letters_written", K, Way::Epoch, Reach::SinkOnly, 3),
     point("sql.before_commit", KS, Way::Epoch, Reach::Everywhere, 8),
     point("sql.commit_sent", KDLS, Way::Epoch, Reach::Everywhere, 8),
+    point("state.intent_saved", K, Way::Epoch, Reach::StateOnly, 8),
+    point("state.rows_written", K, Way::Epoch, Reach::StateOnly, 8),
     point("dlq.locked", KS, Way::Replay, Reach::SinkOnly, 1),
     point("dlq.output_written", K, Way::Replay, Reach::SinkOnly, 1),
     point("dlq.marked", K, Way::Replay, Reach::SinkOnly, 1),

@@ -10,8 +10,9 @@ use std::time::{Duration, Instant};
 use anyhow::Context;
 use rustix::process::Signal;
 
+use crate::check::doubt::Doubt;
 use crate::check::history::{Found, History, Moment, Outcome};
-use crate::check::{Anomaly, Finding, judge};
+use crate::check::{Anomaly, Finding, Terms, judge};
 use crate::child::{Child, Exit};
 use crate::config::Config;
 use crate::database::Database;
@@ -23,7 +24,7 @@ use crate::observe::{self, Eyes, Subject};
 use crate::proxy::Proxy;
 use crate::reader::{Reader, SharedHistory, note};
 use crate::servers::{Need, Servers, WORKER};
-use crate::setting::{Place, Setting};
+use crate::setting::{Guarantee, Place, Setting};
 use crate::truth::Truth;
 use crate::workload::{Mix, PAIRS, inputs};
 
@@ -376,7 +377,8 @@ impl World {
     pub fn found(&self) -> anyhow::Result<Found> {
         let mut found = Eyes::open(&self.target(), Duration::from_secs(2))?.found(&self.subject())?;
         if self.setting.place == Place::State {
-            found.letters = observe::letters_in(&self.state())?;
+            let books = observe::books_in(&self.state(), &self.config.id)?;
+            (found.progress, found.epochs, found.letters) = (books.progress, books.epochs, books.letters);
         }
         Ok(found)
     }
@@ -436,7 +438,14 @@ impl World {
     pub fn conclude(&mut self) -> anyhow::Result<()> {
         self.check_witness()?;
         let found = self.found()?;
-        self.findings.extend(judge(&self.truth, self.fed, &found, &self.history()));
+        let doubt = match (self.trouble, self.setting.guarantee) {
+            (Trouble::Some, Guarantee::AtMostOnce) => Doubt::Allowed,
+            (Trouble::None, _) | (_, Guarantee::AtLeastOnce | Guarantee::IdempotentKeys | Guarantee::ExactlyOnce) => {
+                Doubt::Excluded
+            }
+        };
+        let terms = Terms { place: self.setting.place, doubt };
+        self.findings.extend(judge(&self.truth, self.fed, terms, &found, &self.history()));
         Ok(())
     }
 

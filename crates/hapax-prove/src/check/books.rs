@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use super::history::{BalanceRow, Found, LetterRow, ProgressRow};
 use super::{Anomaly, Finding, some};
+use crate::setting::Place;
 use crate::shape::Row;
 
 /// Whether a delivery's totals add up: read = delivered + filtered + dead.
@@ -14,7 +15,7 @@ pub fn adds_up(progress: &ProgressRow) -> bool {
 
 /// The final totals against the number of inputs and of those that had to die.
 #[must_use]
-pub fn judge_ledger(found: &Found, read: u64, dead: u64) -> Vec<Finding> {
+pub fn judge_ledger(found: &Found, place: Place, read: u64, dead: u64) -> Vec<Finding> {
     let Some(progress) = &found.progress else { return Vec::new() };
     let mut findings = Vec::new();
     let mut wrong = |text: String| findings.push(Finding::new(Anomaly::Ledger, text));
@@ -32,7 +33,12 @@ pub fn judge_ledger(found: &Found, read: u64, dead: u64) -> Vec<Finding> {
         wrong(format!("progress is at epoch {}, the epoch log ends at {last:?}", progress.epoch));
     }
     for pair in found.epochs.windows(2) {
-        if pair[1].epoch != pair[0].epoch + 1 {
+        let follows = match place {
+            Place::Sink => pair[1].epoch == pair[0].epoch + 1,
+            // One entry stands for all epochs that were saved together.
+            Place::State => pair[1].epoch > pair[0].epoch,
+        };
+        if !follows {
             wrong(format!("the epoch log goes from {} to {}", pair[0].epoch, pair[1].epoch));
         }
     }
@@ -94,7 +100,7 @@ mod tests {
     }
 
     fn letter(bytes: &str) -> LetterRow {
-        LetterRow { bytes: bytes.into(), state: "dead".into() }
+        LetterRow { bytes: bytes.into(), state: "dead".into(), code: "HX2001".into() }
     }
 
     fn balanced() -> Found {
@@ -107,21 +113,21 @@ mod tests {
     /// Goal: books that balance are left in peace, and each counter that is off is seen.
     #[test]
     fn a_total_that_is_off_by_one_is_found() {
-        assert_eq!(judge_ledger(&balanced(), 10, 2), []);
+        assert_eq!(judge_ledger(&balanced(), Place::Sink, 10, 2), []);
         let off: [fn(&mut ProgressRow); 4] =
             [|p| p.read += 1, |p| p.delivered -= 1, |p| p.dead += 1, |p| p.filtered += 1];
         for change in off {
             let mut found = balanced();
             change(found.progress.as_mut().expect("it has progress"));
-            assert!(kinds(judge_ledger(&found, 10, 2)).contains(&Anomaly::Ledger));
+            assert!(kinds(judge_ledger(&found, Place::State, 10, 2)).contains(&Anomaly::Ledger));
         }
     }
 
     /// Goal: inputs that nobody counted are seen though the totals add up. Method: more inputs than were read.
     #[test]
     fn uncounted_inputs_are_found() {
-        assert_eq!(kinds(judge_ledger(&balanced(), 11, 2)), [Anomaly::Ledger]);
-        assert_eq!(kinds(judge_ledger(&balanced(), 10, 3)), [Anomaly::Ledger]);
+        assert_eq!(kinds(judge_ledger(&balanced(), Place::Sink, 11, 2)), [Anomaly::Ledger]);
+        assert_eq!(kinds(judge_ledger(&balanced(), Place::Sink, 10, 3)), [Anomaly::Ledger]);
     }
 
     /// Goal: a hole in the epoch log, and a log behind progress, are seen.
@@ -129,10 +135,11 @@ mod tests {
     fn an_epoch_log_with_a_hole_is_found() {
         let mut hole = balanced();
         hole.epochs[0].epoch = 0;
-        assert_eq!(kinds(judge_ledger(&hole, 10, 2)), [Anomaly::Ledger]);
+        assert_eq!(kinds(judge_ledger(&hole, Place::Sink, 10, 2)), [Anomaly::Ledger]);
+        assert_eq!(judge_ledger(&hole, Place::State, 10, 2), [], "saved together");
         let mut behind = balanced();
         behind.epochs.pop();
-        assert_eq!(kinds(judge_ledger(&behind, 10, 2)), [Anomaly::Ledger]);
+        assert_eq!(kinds(judge_ledger(&behind, Place::State, 10, 2)), [Anomaly::Ledger]);
     }
 
     /// Goal: lost, doubled and innocent letters are told apart, and the line's end does not matter.

@@ -103,7 +103,12 @@ pub struct LetterRow {
     pub bytes: Vec<u8>,
     /// `dead`, `replayed` or `discarded`.
     pub state: String,
+    /// Why it died.
+    pub code: String,
 }
+
+/// The code of a letter whose input may have been sent, and is never sent again.
+pub const IN_DOUBT: &str = "HX2040";
 
 /// One account's balance.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -123,9 +128,9 @@ pub struct Found {
     pub rows: Vec<Row>,
     /// The balances, if a trigger keeps them.
     pub balance: Vec<BalanceRow>,
-    /// The delivery's progress, if it is kept in the target.
+    /// The delivery's progress, in the target or in the state store.
     pub progress: Option<ProgressRow>,
-    /// The epoch log, ascending.
+    /// The epoch log, ascending; in the state store one entry may stand for several epochs.
     pub epochs: Vec<EpochRow>,
     /// Dead letters.
     pub letters: Vec<LetterRow>,

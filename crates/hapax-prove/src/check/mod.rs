@@ -4,13 +4,16 @@
 //! Not here: which findings a guarantee allows (`setting`), reading the target (`observe`).
 
 pub mod books;
+pub mod doubt;
 pub mod history;
 pub mod rows;
 pub mod timeline;
 
 use std::fmt;
 
+use crate::setting::Place;
 use crate::truth::Truth;
+use doubt::Doubt;
 use history::{Found, History};
 
 /// What can be wrong.
@@ -109,12 +112,25 @@ impl fmt::Display for Finding {
     }
 }
 
+/// By what a cell is judged.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Terms {
+    /// Where progress is kept.
+    pub place: Place,
+    /// Whether an input may be in doubt.
+    pub doubt: Doubt,
+}
+
 /// Everything that is wrong with a finished cell in which the first `read` inputs should have been delivered.
 #[must_use]
-pub fn judge(truth: &Truth, read: usize, found: &Found, history: &History) -> Vec<Finding> {
-    let mut findings = rows::judge(truth.shape, &truth.contents_after(read), &found.rows, |n| truth.event(n));
-    findings.extend(books::judge_ledger(found, read as u64, truth.dead_after(read).count() as u64));
-    let dead: Vec<&str> = truth.dead_after(read).collect();
+pub fn judge(truth: &Truth, read: usize, terms: Terms, found: &Found, history: &History) -> Vec<Finding> {
+    let mut expected = truth.contents_after(read);
+    let doubtful = doubt::doubtful(terms.doubt, truth, read, &found.letters);
+    let mut findings = doubt::excuse(truth.shape, terms.place, &mut expected, found, &doubtful);
+    findings.extend(rows::judge(truth.shape, &expected, &found.rows, |n| truth.event(n)));
+    let in_doubt = doubtful.iter().map(|input| input.line.as_str());
+    let dead: Vec<&str> = truth.dead_after(read).chain(in_doubt).collect();
+    findings.extend(books::judge_ledger(found, terms.place, read as u64, dead.len() as u64));
     findings.extend(books::judge_letters(&dead, &found.letters));
     findings.extend(books::judge_balance(&found.rows, &found.balance));
     findings.extend(timeline::judge(truth, history, &found.epochs));

@@ -10,7 +10,7 @@ use anyhow::Context;
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension, Transaction, TransactionBehavior};
 
-use super::{Blind, Subject};
+use super::{Blind, Books, Subject};
 use crate::check::history::{BalanceRow, BalanceSeen, EpochRow, Found, LetterRow, ProgressRow, Sample};
 use crate::database::Engine;
 use crate::ddl;
@@ -149,8 +149,11 @@ fn letters(transaction: &Transaction<'_>) -> rusqlite::Result<Vec<LetterRow>> {
     if !has_table(transaction, "hapax_dead_letters")? {
         return Ok(Vec::new());
     }
-    let mut statement = transaction.prepare("SELECT CAST(bytes AS BLOB), state FROM hapax_dead_letters ORDER BY id")?;
-    statement.query_map([], |row| Ok(LetterRow { bytes: row.get(0)?, state: row.get(1)? }))?.collect()
+    let mut statement =
+        transaction.prepare("SELECT CAST(bytes AS BLOB), state, code FROM hapax_dead_letters ORDER BY id")?;
+    statement
+        .query_map([], |row| Ok(LetterRow { bytes: row.get(0)?, state: row.get(1)?, code: row.get(2)? }))?
+        .collect()
 }
 
 fn rows(transaction: &Transaction<'_>, shape: Shape) -> rusqlite::Result<Vec<Row>> {
@@ -207,15 +210,19 @@ pub(super) fn witness_epoch(path: &Path, workflow: &str) -> anyhow::Result<u64> 
     Ok(transaction.query_row(sql, [workflow], |row| count(row, 0))?)
 }
 
-/// The dead letters that the state store at `path` holds: where they live when progress does.
+/// What the state store at `path` holds of `workflow` where progress is kept there.
 ///
 /// # Errors
 /// What the database says.
-pub(super) fn letters_in(path: &Path) -> anyhow::Result<Vec<LetterRow>> {
+pub(super) fn books_in(path: &Path, workflow: &str) -> anyhow::Result<Books> {
     if !path.exists() {
-        return Ok(Vec::new());
+        return Ok(Books::default());
     }
     let mut connection = open(path, Duration::from_secs(2))?;
     let transaction = connection.transaction()?;
-    Ok(letters(&transaction)?)
+    Ok(Books {
+        progress: progress(&transaction, workflow)?,
+        epochs: epochs(&transaction, workflow)?,
+        letters: letters(&transaction)?,
+    })
 }

@@ -13,7 +13,7 @@ mod values;
 use std::time::Duration;
 
 use self::server::Watcher;
-use crate::check::history::{Found, LetterRow, Sample};
+use crate::check::history::{EpochRow, Found, LetterRow, ProgressRow, Sample};
 use crate::database::{Database, Line};
 use crate::shape::Shape;
 
@@ -123,14 +123,25 @@ pub fn witness_epoch(state: &Database, workflow: &str) -> anyhow::Result<u64> {
     }
 }
 
-/// The dead letters that the state store holds: where they live when progress does.
+/// What a state store holds of one delivery.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Books {
+    /// Its progress.
+    pub progress: Option<ProgressRow>,
+    /// Its epoch log, in which one entry may stand for several epochs.
+    pub epochs: Vec<EpochRow>,
+    /// Dead letters.
+    pub letters: Vec<LetterRow>,
+}
+
+/// What the state store holds of `workflow`: progress, epoch log and letters live there together.
 ///
 /// # Errors
 /// What the database says.
-pub fn letters_in(state: &Database) -> anyhow::Result<Vec<LetterRow>> {
+pub fn books_in(state: &Database, workflow: &str) -> anyhow::Result<Books> {
     match state {
-        Database::File(path) => files::letters_in(path),
-        Database::Postgres { .. } | Database::Mysql { .. } => Ok(state_store(state)?.letters()?),
+        Database::File(path) => files::books_in(path, workflow),
+        Database::Postgres { .. } | Database::Mysql { .. } => Ok(state_store(state)?.books(workflow)?),
     }
 }
 

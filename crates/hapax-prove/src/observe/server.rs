@@ -8,7 +8,7 @@ use std::fmt::Debug;
 use hapax_services::{Answer, ServiceError};
 
 use super::values::{Values, bytes, parsed, quoted, text, value};
-use super::{Blind, Subject};
+use super::{Blind, Books, Subject};
 use crate::check::history::{BalanceRow, BalanceSeen, EpochRow, Found, LetterRow, ProgressRow, Sample};
 use crate::database::{Engine, Line};
 use crate::ddl;
@@ -106,6 +106,17 @@ impl Watcher {
         })
     }
 
+    /// Progress, epoch log and letters of a state store, which has no rows.
+    pub(super) fn books(&mut self, workflow: &str) -> Result<Books> {
+        self.at_one_moment(|watcher| {
+            Ok(Books {
+                progress: watcher.progress(workflow)?,
+                epochs: watcher.epochs(workflow)?,
+                letters: watcher.letters()?,
+            })
+        })
+    }
+
     pub(super) fn count_rows(&mut self) -> Result<u64> {
         let answer = self.server.ask("SELECT count(*) FROM orders")?;
         parsed(answer.value().map(str::to_owned))
@@ -119,8 +130,10 @@ impl Watcher {
 
     pub(super) fn letters(&mut self) -> Result<Vec<LetterRow>> {
         let table = self.server.own("dead_letters");
-        let sql = format!("SELECT {}, state FROM {table} ORDER BY id", self.server.letter_bytes());
-        self.each(&table, &sql, |row| Ok(LetterRow { bytes: bytes(&text(row, 0)?)?, state: text(row, 1)? }))
+        let sql = format!("SELECT {}, state, code FROM {table} ORDER BY id", self.server.letter_bytes());
+        self.each(&table, &sql, |row| {
+            Ok(LetterRow { bytes: bytes(&text(row, 0)?)?, state: text(row, 1)?, code: text(row, 2)? })
+        })
     }
 
     fn progress(&mut self, workflow: &str) -> Result<Option<ProgressRow>> {

@@ -10,12 +10,12 @@ const POSTGRES_TABLES: &str = "CREATE SCHEMA hapax;
     CREATE TABLE hapax.progress (workflow text, generation bigint, epoch bigint, position text, read bigint,
         delivered bigint, filtered bigint, dead bigint, rows bigint);
     CREATE TABLE hapax.epochs (workflow text, epoch bigint, generation bigint);
-    CREATE TABLE hapax.dead_letters (id bigint, bytes bytea, state text)";
+    CREATE TABLE hapax.dead_letters (id bigint, bytes bytea, state text, code text)";
 
 const MYSQL_TABLES: &str = "CREATE TABLE hapax_progress (workflow text, generation bigint, epoch bigint, position text,
         `read` bigint, delivered bigint, filtered bigint, dead bigint, `rows` bigint);
     CREATE TABLE hapax_epochs (workflow text, epoch bigint, generation bigint);
-    CREATE TABLE hapax_dead_letters (id bigint, bytes longblob, state text)";
+    CREATE TABLE hapax_dead_letters (id bigint, bytes longblob, state text, code text)";
 
 /// Goal: a server that restarts makes blind for a moment, a wrong statement for good. Method: codes of each.
 #[test]
@@ -63,7 +63,7 @@ fn the_judge_sees_what_is_there(stack: Stack, tables: &str) {
     let filled = format!(
         "INSERT INTO {progress} VALUES ('orders', 2, 1, '17', 2, 1, 0, 1, 1), ('other', 9, 9, '9', 9, 9, 9, 9, 9);
         INSERT INTO {epochs} VALUES ('orders', 1, 2), ('other', 9, 9);
-        INSERT INTO {letters} VALUES (1, '{{bad', 'dead');
+        INSERT INTO {letters} VALUES (1, '{{bad', 'dead', 'HX2001');
         INSERT INTO orders (n, order_id, region, reference, account, amount, op, version)
             VALUES (1, 7, 'eu', 'r7', 'a3', 5, 'c', 100)"
     );
@@ -76,7 +76,7 @@ fn the_judge_sees_what_is_there(stack: Stack, tables: &str) {
     assert_ne!(watcher.sample(&subject).expect("a look"), Some(sample));
     let found = watcher.found(&subject).expect("a look");
     assert_eq!(found.epochs, [EpochRow { epoch: 1, generation: 2 }]);
-    assert_eq!(found.letters, [LetterRow { bytes: b"{bad".to_vec(), state: "dead".into() }]);
+    assert_eq!(found.letters, [LetterRow { bytes: b"{bad".to_vec(), state: "dead".into(), code: "HX2001".into() }]);
     assert_eq!((found.rows[0].order_id, found.rows[0].slot.as_deref()), (7, None));
     assert_eq!((watcher.count_rows().expect("a count"), watcher.witness_epoch("orders").expect("none")), (1, 0));
 }

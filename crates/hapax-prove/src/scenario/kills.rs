@@ -6,7 +6,6 @@ use rustix::process::Signal;
 
 use crate::child::Exit;
 use crate::feed::Pace;
-use crate::setting::Guarantee;
 use crate::world::{SOON, Trouble, World};
 
 /// No fault: what is judged here is the workload, the configuration and the judge.
@@ -99,12 +98,14 @@ pub fn drain(world: &mut World, random: &mut fastrand::Rng) -> anyhow::Result<()
 /// If it could not be told to its end.
 pub fn naive(world: &mut World, random: &mut fastrand::Rng) -> anyhow::Result<()> {
     world.feed(world.count())?;
-    let mut points = vec!["sql.data_middle", "commit.answered", "sql.before_commit", "barrier"];
-    if world.setting.guarantee != Guarantee::AtMostOnce {
-        // Under at-most-once the position comes first, and there is no moment between the rows and it.
-        points.push("state.rows_written");
-    }
-    for point in points {
+    for point in [
+        "sql.data_middle",
+        "commit.answered",
+        "state.intent_saved",
+        "sql.before_commit",
+        "barrier",
+        "state.rows_written",
+    ] {
         let faults = format!("{point}:kill:{}", random.u64(2..=4));
         let mut worker = world.launch(point, &["run", "--once"]).faults(faults).start()?;
         world.expect(&mut worker, Exit::KILLED)?;

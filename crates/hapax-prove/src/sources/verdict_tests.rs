@@ -23,7 +23,7 @@ fn honest(shape: Shape, count: usize) -> (RecordWriter, Found, Vec<LaneLedger>) 
         let stem = &stems.stems[0];
         let mut rows: Vec<Row> = contents_after(shape, stem, count).into_values().collect();
         rows.sort_by_key(|row| row.n);
-        let letter = |line: &str| LetterRow { bytes: line.into(), state: "dead".into() };
+        let letter = |line: &str| LetterRow { bytes: line.into(), state: "dead".into(), code: "HX2001".into() };
         let letters: Vec<LetterRow> = dead_lines(stem, count).map(letter).collect();
         let dead = letters.len() as u64;
         let totals = [count as u64, count as u64 - dead, 0, dead, 0];
