@@ -164,3 +164,37 @@ fn a_reload_that_waits_for_a_server_does_not_keep_a_process_from_ending() {
     worker.terminate();
     worker.ends().exits(0).says(&["draining"]).keeps_silent_about(&["cannot be watched"]);
 }
+
+/// Goal: a state store that answers nobody keeps no process from ending in the time that a service manager is told to give, and
+/// the process says what it left. Method: many patterns, a lock on the store that is never given back, and the word to end; as it
+/// is, and while the configuration is read again.
+#[test]
+fn a_locked_state_store_does_not_keep_a_process_from_ending() {
+    for (reloads, left) in [(true, "the state store or the target did not answer"), (false, "it ends by itself")] {
+        let world = World::empty();
+        let mut text = String::from("state: \"sqlite://state.db\"\nworkflows:\n");
+        for n in 0..12 {
+            world.database(&format!("{n}.db")).execute_batch(ORDERS).expect("a table");
+            text += &format!(
+                "  - {{ id: w{n}, source: {{ file: {{ path: \"{n}/*.jsonl\" }} }}, sink: {{ sqlite: {{ path: {n}.db, table: orders }} }}, \
+                 delivery: {{ {KEYED}, lease: 60s }} }}\n"
+            );
+        }
+        world.write("hapax.yaml", &text);
+        let worker = world.start("worker.log", &["run"]);
+        until("all patterns are watched", || worker.said().matches("looked for files").count() == 12);
+        let lock = world.database("state.db");
+        lock.execute_batch("BEGIN EXCLUSIVE").expect("the lock is taken");
+        if reloads {
+            world.write("hapax.yaml", text.replace("lease: 60s", "lease: 50s"));
+            worker.hang_up();
+            worker.until_it_says("the configuration was read again");
+        }
+        let asked = Instant::now();
+        worker.terminate();
+        let end = worker.ends();
+        assert!(asked.elapsed() < Duration::from_secs(30), "{:?}: {end}", asked.elapsed());
+        end.exits(0).says(&["draining", left]);
+        drop(lock);
+    }
+}

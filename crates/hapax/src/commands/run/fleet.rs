@@ -55,6 +55,8 @@ pub(super) struct Fleet {
     files: Vec<Files>,
     /// Patterns that wait for their lease, or for their target.
     openings: JoinSet<OpenedPattern>,
+    /// Leases of patterns that are being given back, beside the loop: a store that does not answer keeps it from nothing.
+    releases: JoinSet<()>,
     /// Counts reloads: what was asked for an older configuration is not taken.
     opening_round: u64,
     /// Becomes true when nothing more is to be opened.
@@ -103,6 +105,7 @@ impl Fleet {
             next: Vec::new(),
             files: Vec::new(),
             openings: JoinSet::new(),
+            releases: JoinSet::new(),
             opening_round: 0,
             open_no_more: watch::Sender::new(false),
             done: Vec::new(),
@@ -158,6 +161,8 @@ impl Fleet {
         self.open_no_more.send_replace(true);
         self.open_no_more = watch::Sender::new(false);
         self.opening_round += 1;
+        // What is being given back may be wanted again.
+        self.releases.abort_all();
         let watched: HashSet<String> = self.files.iter().map(|files| files.workflow().to_owned()).collect();
         let again = |workflow: &str| changes.touches(workflow) || !watched.contains(workflow);
         // What stopped a pattern before does not stop it again.
@@ -169,7 +174,7 @@ impl Fleet {
     }
 
     /// A pattern can be read, or never will be.
-    async fn opened(&mut self, opened: Result<OpenedPattern, JoinError>) {
+    fn opened(&mut self, opened: Result<OpenedPattern, JoinError>) {
         let OpenedPattern { id, round, files } = match opened {
             Ok(opened) => opened,
             Err(error) => {
@@ -179,7 +184,7 @@ impl Fleet {
         };
         if round != self.opening_round {
             if let Ok(Some(files)) = files {
-                files.release().await;
+                self.releases.spawn(files.release());
             }
             return;
         }
@@ -202,7 +207,7 @@ impl Fleet {
 
     /// What stops a lane of a pattern stops its workflow, as it does where there is one lane; so does another worker that
     /// takes the pattern. Who asked only for what is there now gets the other files first.
-    async fn give_up_stopped(&mut self) {
+    fn give_up_stopped(&mut self) {
         let once = self.how.follow == Follow::No;
         let stops = |end: &DeliveryEnd| exit_code(end) == 4 || (exit_code(end) > 0 && !once);
         let ended = &self.ended;
@@ -220,7 +225,7 @@ impl Fleet {
             for running in self.running.values().filter(|running| files.is_of(&running.id)) {
                 running.stop.send_replace(true);
             }
-            files.release().await;
+            self.releases.spawn(files.release());
         }
     }
 
@@ -277,7 +282,8 @@ impl Fleet {
         while !self.tasks.is_empty() || !self.openings.is_empty() || self.expects_files() {
             tokio::select! {
                 Some(joined) = self.tasks.join_next_with_id() => self.joined(joined),
-                Some(opened) = self.openings.join_next() => self.opened(opened).await,
+                Some(opened) = self.openings.join_next() => self.opened(opened),
+                Some(_) = self.releases.join_next() => {}
                 Some(order) = orders.recv() => match order {
                     Order::Drain => {
                         self.drain();
@@ -289,13 +295,15 @@ impl Fleet {
                 _ = look.tick(), if self.expects_files() => self.look_for_files().await,
                 _ = say.tick(), if self.draining => self.say_draining(end_by),
             }
-            self.give_up_stopped().await;
+            self.give_up_stopped();
             self.start_next();
             self.start_files();
         }
         for files in std::mem::take(&mut self.files) {
-            files.release().await;
+            self.releases.spawn(files.release());
         }
+        // Each has its limit, and all wait together.
+        while self.releases.join_next().await.is_some() {}
         self.ended.iter().map(|(_, end)| exit_code(end)).max().unwrap_or(0)
     }
 
@@ -305,7 +313,7 @@ impl Fleet {
             let Err(failure) = self.files[at].look(&config).await else { continue };
             let files = self.files.remove(at);
             let (id, end) = (files.id(), DeliveryEnd::Stopped(failure.into()));
-            files.release().await;
+            self.releases.spawn(files.release());
             for running in self.running.values().filter(|running| running.id.workflow == id.workflow) {
                 running.stop.send_replace(true);
             }

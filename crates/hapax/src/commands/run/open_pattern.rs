@@ -11,7 +11,7 @@ use hapax_model::position::DeliveryId;
 use tokio::sync::watch;
 
 use super::files::Files;
-use super::pattern_lease::{PatternLease, Terms};
+use super::pattern_lease::{PatternLease, RELEASE_LIMIT, Terms};
 use crate::assemble::{AnyState, How, part_of};
 use crate::config::{Config, Source};
 use crate::exit::Failure;
@@ -40,7 +40,19 @@ pub(super) struct OpenedPattern {
 
 impl OpenPattern {
     pub(super) async fn run(mut self) -> OpenedPattern {
-        let files = self.open().await;
+        let mut stop = self.stop.clone();
+        // Who is asked to end does not wait for a database; a lease that was taken meanwhile ends by itself.
+        let asked = async move {
+            stop.wait_for(|stop| *stop).await.ok();
+            tokio::time::sleep(RELEASE_LIMIT).await;
+        };
+        let files = tokio::select! {
+            files = self.open() => files,
+            () = asked => {
+                tracing::warn!(delivery = %self.id, "asked to end, and the state store or the target did not answer: ended without");
+                Ok(None)
+            }
+        };
         OpenedPattern { id: self.id, round: self.round, files }
     }
 

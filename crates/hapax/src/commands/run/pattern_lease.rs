@@ -15,6 +15,9 @@ use tokio::sync::watch;
 use crate::assemble::AnyState;
 use crate::exit::Failure;
 
+/// How long a store may take to take a lease back: one that does not answer keeps nobody, the lease ends by itself.
+pub(super) const RELEASE_LIMIT: Duration = Duration::from_secs(5);
+
 /// A lease that is renewed until it is released, lost or dropped.
 pub(super) struct PatternLease {
     id: DeliveryId,
@@ -88,11 +91,13 @@ impl PatternLease {
         if let Some(heartbeat) = self.heartbeat.take() {
             heartbeat.abort();
         }
-        if let Some(mut store) = self.state.take()
-            && let Err(error) = store.release(&self.id).await
-        {
-            tracing::warn!(delivery = %self.id, %error, "the lease could not be given back; it ends by itself");
-        }
+        let Some(mut store) = self.state.take() else { return };
+        let error = match tokio::time::timeout(RELEASE_LIMIT, store.release(&self.id)).await {
+            Ok(Ok(())) => return,
+            Ok(Err(error)) => error.to_string(),
+            Err(_) => "the state store did not answer in time".to_owned(),
+        };
+        tracing::warn!(delivery = %self.id, error, "the lease could not be given back; it ends by itself");
     }
 }
 
