@@ -26,6 +26,7 @@ mod gone_back;
 mod guarantees;
 mod in_doubt;
 mod init;
+mod init_order;
 mod limits;
 mod looking;
 mod many_files;

@@ -9,10 +9,11 @@ use std::path::Path;
 use hapax_connect::file::many::{Born, chain_names, find_stems, is_lane_of, unpacked_name};
 use hapax_connect::file::{Crowd, FileFormat, HeaderFrom};
 use hapax_engine::books::{Books as _, StateBooks as _};
+use hapax_model::mode::ConflictMode;
 use hapax_model::position::{Bookmark, DeliveryId};
 use hapax_model::progress::{Progress, WitnessVerdict, decide_witness};
 
-use super::{AnyBooks, AnySource, Part, Purpose, part_of, parts};
+use super::{AnyBooks, AnySource, Live, Part, Purpose, part_of, parts, plan};
 use crate::config::checked::{FileLane, FileSource};
 use crate::config::{Config, Source};
 use crate::exit::Failure;
@@ -112,6 +113,33 @@ pub(crate) fn under_two_names(workflow: &str, one: &str, other: &str, name: &str
 }
 
 impl Part<'_> {
+    /// A word on keys that may be in two lanes of a pattern, where the order of events decides what a row holds.
+    pub(crate) fn order_note(&self, live: Option<&Live>) -> Option<String> {
+        let Source::File(file) = self.source else { return None };
+        let lanes = find_stems(&file.written, &file.many.as_ref()?.folder, file.rotation).stems.len();
+        let table = self.table();
+        let mode = live.map_or_else(|| plan::mode_without_table(table, &self.workflow.delivery), Live::mode);
+        let is_fed = |column: &String| live.is_none_or(|live| live.fed.iter().any(|(fed, _)| fed == column));
+        let stays = match mode {
+            ConflictMode::Update => "the last that is written stays",
+            ConflictMode::Ignore => "the first that is written stays",
+            // A version of the event's own needs no order; our own is the place in the lane.
+            ConflictMode::Newer if !table.version_column.as_ref().is_some_and(is_fed) => {
+                "the one further on in its file stays"
+            }
+            ConflictMode::Newer | ConflictMode::Append => return None,
+        };
+        let keyed = !self.workflow.delivery.deduplication.key_fields.is_empty() || table.key_column.is_none();
+        (lanes > 1 && keyed).then(|| {
+            format!(
+                "{} by key from {lanes} lanes: events of one key in two files have no order between them, {stays}. If keys \
+                 repeat between files, `order: name` makes one lane of them, in the order of their names \
+                 (docs/connectors/file.md)",
+                mode.name()
+            )
+        })
+    }
+
     /// What is read, where a file's path or pattern has told it.
     pub(crate) fn source_in_words(&self) -> Option<String> {
         let Source::File(file) = self.source else { return None };
@@ -120,7 +148,7 @@ impl Part<'_> {
             FileFormat::Csv(csv) => {
                 let between = match csv.dialect.delimiter {
                     b'\t' => "tabs".to_owned(),
-                    byte => format!("\"{}\"", char::from(byte)),
+                    byte => format!("\"{}\"", byte.escape_ascii()),
                 };
                 match &csv.header {
                     HeaderFrom::File => format!("CSV with {between} between fields, named by the first record"),

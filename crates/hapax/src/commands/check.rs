@@ -176,6 +176,9 @@ fn print_finding(finding: &Finding<'_>, args: &CheckArgs) {
     if let Some(source) = part.source_in_words() {
         println!("  source: {source}");
     }
+    if let Some(note) = part.order_note(finding.live()) {
+        println!("  note: {note}");
+    }
     match source {
         SourceSeen::Unreadable(failure) => println!("  source: {failure}"),
         SourceSeen::NoFileYet => {
@@ -276,7 +279,7 @@ fn as_json(findings: &[Finding<'_>], incomplete: &[(&str, &str)], state: Option<
                 SourceSeen::NotAsked | SourceSeen::NoFileYet => (None, None),
             };
             json!({
-                "workflow": part.workflow.id, "sink": part.sink.name, "source": part.source_in_words(),
+                "workflow": part.workflow.id, "sink": part.sink.name, "source": part.source_in_words(), "order": part.order_note(finding.live()),
                 "judged": judged, "audit": judged.then_some(audit), "refused": refused, "table": live,
                 "sourceUnreadable": unreadable, "wouldStop": resume.as_ref().map(trouble),
                 "sample": sampled.map(|(filled, die)| json!({

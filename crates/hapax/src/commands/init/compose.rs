@@ -9,7 +9,7 @@ use hapax_model::field::FieldPath;
 use hapax_model::mode::ConflictMode;
 
 use super::fit::Fit;
-use super::sample::{FileForm, From};
+use super::sample::{FileForm, Following, From};
 #[cfg(any(feature = "mysql", feature = "postgres"))]
 use super::target::hidden;
 use super::target::{To, VARIABLE};
@@ -60,19 +60,71 @@ impl Draft {
                     let shown = if delimiter == b'\t' { "tab".to_owned() } else { char::from(delimiter).to_string() };
                     line(text, 8, &format!("csv: {{ delimiter: {} }}", scalar(&shown)));
                 }
-                if self.form.is_dated {
-                    line(
-                        text,
-                        8,
-                        "rotation: beforeExtension # one lane in the order of the names; `none`: a lane for each file",
-                    );
-                }
+                self.follow(text);
                 // A pattern reads every file from its beginning.
                 if !self.from.is_pattern() {
                     line(text, 8, "# start: latest           # to skip what is there at the first start");
                 }
             }
         }
+    }
+
+    /// How files of a pattern follow each other. Where every event is a row of its own it does not matter.
+    fn follow(&self, text: &mut String) {
+        match &self.form.follow {
+            Following::Rotated => line(
+                text,
+                8,
+                "rotation: beforeExtension # one lane in the order of the names; `none`: a lane for each file",
+            ),
+            Following::ByName { .. } if !self.keys.is_empty() => {
+                line(
+                    text,
+                    8,
+                    "order: name               # one lane in the order of the names: a key's last value stays",
+                );
+                self.order_notes().iter().for_each(|note| line(text, 8, &format!("# {note}")));
+            }
+            Following::OutOfOrder { .. } if !self.keys.is_empty() => {
+                self.order_notes().iter().for_each(|note| line(text, 8, &format!("# {note}")));
+            }
+            Following::Nothing | Following::ByName { .. } | Following::OutOfOrder { .. } => {}
+        }
+    }
+
+    /// What a person should know of the order of files.
+    fn order_notes(&self) -> Vec<String> {
+        match &self.form.follow {
+            Following::ByName { grows: true } => vec![
+                "Names are compared byte by byte: a 10 would come before a 2. Write zeros before the numbers, 02, before they grow."
+                    .to_owned(),
+            ],
+            Following::OutOfOrder { first, second } => vec![
+                "The files are numbered, but read side by side: of a key in two of them, chance says which value stays."
+                    .to_owned(),
+                format!(
+                    "`order: name` would read them in the order of bytes, in which {} comes before {}:",
+                    as_text(first),
+                    as_text(second)
+                ),
+                "name them so that this is right (02 and 10, 2026-11-17), then write it here.".to_owned(),
+            ],
+            Following::Nothing | Following::Rotated | Following::ByName { grows: false } => Vec::new(),
+        }
+    }
+
+    /// What is told of the choices that were made.
+    pub(super) fn remarks(&self) -> Vec<String> {
+        let mut remarks = Vec::new();
+        if !self.keys.is_empty() {
+            if matches!(self.form.follow, Following::ByName { .. }) {
+                remarks.push(
+                    "The files are numbered: `order: name` makes one lane of them, in the order of their names.".into(),
+                );
+            }
+            remarks.extend(self.order_notes());
+        }
+        remarks
     }
 
     fn sink(&self, text: &mut String) {
@@ -232,6 +284,11 @@ fn by_name(column: &str, path: &FieldPath) -> bool {
 
 fn line(text: &mut String, indent: usize, words: &str) {
     writeln!(text, "{:indent$}{words}", "").expect("a text takes text");
+}
+
+/// A name from outside, in one line of a comment.
+fn as_text(name: &str) -> String {
+    name.chars().map(|c| if c.is_control() { '?' } else { c }).collect()
 }
 
 /// A text as YAML has it: plain where that is safe, else in quotes.

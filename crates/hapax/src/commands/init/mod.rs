@@ -6,6 +6,7 @@
 mod answers;
 mod compose;
 mod fit;
+mod naming;
 mod sample;
 mod target;
 
@@ -53,6 +54,7 @@ pub(crate) async fn init(args: &InitArgs, shared: &Shared) -> Result<u8, Failure
     fit.describe(&table).iter().for_each(|line| println!("{line}"));
     let keys = answers.keys(&fit)?;
     let draft = Draft { id: args.id.clone(), from, to, table, form, fit, keys, guarantee: args.guarantee.clone() };
+    draft.remarks().iter().for_each(|line| println!("{line}"));
     let text = draft.yaml();
     let verdict = check(&text, &output, &draft)?;
     write(&output, &text)?;

@@ -2,11 +2,13 @@
 
 use std::path::{Path, PathBuf};
 
+use hapax_connect::file::many::FoundStem;
 use hapax_connect::file::{CsvOptions, FileFormat, FileSource, FileSourceConfig, HeaderFrom, RotationRule, many};
 use hapax_connect::generate::{GenerateConfig, GenerateSource};
 use hapax_engine::decode::csv::Dialect;
 
 use super::UNCLEAR;
+use super::naming::{NameOrder, order_of};
 use crate::exit::{Failure, USAGE};
 use crate::sample::{MOST, Sample, files_to_look_into, first_inputs, first_inputs_of_each, taken_for_a_pattern};
 
@@ -46,13 +48,30 @@ impl From {
 }
 
 /// How a file's records are written.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct FileForm {
     pub(super) is_csv: bool,
     /// If it is not what the name says.
     pub(super) delimiter: Option<u8>,
-    /// Whether the names of the pattern's files have dates or numbers before their extension.
-    pub(super) is_dated: bool,
+    /// Which files of a pattern follow each other.
+    pub(super) follow: Following,
+}
+
+/// Which files of a pattern follow each other, as far as their names tell.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(super) enum Following {
+    /// None: each is a lane of its own.
+    #[default]
+    Nothing,
+    /// Those that rotations, or days, have named: `rotation: beforeExtension`.
+    Rotated,
+    /// All, in the order of their names: `order: name`.
+    ByName {
+        /// A longer number would come before shorter ones.
+        grows: bool,
+    },
+    /// All, but not in the order of bytes: the later one, `first`, comes before `second`.
+    OutOfOrder { first: String, second: String },
 }
 
 /// Looks at the first events.
@@ -77,23 +96,48 @@ pub(super) async fn read(from: &From, folder: &Path) -> Result<(Sample, FileForm
             let open =
                 |path| FileSource::new(FileSourceConfig { format: format.clone(), ..FileSourceConfig::new(path) });
             let inputs = first_inputs_of_each(paths.into_iter().map(open).collect()).await?;
-            Ok((Sample::of_inputs(&inputs), FileForm { is_csv, delimiter, is_dated: is_dated(written, folder) }))
+            Ok((Sample::of_inputs(&inputs), FileForm { is_csv, delimiter, follow: following(written, folder) }))
         }
     }
 }
 
-/// Whether all files that a pattern finds are named by days or numbers: then they follow each other, and a key's last value is
-/// that of the last file.
-fn is_dated(written: &str, folder: &Path) -> bool {
+/// Which files of a pattern follow each other: then a key's last value is that of the last file.
+fn following(written: &str, folder: &Path) -> Following {
     if !many::is_pattern(written) {
-        return false;
+        return Following::Nothing;
     }
     let place = std::path::absolute(folder).unwrap_or_else(|_| folder.to_path_buf());
-    let lanes = |rule| -> Vec<String> {
-        many::find_stems(written, &place, rule).stems.into_iter().map(|stem| stem.lane).collect()
+    let find = |rule| many::find_stems(written, &place, rule).stems;
+    let (each, chains) = (find(RotationRule::None), find(RotationRule::BeforeExtension));
+    let names: Vec<&str> = each.iter().filter_map(|stem| stem.path.file_name()?.to_str()).collect();
+    let order = order_of(&names.iter().map(|name| many::unpacked_name(name).unwrap_or(name)).collect::<Vec<_>>());
+    let is_rotated = chains.len() < each.len() && !chains.iter().any(|c| each.iter().any(|one| one.lane == c.lane));
+    let is_kept = |stem: &FoundStem| match &order {
+        NameOrder::Unknown => true,
+        NameOrder::Right { .. } if stem.names().is_sorted() => true,
+        // Numbers fall as rotations have them, or rise as batches have them: only times can tell.
+        NameOrder::Right { .. } | NameOrder::Wrong { .. } => times_rise(stem),
     };
-    let (each, chains) = (lanes(RotationRule::None), lanes(RotationRule::BeforeExtension));
-    chains.len() < each.len() && chains.iter().all(|lane| !each.contains(lane))
+    if is_rotated && chains.iter().all(is_kept) {
+        return Following::Rotated;
+    }
+    // A chain lies in one folder, and files that one name stands for are one lane already.
+    let in_one_folder = !many::is_pattern(&Path::new(written).parent().unwrap_or(Path::new("")).to_string_lossy());
+    if !in_one_folder || find(RotationRule::Suffixes).len() < 2 {
+        return Following::Nothing;
+    }
+    match order {
+        NameOrder::Unknown => Following::Nothing,
+        NameOrder::Right { grows } => Following::ByName { grows },
+        NameOrder::Wrong { first, second } => Following::OutOfOrder { first, second },
+    }
+}
+
+/// Whether each file of a chain was changed after the one before it.
+fn times_rise(stem: &FoundStem) -> bool {
+    let changed = |name: &&str| std::fs::metadata(stem.path.with_file_name(name)).and_then(|file| file.modified()).ok();
+    let times: Vec<_> = stem.names().iter().map(changed).collect();
+    times.windows(2).all(|pair| pair[0] < pair[1])
 }
 
 /// Why nothing is written, and what to do about it.
