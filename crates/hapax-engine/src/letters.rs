@@ -65,6 +65,18 @@ pub struct LetterChoice {
     pub event_key: Option<String>,
     /// Only these numbers.
     pub ids: Vec<i64>,
+    /// In which states, if no single letters are named.
+    pub states: LetterStates,
+}
+
+/// The states that a choice is about.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum LetterStates {
+    /// Those that wait.
+    #[default]
+    Dead,
+    /// Those that were replayed or discarded too.
+    Any,
 }
 
 impl LetterChoice {
@@ -72,6 +84,12 @@ impl LetterChoice {
     #[must_use]
     pub fn names_letters(&self) -> bool {
         !self.ids.is_empty() || self.position.is_some() || self.event_key.is_some()
+    }
+
+    /// Whether letters of every state are meant.
+    #[must_use]
+    pub fn means_any_state(&self) -> bool {
+        self.names_letters() || self.states == LetterStates::Any
     }
 }
 

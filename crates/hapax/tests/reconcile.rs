@@ -333,3 +333,23 @@ fn a_worker_at_work_is_no_difference() {
     worker.ends().exits(0);
     world.hapax(&["reconcile", "--deep"]).exits(0).says(&["verdict  adds up"]).keeps_silent_about(&["not compared"]);
 }
+
+/// Goal: a discarded letter was not delivered: it counts for no key, and hides no difference of its key. Method: a key that was delivered
+/// before its letter died, and one that has only its letter; then the row goes.
+#[test]
+fn a_discarded_letter_is_no_row() {
+    let world = World::shop(
+        "onConflict: update",
+        "guarantee: exactly-once, deduplication: { keyFields: [id] }, maxRejects: 100%",
+    );
+    world.sql("DROP TABLE orders; CREATE TABLE orders (id INTEGER PRIMARY KEY, customer TEXT, amount INTEGER CHECK (amount < 100))");
+    for line in [order(9, 1), order(9, 200), order(8, 200)] {
+        world.append("orders.jsonl", line);
+        world.hapax(&["run", "--once"]).exits(0);
+    }
+    world.hapax(&["reconcile"]).exits(0).says(&["1 keys of 3 inputs"]);
+    world.hapax(&["dlq", "discard", "--yes"]).exits(0).says(&["2 letter(s) discarded"]);
+    world.hapax(&["reconcile"]).exits(0).says(&["1 keys of 3 inputs", "adds up"]);
+    let text = damaged(&world, "DELETE FROM orders WHERE id = 9", "target");
+    assert!(text.contains("expected a row, found no row"), "{text}");
+}

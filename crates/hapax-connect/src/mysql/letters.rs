@@ -147,7 +147,7 @@ impl Chosen {
         add("fingerprint LIKE ? ESCAPE '!'", choice.cause.as_deref().map(|cause| Value::from(beginning(cause))));
         add("position = ?", choice.position.map(|position| Value::from(position.to_string())));
         add("event_key = ?", text(&choice.event_key));
-        add("state = ?", (!choice.names_letters()).then(|| Value::from("dead")));
+        add("state = ?", (!choice.means_any_state()).then(|| Value::from("dead")));
         if !choice.ids.is_empty() {
             tests.push(format!("id IN ({})", places(choice.ids.len())));
             given.extend(choice.ids.iter().map(|id| Value::from(*id)));
@@ -201,7 +201,7 @@ pub async fn list(
 /// Pages of dead letters are read where the last one ended, and no row that is dead no longer is touched. Left to itself
 /// the server begins every page at the first letter.
 fn by_index(choice: &LetterChoice) -> &'static str {
-    if choice.names_letters() || choice.cause.is_some() { "" } else { "FORCE INDEX (dead_letters_states)" }
+    if choice.means_any_state() || choice.cause.is_some() { "" } else { "FORCE INDEX (dead_letters_states)" }
 }
 
 /// The chosen letters with a number above `after`, grouped by cause, the largest group first.

@@ -158,7 +158,7 @@ impl<'a> Chosen<'a> {
             choice,
             position: choice.position.map(|position| position.to_string()),
             ids: (!choice.ids.is_empty()).then_some(&choice.ids),
-            any_state: choice.names_letters(),
+            any_state: choice.means_any_state(),
             after,
         }
     }

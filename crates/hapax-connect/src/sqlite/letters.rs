@@ -48,7 +48,7 @@ impl<'a> Chosen<'a> {
     }
 
     fn condition(&self) -> String {
-        let state = if self.choice.names_letters() { "" } else { " AND state = 'dead'" };
+        let state = if self.choice.means_any_state() { "" } else { " AND state = 'dead'" };
         let narrowed = self.parts().into_iter().filter(|(_, _, value)| value.is_some()).map(|(text, _, _)| text);
         format!("id > :after{state}{}", narrowed.collect::<String>())
     }

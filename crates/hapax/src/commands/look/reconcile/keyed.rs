@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use hapax_engine::batch::{Batch, Inputs};
 use hapax_engine::books::LoggedEpoch;
-use hapax_engine::letters::{LetterChoice, LetterStore as _, StoredLetter};
+use hapax_engine::letters::{LetterChoice, LetterStates, LetterStore as _, StoredLetter};
 use hapax_engine::pipeline::Pipeline;
 use hapax_engine::rows::{RowReader as _, RowState};
 use hapax_engine::source::Follow;
@@ -63,8 +63,8 @@ pub(super) async fn compare(
     };
     let total = chosen.iter().map(|range| range.logged.counts.read).sum();
     let bar = bar(total);
-    let (dead, keys) = (HashSet::new(), KeyCount::default());
-    let mut walk = Walk { subject, books, rows, dead, bar, read: 0, keys, otherwise: 0 };
+    let (letters, keys, in_doubt) = (HashMap::new(), KeyCount::default(), HashSet::new());
+    let mut walk = Walk { subject, books, rows, letters, bar, read: 0, keys, in_doubt, otherwise: 0 };
     walk.load_letters().await?;
     let found = match walk.all_parts(chosen).await {
         // A range that the log names and the source cannot give; the chain says what is wrong with the log.
@@ -85,6 +85,13 @@ pub(super) async fn compare(
             "; {} inputs were not compared: the workflow, as it is now, makes dead letters of them, and it did not when they were \
              delivered",
             walk.otherwise
+        );
+    }
+    if !walk.in_doubt.is_empty() {
+        aside += &format!(
+            "; {} of the keys could not be judged: their last event is a letter in doubt, which may have been delivered, and both \
+             were accepted",
+            walk.in_doubt.len()
         );
     }
     let check = match &found {
@@ -154,13 +161,24 @@ struct Walk<'a> {
     subject: &'a Subject<'a>,
     books: &'a mut AnyBooks,
     rows: &'a mut AnyRows,
-    /// Inputs that are dead letters: incarnation and position.
-    dead: HashSet<(u32, Position)>,
+    /// Inputs that became letters and were not replayed: incarnation and position.
+    letters: HashMap<(u32, Position), Fate>,
     bar: indicatif::ProgressBar,
     read: u64,
     keys: KeyCount,
+    /// Keys of which only a letter in doubt knows better.
+    in_doubt: HashSet<u64>,
     /// Inputs that were delivered, and of which the configuration as it is now makes dead letters.
     otherwise: u64,
+}
+
+/// What is known of an input that became a letter.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Fate {
+    /// It was not delivered.
+    Dead,
+    /// It may have been.
+    InDoubt,
 }
 
 /// How many keys there are, each once, as far as memory reaches.
@@ -182,14 +200,33 @@ impl std::fmt::Display for KeyCount {
     }
 }
 
+/// The last events of a key in one epoch: one that was delivered, and those after it that may have been.
+#[derive(Default)]
+struct LastWords {
+    certain: Option<usize>,
+    in_doubt: Vec<usize>,
+}
+
+impl LastWords {
+    /// One of them: all have the same row.
+    fn any(&self) -> usize {
+        self.certain.or(self.in_doubt.first().copied()).unwrap_or_default()
+    }
+}
+
 impl Walk<'_> {
     async fn load_letters(&mut self) -> Result<(), Failure> {
-        let (choice, mut after) = (self.letter_choice(), 0);
+        let choice = LetterChoice { states: LetterStates::Any, ..self.letter_choice() };
+        // With progress beside the rows, the target has said that they did not land.
+        let (apart, mut after) = (self.subject.progress_place() == ProgressPlace::State, 0);
         loop {
             let page = self.books.list(&choice, after, PAGE).await?;
             let Some(last) = page.last() else { return Ok(()) };
             after = last.id;
-            self.dead.extend(page.iter().map(|letter| (number_of(&letter.incarnation), letter.position)));
+            for letter in page.iter().filter(|letter| letter.state != "replayed") {
+                let fate = if apart && letter.is_in_doubt() { Fate::InDoubt } else { Fate::Dead };
+                self.letters.insert((number_of(&letter.incarnation), letter.position), fate);
+            }
         }
     }
 
@@ -334,7 +371,7 @@ impl Walk<'_> {
         let other_transform = batch.letters().len() as u64 > logged.counts.dead;
         for (_, letter) in batch.letters() {
             let key = letter_key(letter.position);
-            if self.is_dead(from, letter.position) || !doubts.concerns(&key) {
+            if self.fate(from, letter.position).is_some() || !doubts.concerns(&key) {
                 continue;
             }
             if other_transform {
@@ -348,22 +385,21 @@ impl Walk<'_> {
                 return Ok(Err(TooMany));
             }
         }
-        let mut last: HashMap<Vec<u8>, usize> = HashMap::new();
-        for (event, key) in batch.events().zip(self.rows.row_keys(&batch)) {
-            let key = key.filter(|key| doubts.concerns(key));
-            if let Some(key) = key.filter(|_| !self.is_dead(from, event.position())) {
-                last.insert(key, event.index());
-            }
-        }
-        last.keys().for_each(|key| self.keys.add(key));
-        let last: Vec<(Vec<u8>, usize)> = last.into_iter().collect();
+        let last = self.last_words(&batch, from, doubts);
         for some in last.chunks(ASKED_AT_ONCE) {
-            let events: Vec<usize> = some.iter().map(|(_, event)| *event).collect();
+            let events: Vec<usize> = some.iter().map(|(_, words)| words.any()).collect();
             let states = self.rows.states(Arc::clone(&batch), events).await?;
-            for ((key, event), found) in some.iter().zip(states) {
-                match self.difference(&batch, *event, found, &place, epoch) {
-                    None => doubts.settle(key),
-                    Some(doubt) => {
+            for ((key, words), found) in some.iter().zip(states) {
+                let misses = |event: usize| self.difference(&batch, event, found, &place, epoch);
+                if words.in_doubt.iter().any(|event| misses(*event).is_none()) {
+                    doubts.settle(key);
+                    continue;
+                }
+                match words.certain.map(misses) {
+                    // What an earlier epoch asks for stands.
+                    None => {}
+                    Some(None) => doubts.settle(key),
+                    Some(Some(doubt)) => {
                         if doubts.raise(key.clone(), doubt).is_err() {
                             return Ok(Err(TooMany));
                         }
@@ -374,8 +410,29 @@ impl Walk<'_> {
         Ok(Ok(()))
     }
 
-    fn is_dead(&self, from: &Bookmark, position: Position) -> bool {
-        self.dead.contains(&(from.incarnation.number, position))
+    /// The last events of each key of one epoch.
+    fn last_words(&mut self, batch: &Batch, from: &Bookmark, doubts: &Doubts) -> Vec<(Vec<u8>, LastWords)> {
+        let mut last: HashMap<Vec<u8>, LastWords> = HashMap::new();
+        for (event, key) in batch.events().zip(self.rows.row_keys(batch)) {
+            let Some(key) = key.filter(|key| doubts.concerns(key)) else { continue };
+            match self.fate(from, event.position()) {
+                Some(Fate::Dead) => {}
+                Some(Fate::InDoubt) => last.entry(key).or_default().in_doubt.push(event.index()),
+                None => drop(last.insert(key, LastWords { certain: Some(event.index()), in_doubt: Vec::new() })),
+            }
+        }
+        for (key, words) in &last {
+            self.keys.add(key);
+            match words.in_doubt.is_empty() {
+                true => self.in_doubt.remove(&hash_of(key)),
+                false => self.in_doubt.insert(hash_of(key)),
+            };
+        }
+        last.into_iter().collect()
+    }
+
+    fn fate(&self, from: &Bookmark, position: Position) -> Option<Fate> {
+        self.letters.get(&(from.incarnation.number, position)).copied()
     }
 
     fn difference(

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use hapax_model::mode::ProgressPlace;
 use hapax_model::position::{Incarnation, Position};
 use hapax_model::progress::Progress;
 
@@ -17,6 +18,8 @@ pub(super) struct Facts<'a> {
     pub(super) first: Option<&'a Range>,
     /// Whether it reaches back to the first epoch of all.
     pub(super) log: Log,
+    /// Where it keeps its progress: apart from the rows, a letter in doubt may have landed.
+    pub(super) place: ProgressPlace,
 }
 
 /// How far back the log reaches.
@@ -38,6 +41,8 @@ pub(super) struct Input<'a> {
     pub(super) in_log: bool,
     /// The state of its newest dead letter.
     pub(super) letter: Option<&'a str>,
+    /// Whether that letter says that nobody knows.
+    pub(super) in_doubt: bool,
     /// The source was asked and has no input there.
     pub(super) absent: bool,
 }
@@ -50,6 +55,7 @@ pub(super) enum Verdict {
     Replayed,
     DeadLetter,
     Discarded,
+    InDoubt,
     InFlight,
     NotYetRead,
     Pruned,
@@ -68,6 +74,7 @@ impl Verdict {
             Self::Replayed => "replayed",
             Self::DeadLetter => "deadLetter",
             Self::Discarded => "discarded",
+            Self::InDoubt => "inDoubt",
             Self::InFlight => "inFlight",
             Self::NotYetRead => "notYetRead",
             Self::Pruned => "pruned",
@@ -87,6 +94,7 @@ impl fmt::Display for Verdict {
             Self::Replayed => "delivered by a replay of its dead letter",
             Self::DeadLetter => "dead letter: not delivered",
             Self::Discarded => "dead letter, discarded by a person: not delivered",
+            Self::InDoubt => "in doubt: it may have been delivered",
             Self::InFlight => "in flight: a worker is alive and has read it, or is about to",
             Self::NotYetRead => "not yet read",
             Self::Pruned => {
@@ -105,6 +113,7 @@ impl fmt::Display for Verdict {
 pub(super) fn decide(facts: Facts<'_>, input: Input<'_>) -> Verdict {
     match input.letter {
         Some("replayed") => return Verdict::Replayed,
+        Some(_) if input.in_doubt && facts.place == ProgressPlace::State => return Verdict::InDoubt,
         Some("discarded") => return Verdict::Discarded,
         Some(_) => return Verdict::DeadLetter,
         None => {}
@@ -158,8 +167,8 @@ mod tests {
         let in_log = log.iter().any(|range| range.holds(position, None));
         let whole = log.first().is_some_and(|first| first.logged.epoch == Epoch(1));
         let reach = if whole { Log::Whole } else { Log::Pruned };
-        let facts = Facts { progress, worker, first: log.first(), log: reach };
-        decide(facts, Input { position, incarnation: None, in_log, letter: None, absent: false })
+        let facts = Facts { progress, worker, first: log.first(), log: reach, place: ProgressPlace::Sink };
+        decide(facts, Input { position, incarnation: None, in_log, letter: None, in_doubt: false, absent: false })
     }
 
     /// Goal: every place in a lane has its verdict. Method: a log that begins behind the start and has a hole.
@@ -185,11 +194,20 @@ mod tests {
         let file = |n: u32| Incarnation::new(n, &format!("f{n}"));
         let bookmark = Bookmark::new(file(2), Position::at(12));
         let now = Progress { bookmark, ..progress(3, 12) };
-        let facts = Facts { progress: Some(&now), worker: None, first: log.first(), log: Log::Whole };
+        let facts = Facts {
+            progress: Some(&now),
+            worker: None,
+            first: log.first(),
+            log: Log::Whole,
+            place: ProgressPlace::Sink,
+        };
         let judged = |n: u32, position: u64| {
             let (file, position) = (file(n), Position::at(position));
             let in_log = log.iter().any(|range| range.holds(position, Some(&file)));
-            decide(facts, Input { position, incarnation: Some(&file), in_log, letter: None, absent: false })
+            decide(
+                facts,
+                Input { position, incarnation: Some(&file), in_log, letter: None, in_doubt: false, absent: false },
+            )
         };
         assert_eq!(
             [judged(1, 5), judged(1, 15), judged(2, 5)],
@@ -212,20 +230,33 @@ mod tests {
     fn a_letter_decides_first() {
         let log = ranges(vec![logged(1, 0, 1, 20)]);
         let now = progress(1, 20);
-        let facts = Facts { progress: Some(&now), worker: None, first: log.first(), log: Log::Whole };
-        let judged = |letter| {
-            let input = Input {
-                position: Position::at(3),
-                incarnation: None,
-                in_log: true,
-                letter: Some(letter),
-                absent: false,
-            };
-            decide(facts, input)
+        let facts = Facts {
+            progress: Some(&now),
+            worker: None,
+            first: log.first(),
+            log: Log::Whole,
+            place: ProgressPlace::Sink,
         };
+        let input = |letter| Input {
+            position: Position::at(3),
+            incarnation: None,
+            in_log: true,
+            letter: Some(letter),
+            in_doubt: false,
+            absent: false,
+        };
+        let judged = |letter| decide(facts, input(letter));
         assert_eq!(
             ["dead", "replayed", "discarded"].map(judged),
             [Verdict::DeadLetter, Verdict::Replayed, Verdict::Discarded]
+        );
+        let doubted = |place, letter| decide(Facts { place, ..facts }, Input { in_doubt: true, ..input(letter) });
+        let apart = ["dead", "replayed", "discarded"].map(|letter| doubted(ProgressPlace::State, letter));
+        assert_eq!(apart, [Verdict::InDoubt, Verdict::Replayed, Verdict::InDoubt]);
+        assert_eq!(
+            doubted(ProgressPlace::Sink, "dead"),
+            Verdict::DeadLetter,
+            "the target has said that it did not land"
         );
     }
 }

@@ -384,6 +384,7 @@ impl<'a> Tracer<'a> {
             worker: self.worker.as_deref(),
             first: self.ranges.first(),
             log: self.reach(),
+            place: self.subject.progress_place(),
         }
     }
 }

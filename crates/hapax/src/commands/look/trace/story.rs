@@ -94,6 +94,7 @@ impl Sighting {
             incarnation: self.incarnation.as_ref(),
             in_log: !self.epochs.is_empty(),
             letter: self.letters.first().map(|letter| letter.state.as_str()),
+            in_doubt: self.letters.first().is_some_and(StoredLetter::is_in_doubt),
             absent: self.absent,
         };
         self.verdict = match (decide(facts, input), operation) {
