@@ -72,8 +72,8 @@ impl FileSource {
         if unsaid && self.reading.as_ref().filter(here).is_some() {
             return Ok(self.facts.clone());
         }
-        let facts = bookmark.facts.as_deref().map(Facts::from_text).transpose();
-        Ok(facts.map_err(|what| self.gap(&what))?.unwrap_or_default())
+        let Some(facts) = bookmark.facts.as_deref() else { return self.facts_from_progress(bookmark) };
+        Facts::from_text(facts).map_err(|what| self.gap(&what))
     }
 
     /// Where the file of `bookmark` is, and whether it is still what it was.
@@ -455,7 +455,9 @@ pub(super) fn compare_copy(opened: Opened, bookmark: &Bookmark, facts: &Facts) -
         }
         return Ok(Place::Other(format!("{}: it was rewritten in place", opened.describe(0)?.text)));
     }
-    if opened.unpacks_to(&bookmark.incarnation.text)? == Some(true) && opened.has_archive_end(facts.archive.as_ref())? {
+    let text = &bookmark.incarnation.text;
+    let begins = opened.begins_as(text)? || opened.unpacks_to(text)? == Some(true);
+    if begins && opened.has_archive_end(facts.archive.as_ref())? {
         let seam = opened.unpacked_seam(bookmark.position.offset)?;
         return Ok(Place::Found(opened, seam));
     }

@@ -8,7 +8,7 @@ use std::io;
 use hapax_engine::source::SourceError;
 use hapax_model::position::{Bookmark, Incarnation, Position};
 
-use super::chain::{Member, RotationRule, Stem};
+use super::chain::{Member, RotationRule, Stem, unpacked_name};
 use super::facts::{Facts, ReadMember, TailHash};
 use super::feed::Packing;
 use super::incarnation::Opened;
@@ -70,7 +70,7 @@ impl FileSource {
                 continue;
             }
             let mut free: Vec<usize> = (0..listing.len()).filter(|at| !taken[*at]).collect();
-            free.sort_by_key(|at| listing[*at].name != entry.name);
+            free.sort_by_key(|at| original_name(&listing[*at].name) != original_name(&entry.name));
             for at in free {
                 if let Some(now) = self.read_as(&listing[at], entry)? {
                     (*entry, taken[at]) = (now, true);
@@ -113,6 +113,53 @@ impl FileSource {
         Ok(same.then(|| ReadMember { first: entry.first.clone(), ..ReadMember::passed(member) }))
     }
 
+    /// From now on places of which nothing is known but their file's description, as the epoch log has them, are looked for with
+    /// what `progress` remembers of the files that were read.
+    pub fn look_back_from(&mut self, progress: &Bookmark) {
+        self.looking_back_from = Some(progress.clone());
+    }
+
+    /// What progress knows of the file of an earlier place: how it ended when it was left, or under which inode it lies now.
+    pub(super) fn facts_from_progress(&self, place: &Bookmark) -> Result<Facts, SourceError> {
+        let Some(progress) = self.looking_back_from.as_ref().filter(|progress| progress.facts.is_some()) else {
+            return Ok(Facts::default());
+        };
+        let known = self.facts_of(progress)?;
+        let (number, last) = (place.incarnation.number, progress.incarnation.number);
+        if number == last {
+            let Facts { device, tail, copy, .. } = known;
+            return Ok(Facts { device, tail, copy, ..Facts::default() });
+        }
+        let of_place = |entry: &&ReadMember| place.incarnation.text.starts_with(&format!("{},", entry.identity));
+        match known.read.iter().find(of_place) {
+            Some(entry) => {
+                let tail = entry.tail.clone().map(|hash| TailHash { offset: entry.length, hash });
+                Ok(Facts { tail, ..Facts::default() })
+            }
+            None => {
+                let copy = self.read_as_number(place, last, &known).map_err(|error| self.unavailable(error))?;
+                Ok(Facts { copy, ..Facts::default() })
+            }
+        }
+    }
+
+    /// Which file was read as the number of `place` and has another inode now, if all that were read lie there still, so that their order tells it.
+    fn read_as_number(&self, place: &Bookmark, last: u32, known: &Facts) -> io::Result<Option<String>> {
+        let listing = match self.members() {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            listing => listing?,
+        };
+        let known = self.recognised(&listing, known)?;
+        let was_read = |member: &&Member| known.entry(member).is_some_and(|entry| !entry.is_passed());
+        let mut read = listing.iter().filter(was_read);
+        let lies_there = listing.iter().any(|m| place.incarnation.text.starts_with(&format!("{},", m.identity)));
+        if lies_there || u32::try_from(read.clone().count()).ok() != last.checked_sub(1) {
+            return Ok(None);
+        }
+        let at = place.incarnation.number.checked_sub(1).and_then(|at| usize::try_from(at).ok());
+        Ok(at.and_then(|at| read.nth(at)).map(|member| member.identity.clone()))
+    }
+
     pub(super) fn members(&self) -> io::Result<Vec<Member>> {
         Stem::of(&self.config.path, self.config.rotation)?.list(self.config.rotation)
     }
@@ -145,4 +192,9 @@ impl FileSource {
         }
         Ok(())
     }
+}
+
+/// What a file was called before it was compressed.
+fn original_name(name: &str) -> &str {
+    unpacked_name(name).unwrap_or(name)
 }

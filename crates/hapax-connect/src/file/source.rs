@@ -56,6 +56,8 @@ pub struct FileSource {
     pub(super) growing: Option<GrowingCopy>,
     /// Where a delivery without progress begins, once that was resolved: it waits with the file, not with its name.
     resolved: Option<(StartAt, Bookmark)>,
+    /// Progress, where places before it are looked for: it knows the files that they lie in.
+    pub(super) looking_back_from: Option<Bookmark>,
     assigned_at: Instant,
     assigned_offset: u64,
     assigned_number: u32,
@@ -83,6 +85,7 @@ impl FileSource {
             doubt: None,
             growing: None,
             resolved: None,
+            looking_back_from: None,
             assigned_at: Instant::now(),
             assigned_offset: 0,
             assigned_number: 0,

@@ -102,6 +102,15 @@ impl Subject<'_> {
         }
     }
 
+    /// The same to read what was delivered before `progress`, which remembers the files of it.
+    pub(super) fn source_behind(&self, progress: Option<&StoredDelivery>) -> AnySource {
+        let mut source = self.unpaced_source();
+        if let (AnySource::File(file), Some(stored)) = (&mut source, progress) {
+            file.look_back_from(&stored.progress.bookmark);
+        }
+        source
+    }
+
     /// An event of key fields, given as JSON, as an input of this source would have it.
     pub(super) fn as_input(&self, event: &str) -> Vec<u8> {
         let Format::Csv(csv) = self.part.kept_format() else { return event.as_bytes().to_vec() };

@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use hapax_engine::batch::{Batch, Inputs};
-use hapax_engine::books::LoggedEpoch;
+use hapax_engine::books::{LoggedEpoch, StoredDelivery};
 use hapax_engine::letters::{LetterChoice, LetterStates, LetterStore as _, StoredLetter};
 use hapax_engine::pipeline::Pipeline;
 use hapax_engine::rows::{RowReader as _, RowState};
@@ -57,14 +57,14 @@ pub(super) async fn compare(
         return Ok(Compared::not(why));
     }
     let log = ranges(subject.log(books).await?);
-    let (chosen, passed_over) = match readable(subject, sample(&log, inputs)).await {
+    let (chosen, passed_over) = match readable(subject.source_behind(Some(&stored)), sample(&log, inputs)).await {
         Ok(chosen) => chosen,
         Err(why) => return Ok(Compared::not(why)),
     };
     let total = chosen.iter().map(|range| range.logged.counts.read).sum();
     let bar = bar(total);
     let (letters, keys, in_doubt) = (HashMap::new(), KeyCount::default(), HashSet::new());
-    let mut walk = Walk { subject, books, rows, letters, bar, read: 0, keys, in_doubt, otherwise: 0 };
+    let mut walk = Walk { subject, stored, books, rows, letters, bar, read: 0, keys, in_doubt, otherwise: 0 };
     walk.load_letters().await?;
     let found = match walk.all_parts(chosen).await {
         // A range that the log names and the source cannot give; the chain says what is wrong with the log.
@@ -122,9 +122,8 @@ fn sample(log: &[Range], inputs: u64) -> &[Range] {
 }
 
 /// The newest of `log`, as far back as the source holds every file of them, and how many there are before.
-async fn readable<'r>(subject: &Subject<'_>, log: &'r [Range]) -> Result<(&'r [Range], usize), String> {
+async fn readable(mut source: AnySource, log: &[Range]) -> Result<(&[Range], usize), String> {
     let mut why = "there is no epoch in the log".to_owned();
-    let mut source = subject.unpaced_source();
     let mut begin: Option<(usize, u32)> = None;
     for (at, range) in log.iter().enumerate() {
         let Some(from) = &range.from else {
@@ -159,6 +158,8 @@ enum Purpose {
 /// One walk over the logged inputs.
 struct Walk<'a> {
     subject: &'a Subject<'a>,
+    /// Progress when the walk began.
+    stored: StoredDelivery,
     books: &'a mut AnyBooks,
     rows: &'a mut AnyRows,
     /// Inputs that became letters and were not replayed: incarnation and position.
@@ -300,7 +301,8 @@ impl Walk<'_> {
             let mut reading = match reader.take() {
                 Some((reading, end)) if end == *from => reading,
                 Some(_) | None => {
-                    let opened = Reader::open(self.subject.unpaced_source(), from, Follow::No).await;
+                    let source = self.subject.source_behind(Some(&self.stored));
+                    let opened = Reader::open(source, from, Follow::No).await;
                     opened.map_err(|error| unreadable(&error))?
                 }
             };

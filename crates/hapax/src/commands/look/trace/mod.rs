@@ -179,7 +179,8 @@ impl<'a> Tracer<'a> {
             let (LetterBytes::Whole(bytes) | LetterBytes::Cut { head: bytes, .. }) = &letter.bytes;
             sighting.input = Some(bytes.clone());
         } else if let Some(from) = &from {
-            match input_at(self.subject.unpaced_source(), from, position, INPUTS_READ).await {
+            let source = self.subject.source_behind(self.progress.as_ref());
+            match input_at(source, from, position, INPUTS_READ).await {
                 Ok(Some(inputs)) => {
                     let begins = inputs.position(0);
                     if begins != position {
@@ -252,7 +253,9 @@ impl<'a> Tracer<'a> {
         let mut found = self.letters_with(&wanted).await?;
         if args.search {
             let from = args.from.map(|position| self.search_from(position));
-            let searched = search::search(self.subject, &self.ranges, &wanted, from.as_ref(), args.limit).await?;
+            let source = self.subject.source_behind(self.progress.as_ref());
+            let searched =
+                search::search(self.subject, source, &self.ranges, &wanted, from.as_ref(), args.limit).await?;
             story.notes.push(searched.summary());
             for place in searched.found {
                 if found.iter().all(|known: &Found| known.at.position != place.at.position) {

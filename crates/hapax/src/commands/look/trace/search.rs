@@ -14,6 +14,7 @@ use hapax_model::position::{Bookmark, Incarnation};
 use super::super::history::Range;
 use super::super::reader::{Next, Reader, holds, unreadable};
 use super::super::subject::{KeysWanted, Subject};
+use crate::assemble::AnySource;
 use crate::exit::Failure;
 
 /// The key that is looked for.
@@ -145,12 +146,12 @@ impl Searched {
 /// Reads the source from `from`, or from where the log begins, and collects the inputs that have the key.
 pub(super) async fn search(
     subject: &Subject<'_>,
+    mut source: AnySource,
     ranges: &[Range],
     wanted: &Wanted,
     from: Option<&Bookmark>,
     limit: u64,
 ) -> Result<Searched, Failure> {
-    let mut source = subject.unpaced_source();
     let begins = from.or_else(|| ranges.first().and_then(|range| range.from.as_ref()));
     let mut begin = None;
     if let Some(at) = begins.filter(|at| !at.incarnation.text.is_empty()) {
