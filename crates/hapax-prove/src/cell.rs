@@ -63,6 +63,7 @@ impl Cell {
             Kind::Point(_, Action::Kill | Action::Drop | Action::Lose) => 0.8,
             Kind::Point(_, Action::Stop) => 3.5,
             Kind::Scenario(Scenario::TwoWorkers) => 6.5,
+            Kind::Scenario(Scenario::Cuts) => 15.0,
             Kind::Scenario(Scenario::ZombieEarly | Scenario::ZombieLate | Scenario::DoubtfulZombie) => 4.0,
             Kind::Scenario(scenario) if scenario.needs_replica() => 8.0,
             Kind::Scenario(_) => 1.8,

@@ -4,6 +4,7 @@
 mod alerts;
 #[cfg(feature = "compression")]
 mod archives;
+mod backlog;
 mod bad_configuration;
 mod bad_files;
 mod bad_input;

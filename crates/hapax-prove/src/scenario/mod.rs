@@ -1,6 +1,7 @@
 //! The stories: what is done to real workers, one file per family.
 
 pub mod contract;
+pub mod cuts;
 pub mod disk;
 pub mod doubt;
 pub mod failover;
@@ -112,11 +113,13 @@ pub enum Scenario {
     MemoryShort,
     /// Workers with fewer descriptors than they need, and half requests to one's pages.
     DescriptorsShort,
+    /// The same input in epochs of other sizes, into tables where rows meet others.
+    Cuts,
 }
 
 impl Scenario {
     /// All of them.
-    pub const ALL: [Self; 43] = [
+    pub const ALL: [Self; 44] = [
         Self::Plain,
         Self::RandomKills,
         Self::FirstEpoch,
@@ -160,6 +163,7 @@ impl Scenario {
         Self::BlockedNeighbours,
         Self::MemoryShort,
         Self::DescriptorsShort,
+        Self::Cuts,
     ];
 
     /// Its name in cells.
@@ -209,6 +213,7 @@ impl Scenario {
             Self::BlockedNeighbours => "blocked-neighbours",
             Self::MemoryShort => "memory-short",
             Self::DescriptorsShort => "descriptors-short",
+            Self::Cuts => "cuts",
         }
     }
 
@@ -266,6 +271,7 @@ impl Scenario {
                 Setting::new(Guarantee::AtMostOnce, Shape::Append, Place::State),
                 Setting::new(Guarantee::IdempotentKeys, Shape::IgnoreEvent, Place::State),
             ],
+            Self::Cuts => vec![exactly(Shape::Update)],
             Self::TwoWorkers
             | Self::FirstEpoch
             | Self::DoubtfulZombie
@@ -365,7 +371,8 @@ impl Scenario {
             | Self::TableRecreated
             | Self::KeyChanged
             | Self::DiskFull
-            | Self::NaiveKills => on(&self.over_files(), &one),
+            | Self::NaiveKills
+            | Self::Cuts => on(&self.over_files(), &one),
         }
     }
 
@@ -413,7 +420,8 @@ impl Scenario {
             | Self::DroppedAlive
             | Self::BlockedNeighbours
             | Self::MemoryShort
-            | Self::DescriptorsShort => Need::Databases,
+            | Self::DescriptorsShort
+            | Self::Cuts => Need::Databases,
         }
     }
 
@@ -462,7 +470,8 @@ impl Scenario {
             | Self::Exhausted
             | Self::BlockedNeighbours
             | Self::MemoryShort
-            | Self::DescriptorsShort => Mix::Poisoned,
+            | Self::DescriptorsShort
+            | Self::Cuts => Mix::Poisoned,
         }
     }
 
@@ -515,6 +524,7 @@ impl Scenario {
             Self::BlockedNeighbours => limits::blocked_neighbours(world, random),
             Self::MemoryShort => limits::memory_short(world, random),
             Self::DescriptorsShort => limits::descriptors_short(world, random),
+            Self::Cuts => cuts::compared(world, random),
         }
     }
 }
