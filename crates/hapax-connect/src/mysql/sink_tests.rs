@@ -179,6 +179,7 @@ clauses!(sink, Server:
     a_mapping_mistake_stops_with_the_servers_words,
     just_the_refused_die_among_many,
     an_event_is_judged_whoever_takes_its_place,
+    a_deleted_row_that_is_written_again_is_a_new_one,
     a_row_that_is_brought_back_does_not_show_the_cut,
     a_stop_is_not_evaded_by_who_takes_its_place,
     repeats_are_counted_as_unchanged,

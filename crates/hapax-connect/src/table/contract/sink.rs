@@ -156,6 +156,49 @@ pub(crate) async fn where_an_epoch_is_cut_does_not_show<D: Database>(ddl: &str, 
     }
 }
 
+/// Goal: in `update` a row that is deleted and written again is a new one, also within one epoch: what another table holds of the old
+/// row is gone, and a column that no event fills is back at its default. Method: a child that goes with its parent; events that fill
+/// all columns, and columns that others fill; deletes and writes in one epoch, and each alone.
+pub(crate) async fn a_deleted_row_that_is_written_again_is_a_new_one<D: Database>() {
+    let again = [
+        r#"{"id":3,"op":"d"}"#,
+        r#"{"id":3,"a":"y","b":3}"#,
+        r#"{"id":1,"op":"d"}"#,
+        r#"{"id":1,"a":"y","b":2}"#,
+        r#"{"id":2,"a":"y","b":2}"#,
+    ];
+    for (more, filled) in [("", "b"), (", stock int DEFAULT 7, note int", "b, stock, coalesce(note, -1)")] {
+        let ddl = format!(
+            "CREATE TABLE t (id int NOT NULL PRIMARY KEY, a varchar(9), b int{more}); \
+             CREATE TABLE child (id int NOT NULL PRIMARY KEY, t_id int, \
+             CONSTRAINT of_t FOREIGN KEY (t_id) REFERENCES t (id) ON DELETE CASCADE)"
+        );
+        let mut rig: Rig<D> = Rig::new(&ddl, |config| {
+            by_id(D::table(config), ConflictMode::Update);
+            D::table(config).deletes = Deletes::Some;
+        })
+        .await;
+        for size in [again.len(), 2, 1] {
+            rig.run("DELETE FROM t").await;
+            let first = (1..=3).map(|id| format!("{{\"id\":{id},\"a\":\"x\",\"b\":1}}")).collect::<Vec<_>>();
+            rig.deliver(&strs(&first)).await;
+            if !more.is_empty() {
+                rig.run("UPDATE t SET stock = 1, note = 1").await;
+            }
+            rig.run("INSERT INTO child VALUES (10, 1), (20, 2), (30, 3)").await;
+            for epoch in again.chunks(size) {
+                assert_eq!(rig.deliver(epoch).await.dead_inputs, [0; 0], "in epochs of {size}");
+            }
+            let rows = rig.texts(&format!("SELECT concat_ws(' ', id, a, {filled}) FROM t ORDER BY id")).await;
+            let expected =
+                if more.is_empty() { ["1 y 2", "2 y 2", "3 y 3"] } else { ["1 y 2 7 -1", "2 y 2 1 1", "3 y 3 7 -1"] };
+            assert_eq!(rows, expected, "in epochs of {size}");
+            let children = rig.texts("SELECT concat_ws(' ', id, t_id) FROM child ORDER BY id").await;
+            assert_eq!(children, ["20 2"], "in epochs of {size}, {more}");
+        }
+    }
+}
+
 /// Goal: in `newer` a row that is alive does not show where an epoch was cut, whatever was removed and brought back, and an
 /// event that brings a row back takes nothing of what was removed. Method: random events that lack columns, and deletes, of
 /// few keys and with versions out of order; in one epoch, each alone, and cut at random; with and without a default.
