@@ -302,12 +302,12 @@ async fn a_row_that_a_trigger_leaves_out_is_a_dead_letter_in_every_mode() {
           RETURN new; END $$; CREATE TRIGGER no BEFORE INSERT OR UPDATE OR DELETE ON";
     const PARTS: &str = "PARTITION BY RANGE (id); CREATE TABLE part PARTITION OF t FOR VALUES FROM (0) TO (100)";
     for (storage, on) in [("", "t"), (PARTS, "t"), (PARTS, "part")] {
-        let words = crate::table::contract::sink::LeavingOut {
+        let words = crate::table::contract::triggers::LeavingOut {
             version_and_deleted: ["bytea", "boolean NOT NULL DEFAULT false"],
             rules: format!("{storage}; {FUNCTION} {on} FOR EACH ROW EXECUTE FUNCTION f()"),
             newest: "UPDATE t SET hapax_version = '\\xffffffff' WHERE id = 5",
         };
-        crate::table::contract::sink::a_row_that_a_trigger_leaves_out_is_a_dead_letter::<Server>(words).await;
+        crate::table::contract::triggers::a_row_that_a_trigger_leaves_out_is_a_dead_letter::<Server>(words).await;
     }
 }
 

@@ -186,7 +186,7 @@ async fn a_row_that_a_trigger_swallows_is_a_dead_letter() {
 /// Goal: the same in every mode, and for deletes. Method: the clause of databases whose triggers can leave out rows.
 #[tokio::test]
 async fn a_row_that_a_trigger_leaves_out_is_a_dead_letter_in_every_mode() {
-    let words = crate::table::contract::sink::LeavingOut {
+    let words = crate::table::contract::triggers::LeavingOut {
         version_and_deleted: ["BLOB", "INTEGER NOT NULL DEFAULT 0"],
         rules: "; CREATE TRIGGER i BEFORE INSERT ON t WHEN new.b = 13 BEGIN SELECT RAISE(IGNORE); END;
             CREATE TRIGGER u BEFORE UPDATE ON t WHEN new.b = 14 OR old.b = 15 BEGIN SELECT RAISE(IGNORE); END;
@@ -194,7 +194,7 @@ async fn a_row_that_a_trigger_leaves_out_is_a_dead_letter_in_every_mode() {
             .into(),
         newest: "UPDATE t SET hapax_version = x'ffffffff' WHERE id = 5",
     };
-    crate::table::contract::sink::a_row_that_a_trigger_leaves_out_is_a_dead_letter::<File>(words).await;
+    crate::table::contract::triggers::a_row_that_a_trigger_leaves_out_is_a_dead_letter::<File>(words).await;
 }
 
 /// Goal: each bad value is a dead letter that says why, with the source bytes; the rest goes on. Method: one of each.

@@ -6,6 +6,8 @@ pub(crate) mod replay;
 pub(crate) mod sink;
 #[cfg(feature = "sqlite")]
 pub(crate) mod state_file;
+#[cfg(any(feature = "sqlite", feature = "postgres"))]
+pub(crate) mod triggers;
 pub(crate) mod values;
 
 /// Makes a test of each clause: `clauses!(sink, Server: a_new_column_is_picked_up, …)`. What a clause needs besides
