@@ -10,8 +10,8 @@ mod bad_input;
 mod bad_tables;
 #[cfg(feature = "broker")]
 mod broker;
-#[cfg(feature = "http")]
 mod chains;
+#[cfg(feature = "http")]
 mod chat;
 mod check;
 mod check_and_run;
@@ -39,6 +39,7 @@ mod quiet_lane;
 mod reconcile;
 mod reload;
 mod reset;
+mod rotations;
 mod run;
 mod same_table;
 mod schema_change;
