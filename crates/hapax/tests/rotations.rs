@@ -175,3 +175,19 @@ fn a_new_file_beside_a_standby_is_delivered_by_the_first() {
     }
     nothing_is_left(&world, "1 2 3");
 }
+
+/// Goal: while something in a folder cannot be looked at it is named, and no file is judged as vanished. Method: a file that is gone
+/// unread beside a link that leads to itself; then without the link.
+#[test]
+fn nothing_is_judged_as_vanished_while_something_cannot_be_looked_at() {
+    let world = shop("in/*.log", APPEND.0, APPEND.1);
+    world.write("in/app.log", lines(1..=1));
+    world.hapax(&["run", "--once"]).exits(0);
+    world.sql("UPDATE hapax_progress SET incarnation = replace(incarnation, ', read to its end', '')");
+    std::fs::remove_file(world.path("in/app.log")).expect("gone");
+    std::os::unix::fs::symlink("loop.log", world.path("in/loop.log")).expect("a link");
+    let named = world.hapax(&["run", "--once"]);
+    named.exits(0).says(&["cannot be looked at", "loop.log"]).keeps_silent_about(&["the file is gone"]);
+    std::fs::remove_file(world.path("in/loop.log")).expect("gone");
+    world.hapax(&["run", "--once"]).exits(5).says(&["app.log", "the file is gone"]);
+}
