@@ -7,7 +7,7 @@ use crate::world::{World, rename, until};
 const QUICK: &str = "epoch: { interval: 20ms }, lease: 2s, retries: { backoffMs: [50], giveUpAfter: 300ms }";
 
 /// Workflow `orders` from `path` into table `orders`, which has what `table` says.
-fn shop(path: &str, sink: &str, table: &str) -> World {
+pub(crate) fn shop(path: &str, sink: &str, table: &str) -> World {
     let world = World::empty();
     world.sql(&format!("CREATE TABLE orders ({table})"));
     fs::create_dir(world.path("in")).expect("a folder");
@@ -27,22 +27,22 @@ fn configure(world: &World, path: &str, sink: &str) {
     world.write("hapax.yaml", text);
 }
 
-const APPEND: (&str, &str) = ("onConflict: append", "id INTEGER, amount INTEGER");
+pub(crate) const APPEND: (&str, &str) = ("onConflict: append", "id INTEGER, amount INTEGER");
 
 fn line(id: i64, amount: i64) -> String {
     format!("{{\"id\":{id},\"amount\":{amount}}}\n")
 }
 
-fn lines(ids: std::ops::RangeInclusive<i64>) -> String {
+pub(crate) fn lines(ids: std::ops::RangeInclusive<i64>) -> String {
     ids.map(|id| line(id, id)).collect()
 }
 
-fn ids(world: &World) -> String {
+pub(crate) fn ids(world: &World) -> String {
     world.ask("SELECT coalesce(group_concat(id, ' '), '') FROM (SELECT id FROM orders ORDER BY id)")
 }
 
 /// Moves `app.log.1` to `app.log.2`, and `app.log` to `app.log.1`.
-fn rotate(world: &World) {
+pub(crate) fn rotate(world: &World) {
     for n in (0..5).rev() {
         let name = |n: u32| if n == 0 { "in/app.log".to_owned() } else { format!("in/app.log.{n}") };
         if world.path(&name(n)).exists() {

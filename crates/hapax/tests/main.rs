@@ -11,9 +11,9 @@ mod bad_input;
 mod bad_tables;
 #[cfg(feature = "broker")]
 mod broker;
-#[cfg(feature = "http")]
 mod chains;
 mod chains_elsewhere;
+#[cfg(feature = "http")]
 mod chat;
 mod check;
 mod check_and_run;
@@ -43,6 +43,7 @@ mod reconcile;
 mod reload;
 mod reset;
 mod restored_files;
+mod rotations;
 mod run;
 mod same_table;
 mod schema_change;

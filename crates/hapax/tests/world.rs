@@ -318,6 +318,11 @@ impl Worker {
         }
     }
 
+    /// The number of its process.
+    pub(crate) fn process(&self) -> u32 {
+        self.child.id()
+    }
+
     /// Whether it still runs.
     pub(crate) fn is_alive(&mut self) -> bool {
         self.child.try_wait().expect("it can be waited for").is_none()

@@ -248,7 +248,7 @@ fn look_at(path: &Path, name: &str, suffix: Suffix, packed: bool) -> io::Result<
     let metadata = match std::fs::metadata(path) {
         Ok(metadata) => metadata,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None), // moved since; the next listing has it
-        Err(error) => return Err(error),
+        Err(error) => return Err(io::Error::new(error.kind(), format!("{name}: {error}"))),
     };
     if !metadata.is_file() {
         return Ok(None);

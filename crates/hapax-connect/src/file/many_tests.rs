@@ -56,6 +56,34 @@ fn a_lane_at_rest_is_told_from_one_that_has_more() {
     assert_eq!(prospect(&ended, followed.stems.first()), Prospect::Unfinished);
 }
 
+/// Goal: equal inodes on two devices are two files, and on one device they are one. Method: one lane's file with the other's identity, on
+/// its own device and on another.
+#[test]
+fn equal_inodes_on_two_devices_are_two_files() {
+    let folder = tempfile::tempdir().expect("a folder");
+    for name in ["a.log", "b.log"] {
+        fs::write(folder.path().join(name), "x\n").expect("written");
+    }
+    let mut found = find_stems("*.log", folder.path(), RotationRule::Suffixes);
+    assert_eq!(found.twice(), None);
+    let first = found.stems[0].members[0].clone();
+    found.stems[1].members[0].identity = first.identity;
+    assert_eq!(found.twice(), Some(("a.log", "b.log", "a.log")));
+    found.stems[1].members[0].device = first.device + 1;
+    assert_eq!(found.twice(), None);
+}
+
+/// Goal: what cannot be looked at is named. Method: a link that leads to itself beside a file.
+#[test]
+fn what_cannot_be_looked_at_is_named() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let at = |name: &str| folder.path().join(name);
+    fs::write(at("a.log"), "x\n").expect("written");
+    std::os::unix::fs::symlink("loop.log", at("loop.log")).expect("a link");
+    let found = find_stems("*.log", folder.path(), RotationRule::Suffixes);
+    assert!(matches!(&found.unreadable[..], [one] if one.contains("loop.log")), "{:?}", found.unreadable);
+}
+
 /// Goal: patterns find files, in order, also below folders. Method: a tree.
 #[test]
 fn patterns_find_files_and_nothing_else() {

@@ -395,3 +395,27 @@ async fn an_archive_of_a_read_file_is_waited_for_while_it_is_written() {
     let answer = source.hold(&bookmark).await.expect("hold");
     assert!(matches!(&answer, Held::Gone { missing } if missing.contains("never read")), "{answer:?}");
 }
+
+/// Goal: a folder on another device than before is waited with, and what is in it is not judged: something else may be mounted there.
+/// Method: another file in the place of the one that was read; a bookmark that names another device, and the bookmark as it was.
+#[tokio::test]
+async fn a_folder_on_another_device_is_waited_for() {
+    let bed = Bed::new("1\n2\n");
+    let start = bed.earliest().await;
+    let mut source = bed.follow(&start).await;
+    expect_lines(&mut source, &["1", "2"]).await;
+    let here = committed(&mut source, &start).await;
+    let mut facts = Facts::from_text(here.facts.as_deref().expect("facts")).expect("whole");
+    facts.device = facts.device.map(|device| device + 1);
+    let elsewhere = Bookmark { facts: Some(facts.to_text().into()), ..here.clone() };
+    // The reader has it open still, so that no other file gets its inode.
+    fs::remove_file(bed.directory.path().join("orders.jsonl")).expect("gone");
+    bed.append("8\n9\n");
+    let waits = bed.source().hold(&elsewhere).await.expect_err("nothing is judged");
+    assert_eq!(waits.reaction(), hapax_engine::source::SourceReaction::Retry, "{waits}");
+    let cause = std::error::Error::source(&waits).map(ToString::to_string).unwrap_or_default();
+    assert!(cause.contains("another device"), "{waits}: {cause}");
+    let judged = bed.source().hold(&here).await;
+    assert!(matches!(judged, Ok(Held::OtherIncarnation { .. })), "on its own device it is judged: {judged:?}");
+    drop(source);
+}

@@ -181,7 +181,7 @@ async fn a_statement_has_its_limit() {
     let begun = Instant::now();
     let fault = session.text("SELECT count(*) FROM seq_1_to_1000000 a, seq_1_to_1000000 b").await.unwrap_err();
     assert_eq!((fault.class, fault.number), (FaultClass::Again, Some(1969)));
-    assert!(begun.elapsed() < Duration::from_secs(4));
+    assert!(begun.elapsed() < Duration::from_secs(60), "it would run for hours");
     assert!(session.is_reusable());
     session.state = State::new(Duration::ZERO);
     let fault = session.text("SET SESSION max_statement_time = 0; DO SLEEP(8)").await.unwrap_err();

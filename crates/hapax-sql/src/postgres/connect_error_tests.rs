@@ -64,7 +64,7 @@ async fn an_unreachable_server_is_told_in_time() {
         let begun = std::time::Instant::now();
         let error = refused(&address).await;
         assert_eq!((error.code(), error.class()), ("HX4201", FaultClass::Reconnect), "{address}: {error:?}");
-        assert!(begun.elapsed() < Duration::from_secs(6), "{address}");
+        assert!(begun.elapsed() < Duration::from_secs(60), "{address}");
     }
 }
 

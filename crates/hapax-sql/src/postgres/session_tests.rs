@@ -71,13 +71,13 @@ async fn a_dropped_session_is_gone_from_the_server() {
     let watcher = database.session().await;
     let session = database.session().await;
     let pid = session.backend_pid();
-    let running = session.client().batch_execute("SELECT pg_sleep(9)");
+    let running = session.client().batch_execute("SELECT pg_sleep(600)");
     tokio::time::timeout(Duration::from_millis(50), running).await.unwrap_err();
     drop(session);
     let begun = Instant::now();
     let gone = "SELECT count(*) FROM pg_stat_activity WHERE pid = $1";
     while watcher.client().query_one(gone, &[&pid]).await.unwrap().get::<_, i64>(0) > 0 {
-        assert!(begun.elapsed() < Duration::from_secs(5), "still there");
+        assert!(begun.elapsed() < Duration::from_secs(60), "still there");
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
 }

@@ -42,7 +42,8 @@ fn port_of(shop: &Shop) -> u16 {
     shop.server_address().rsplit_once(':').and_then(|(_, port)| port.parse().ok()).expect("a port")
 }
 
-/// Goal: a wrong password and an unknown user are told at once, never with the password. Method: both.
+/// Goal: a wrong password and an unknown user are told at once, never with the password, by a run and by a check, which
+/// judges nothing then. Method: both.
 #[test]
 fn a_wrong_password_is_refused_at_once() {
     let shop = Shop::ready("", KEYED);
@@ -54,9 +55,12 @@ fn a_wrong_password_is_refused_at_once() {
         let answer = shop.hapax(&["run", "--once"]);
         answer.exits(1).says(&[login.split(':').next().expect("a name")]);
         answer.keeps_silent_about(&["hunter2", "trying again"]);
+        let check = shop.hapax(&["check", "--live"]);
+        check.exits(1).says(&["not judged"]).keeps_silent_about(&["hunter2", "exactly-once holds"]);
         assert_eq!(shop.rows(), 0);
     }
     shop.configure_as(&shop.url_of(&format!("{user}:right")), "", KEYED);
+    shop.hapax(&["check", "--live"]).exits(0).says(&["exactly-once holds"]).keeps_silent_about(&["right@"]);
     shop.hapax(&["run", "--once"]).exits(0).keeps_silent_about(&["right@"]);
     shop.sql(&format!("DROP USER {user}"));
 }

@@ -34,3 +34,30 @@ fn an_unknown_role_is_refused_at_once() {
     answer.exits(1).says(&["nobody_at_all"]).keeps_silent_about(&["hunter2", "trying again"]);
     assert_eq!(shop.rows(), 0);
 }
+
+/// Goal: a wrong password is told at once, never with a part of it, by a run and by a check, which judges nothing then. Method: a
+/// server of its own that asks this role for its password; the wrong one, and the right one.
+#[test]
+fn a_wrong_password_is_refused_at_once() {
+    let server = hapax_services::Postgres::builder().hba("host all locked 127.0.0.1/32 scram-sha-256").start();
+    let server = server.expect("a server");
+    let shop = Shop::on_server(&server.url(""));
+    shop.sql(Postgres::ORDERS);
+    shop.configure("", KEYED);
+    shop.hapax(&["setup", "--yes"]).exits(0);
+    let ours = Postgres::own_granted("locked");
+    shop.sql(&format!(
+        "CREATE ROLE locked LOGIN PASSWORD 'right'; {ours}; GRANT SELECT, INSERT, UPDATE ON orders TO locked"
+    ));
+    shop.world.write("orders.jsonl", orders(1..=3));
+    shop.configure_as(&shop.url_of("locked:hunter2"), "", KEYED);
+    let run = shop.hapax(&["run", "--once"]);
+    run.exits(1).says(&["locked"]).keeps_silent_about(&["hunter2", "trying again"]);
+    let check = shop.hapax(&["check", "--live"]);
+    check.exits(1).says(&["not judged"]).keeps_silent_about(&["hunter2", "exactly-once holds"]);
+    assert_eq!(shop.rows(), 0);
+    shop.configure_as(&shop.url_of("locked:right"), "", KEYED);
+    shop.hapax(&["check", "--live"]).exits(0).says(&["exactly-once holds"]).keeps_silent_about(&["right@"]);
+    shop.hapax(&["run", "--once"]).exits(0);
+    shop.accounts_for(3, 0);
+}
