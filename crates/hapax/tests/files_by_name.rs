@@ -103,7 +103,15 @@ fn a_late_file_is_read_under_a_later_name_unless_it_was_given_up() {
     world.hapax(&["reset", "orders", "--accept", "--yes"]).exits(0);
     world.hapax(&["run", "--once"]).exits(0).keeps_silent_about(&["given up"]);
     rename(&world.path("in/batch-c.csv"), &world.path("in/batch-e.csv"));
+    let answer = world.hapax(&["run", "--once"]);
+    answer.exits(0).says(&["WARN", "batch-e.csv", "it was given up"]);
+    assert_eq!(answer.err.matches("it was given up").count(), 1, "said once: {answer}");
+    let worker = world.start("worker.log", &["run"]);
+    worker.until_it_says("it was given up");
     world.append("in/batch-d.csv", "5,50\n");
+    until("the lane is read on", || ids(&world) == "1 2 3 4 5");
+    worker.terminate();
+    worker.ends().exits(0);
     world.hapax(&["run", "--once"]).exits(0).says(&["WARN", "batch-e.csv", "it was given up"]);
     world.hapax(&["reset", "orders", "--accept", "--yes"]).exits(0);
     world.append("in/batch-d.csv", "6,60\n");

@@ -85,6 +85,11 @@ impl Facts {
         self.read.iter().find(|read| read.identity == member.identity)
     }
 
+    /// Whether a person gave this file up, or it was passed, though it held something.
+    pub(super) fn has_given_up(&self, member: &Member) -> bool {
+        self.entry(member).is_some_and(|entry| entry.is_passed() && entry.length > 0)
+    }
+
     /// Whether there may be read files that are not remembered any more.
     pub(super) fn is_full(&self) -> bool {
         self.read.len() >= READ_MAX

@@ -333,7 +333,10 @@ pub fn prospect(bookmark: &Bookmark, stem: Option<&FoundStem>) -> Prospect {
     // A file that nobody read has come before it: its delivery says so. Archives are told by their content, later.
     let unknown = |member: &Member| !member.packed && facts.entry(member).is_none();
     let late = bookmark.facts.is_some() && stem.members[..at].iter().any(unknown);
-    if ended && whole && last && !late { Prospect::Finished } else { Prospect::Unfinished }
+    // One that was given up and renamed since is warned of when the lane is opened.
+    let behind = &stem.members[at + 1..];
+    let given_up = behind.iter().any(|member| matches!(member.suffix, Suffix::Name(_)) && facts.has_given_up(member));
+    if ended && whole && last && !late && !given_up { Prospect::Finished } else { Prospect::Unfinished }
 }
 
 #[cfg(test)]

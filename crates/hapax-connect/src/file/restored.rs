@@ -184,7 +184,7 @@ impl FileSource {
         let listing = self.members()?;
         let behind = listing.iter().skip_while(|member| member.identity != current.identity()).skip(1);
         for member in behind {
-            if facts.entry(member).is_some_and(|entry| entry.is_passed() && entry.length > 0) {
+            if facts.has_given_up(member) {
                 tracing::warn!(lane = %self.lane, file = member.name,
                     "not read: it was given up, and stays so under whatever name. To have it read, copy it to a later name \
                      and remove it");
