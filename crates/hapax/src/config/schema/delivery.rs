@@ -61,8 +61,12 @@ pub(crate) static DELIVERY: Table = Table {
         Field::new("epoch", Kind::Object(&EPOCH), "When a commit happens, and how long it may take.").or("{}"),
         Field::new("onReject", Kind::Choice(&ON_REJECT), "What happens to an event that cannot be delivered.")
             .or("deadLetter"),
-        Field::new("maxRejects", Kind::Share, "More rejects than this among the last 1,000 events since the worker started stop the workflow.")
-            .or("10%"),
+        Field::new(
+            "maxRejects",
+            Kind::Share,
+            "More rejects than this among the last 1,000 events since the worker started stop the workflow.",
+        )
+        .or("10%"),
         Field::new(
             "claimTimeout",
             Kind::Duration { least: 1, most: HOUR },
