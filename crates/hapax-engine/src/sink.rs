@@ -337,7 +337,8 @@ pub enum SinkError {
     /// Two different events of one epoch have one key, under a strategy that promises that none do.
     #[error(
         "the events at positions {first} and {second} are different and have one key {key}, though `unique: true` says \
-         that the key fields name one event: name more keyFields, or write unique: false"
+         that the key fields name one event: name more keyFields, or, if a thing has several events, write onConflict: update \
+         or newer"
     )]
     DedupKeyCollision {
         /// The earlier event.

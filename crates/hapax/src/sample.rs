@@ -5,14 +5,14 @@
 mod maps;
 mod sort;
 
-use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::path::Path;
 use std::time::Duration;
 
 use hapax_connect::file::many::{Born, FoundStem};
 use hapax_connect::file::{Crowd, many};
-use hapax_connect::table::described::{SampledField, Sort};
-use hapax_engine::batch::{Batch, FieldBytes, Inputs};
+use hapax_connect::table::described::{Numbers, SampledField, Sort};
+use hapax_engine::batch::{Batch, FieldBytes, Inputs, OutputEvent};
 use hapax_engine::bookkeeping;
 use hapax_engine::decode::UnknownFields;
 use hapax_engine::decode::csv::{Format, read_record};
@@ -24,9 +24,11 @@ use hapax_model::epoch::Epoch;
 use hapax_model::field::FieldPath;
 use hapax_model::key::{DedupStrategy, KeyNeed, Keyer, Uniqueness};
 use hapax_model::letter::{Cause, CauseCount, count_causes};
+use hapax_model::mode::ConflictMode;
 use hapax_model::nearest::nearest;
 use hapax_model::position::{Bookmark, Incarnation};
 use serde_json::Value;
+use serde_json::value::RawValue;
 
 use self::sort::{sort_of, sort_of_untyped};
 use crate::assemble::{AnyRows, Live, Part, plan};
@@ -207,7 +209,7 @@ pub(crate) struct WouldDie {
 /// read, only what is no event at all is known.
 pub(crate) async fn would_die(part: &Part<'_>, live: &Live, inputs: &[Inputs]) -> WouldDie {
     let (mut seen, mut died) = (0, Vec::new());
-    for (batch, misfits) in judged_events(part, live, inputs).await {
+    for Judged { batch, misfits, .. } in judged_events(part, live, inputs).await {
         let mut dead: BTreeMap<usize, Cause> =
             batch.letters().iter().map(|(input, letter)| (*input, letter.cause.clone())).collect();
         for (event, cause) in misfits {
@@ -225,30 +227,62 @@ pub(crate) async fn would_die(part: &Part<'_>, live: &Live, inputs: &[Inputs]) -
 /// Whether a run that reads these inputs next would stop because of those that would die.
 pub(crate) async fn would_be_too_many(part: &Part<'_>, live: &Live, inputs: Inputs) -> Result<(), SinkError> {
     let rejects = plan::rejects(&part.workflow.delivery);
-    let judged = judged_events(part, live, &[inputs]).await;
-    judged.iter().try_for_each(|(batch, misfits)| bookkeeping::judge(&rejects, batch, misfits))
+    for Judged { batch, misfits, keys } in judged_events(part, live, &[inputs]).await {
+        bookkeeping::judge(&rejects, &batch, &misfits)?;
+        refuse_collision(&batch, &keys, part.workflow.delivery.epoch.max_events)?;
+    }
+    Ok(())
 }
 
-/// An event that the table would not take, and why.
-type Misfit = (usize, Cause);
+/// Refuses two events of one key that differ, if a run may have them in one epoch, as the sink does.
+fn refuse_collision(batch: &Batch, keys: &[Option<Vec<u8>>], events_of_epoch: u64) -> Result<(), SinkError> {
+    let width = batch.layout().paths().len();
+    let differ =
+        |a: &OutputEvent<'_>, b: &OutputEvent<'_>| (0..width).any(|slot| a.field_bytes(slot) != b.field_bytes(slot));
+    let mut last: HashMap<&[u8], OutputEvent<'_>> = HashMap::new();
+    for (event, key) in batch.events().zip(keys) {
+        if (event.index() as u64).is_multiple_of(events_of_epoch) {
+            last.clear();
+        }
+        let Some(key) = key else { continue };
+        if let Some(first) = last.insert(key, event).filter(|first| differ(first, &event)) {
+            let key = event.event_key().map(|key| key.to_string()).unwrap_or_default();
+            return Err(SinkError::DedupKeyCollision { first: first.position(), second: event.position(), key });
+        }
+    }
+    Ok(())
+}
 
-/// The events that come of inputs, file by file, with the letters of those that are none, and the events that the table would
-/// not take.
-async fn judged_events(part: &Part<'_>, live: &Live, inputs: &[Inputs]) -> Vec<(Batch, Vec<Misfit>)> {
+/// The events that come of inputs, with the letters of those that are none.
+struct Judged {
+    batch: Batch,
+    /// Events that the table would not take, and why.
+    misfits: Vec<(usize, Cause)>,
+    /// The key of each event, where two events of one key may not differ.
+    keys: Vec<Option<Vec<u8>>>,
+}
+
+/// The events that come of inputs, file by file.
+async fn judged_events(part: &Part<'_>, live: &Live, inputs: &[Inputs]) -> Vec<Judged> {
     let rows = AnyRows::of_part(part).await.ok();
     let fields = match &rows {
         Some(rows) => rows.shape().fields.clone(),
         None => live.fed.iter().map(|(_, path)| path.clone()).collect(),
     };
-    let table = part.table();
-    let keyer = plan::keyer(part.workflow, table, live.mode());
+    let (table, delivery) = (part.table(), &part.workflow.delivery);
+    let promised = live.mode() == ConflictMode::Ignore && delivery.deduplication.unique;
+    let keyer = match promised {
+        true => Keyer::new(plan::strategy(delivery), Uniqueness::FieldsAlone, KeyNeed::EntityAndEvent),
+        false => plan::keyer(part.workflow, table, live.mode()),
+    };
     let origin = Origin { source: String::new(), lane: String::new() };
     let pipeline = Pipeline::new(&fields, keyer, table.delete_when.clone(), plan::unknown_fields(table), origin);
     let mut pipeline = part.with_transform(pipeline);
     let judged = inputs.iter().map(|of_one_file| {
         let batch = processed(&mut pipeline, of_one_file);
         let misfits = rows.as_ref().map(|rows| rows.misfits(&batch)).unwrap_or_default();
-        (batch, misfits)
+        let keys = rows.as_ref().filter(|_| promised).map(|rows| rows.row_keys(&batch)).unwrap_or_default();
+        Judged { batch, misfits, keys }
     });
     judged.collect()
 }
@@ -341,11 +375,12 @@ impl Sample {
                 let untyped = value.as_str().filter(|_| event.is_untyped());
                 match untyped {
                     Some(text) => found.push((vec![names[slot].clone()], sort_of_untyped(text), text.to_owned())),
-                    None => flatten(
-                        &mut Vec::new(),
-                        &serde_json::Map::from_iter([(names[slot].clone(), value)]),
-                        &mut found,
-                    ),
+                    None => {
+                        let text = written(event.field_bytes(slot), &value);
+                        let text = format!("{{{}:{text}}}", Value::from(names[slot].as_str()));
+                        let event = serde_json::Map::from_iter([(names[slot].clone(), value)]);
+                        flatten(&mut Vec::new(), &event, &text, &mut found);
+                    }
                 }
             }
             self.add_fields(found);
@@ -370,7 +405,7 @@ impl Sample {
         let flaw = match format {
             Format::Json => match serde_json::from_slice(bytes) {
                 Ok(Value::Object(event)) => {
-                    flatten(&mut Vec::new(), &event, &mut found);
+                    flatten(&mut Vec::new(), &event, &String::from_utf8_lossy(bytes), &mut found);
                     None
                 }
                 Ok(_) => Some("JSON, but no object".to_owned()),
@@ -469,8 +504,8 @@ pub(crate) const fn word(sort: Sort) -> &'static str {
     match sort {
         Sort::Unknown => "empty",
         Sort::Boolean => "true or false",
-        Sort::Integer => "whole numbers",
-        Sort::Decimal => "numbers",
+        Sort::Number(Numbers { whole: true, .. }) => "whole numbers",
+        Sort::Number(_) => "numbers",
         Sort::Date => "dates",
         Sort::Timestamp => "times",
         Sort::Uuid => "uuids",
@@ -479,16 +514,32 @@ pub(crate) const fn word(sort: Sort) -> &'static str {
     }
 }
 
-fn flatten(before: &mut Vec<String>, event: &serde_json::Map<String, Value>, found: &mut Vec<FoundField>) {
+/// The fields of an event; `written` is its text.
+fn flatten(
+    before: &mut Vec<String>,
+    event: &serde_json::Map<String, Value>,
+    written: &str,
+    found: &mut Vec<FoundField>,
+) {
+    let texts: HashMap<String, &RawValue> = serde_json::from_str(written).unwrap_or_default();
     for (name, value) in event {
         before.push(name.clone());
+        let written = texts.get(name).map_or("", |text| text.get());
         match value {
-            Value::Object(inner) if !inner.is_empty() && before.len() < DEPTH => flatten(before, inner, found),
+            Value::Object(inner) if !inner.is_empty() && before.len() < DEPTH => flatten(before, inner, written, found),
             Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) | Value::Object(_) => {
-                found.push((before.clone(), sort_of(value), value.to_string()));
+                found.push((before.clone(), sort_of(value, written), value.to_string()));
             }
         }
         before.pop();
+    }
+}
+
+/// The text of a field's value, with all digits of its numbers.
+fn written(field: FieldBytes<'_>, value: &Value) -> String {
+    match field {
+        FieldBytes::Number(json) | FieldBytes::Json(json) => String::from_utf8_lossy(json).into_owned(),
+        FieldBytes::Absent | FieldBytes::Null | FieldBytes::Bool(_) | FieldBytes::Text(_) => value.to_string(),
     }
 }
 

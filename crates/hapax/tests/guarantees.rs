@@ -1,6 +1,6 @@
 //! All four guarantees from a file into SQLite, and the four modes.
 
-use crate::world::{World, number, order, orders};
+use crate::world::{KEYED, World, number, order, orders};
 
 /// Goal: each guarantee delivers everything, and a second run delivers nothing new. Method: one folder per guarantee and
 /// mode that the audit lets start.
@@ -92,16 +92,49 @@ fn each_key_strategy_keeps_what_it_says() {
     }
 }
 
-/// Goal: two different events of one epoch under a key that was promised to be unique are told, not dropped. Method:
-/// `unique: true` with a key that is not; then the cure.
+/// Goal: two different events of one epoch under a key that was promised to be unique are told, not dropped, and foretold by a
+/// check; every cure works. Method: `unique: true` with a key that is not; then each cure of the message and of its page.
 #[test]
 fn a_key_that_is_not_as_unique_as_promised_stops_with_the_cure() {
-    let unique = "guarantee: exactly-once, deduplication: { keyFields: [id], unique: true }";
-    let world = World::shop("onConflict: ignore", unique);
-    world.write("orders.jsonl", [order(1, 10), order(1, 11)].concat());
-    let answer = world.hapax(&["run", "--once"]);
-    answer.exits(1).says(&["HX4013", "positions 0 and 38", "h1_", "name more keyFields, or write unique: false"]);
-    assert_eq!(world.rows(), 0, "nothing of the epoch is visible");
+    let unique =
+        |fields: &str| format!("guarantee: exactly-once, deduplication: {{ keyFields: [{fields}], unique: true }}");
+    let told = ["HX4013", "positions 0 and 38", "h1_", "name more keyFields", "onConflict: update or newer"];
+    let over_both =
+        "DROP TABLE orders; CREATE TABLE orders (id INTEGER NOT NULL, amount INTEGER NOT NULL, UNIQUE (id, amount))";
+    let own_key = "DROP TABLE orders; CREATE TABLE orders (id INTEGER, amount INTEGER, hapax_key TEXT NOT NULL UNIQUE)";
+    let cures = [
+        (over_both, "onConflict: ignore", unique("id, amount"), "1:10 1:11 2:20"),
+        ("", "onConflict: update", KEYED.to_owned(), "1:11 2:20"),
+        ("ALTER TABLE orders ADD hapax_version BLOB", "onConflict: newer", KEYED.to_owned(), "1:11 2:20"),
+        (own_key, "onConflict: ignore, keyColumn: hapax_key", KEYED.to_owned(), "1:10 1:11 2:20"),
+    ];
+    for (table, sink, delivery, rows) in cures {
+        let world = World::shop("onConflict: ignore", &unique("id"));
+        world.write("orders.jsonl", [order(1, 10), order(1, 11), order(2, 20)].concat());
+        world.hapax(&["check", "--live"]).exits(1).says(&["a run would stop"]).says(&told);
+        world.hapax(&["run", "--once"]).exits(1).says(&told);
+        assert_eq!(world.rows(), 0, "nothing of the epoch is visible");
+        world.sql(table);
+        world.configure("orders", sink, &delivery);
+        world.hapax(&["reset", "orders", "--accept", "--yes"]).exits(0);
+        world.hapax(&["check", "--live"]).exits(0);
+        world.hapax(&["run", "--once"]).exits(0);
+        assert_eq!(world.amounts(), rows, "{sink}");
+    }
+}
+
+/// Goal: a check foretells a collision only where a run has both events in one epoch; in two the first stays. Method: epochs of one
+/// event each.
+#[test]
+fn events_of_two_epochs_do_not_collide() {
+    let delivery = "guarantee: exactly-once, deduplication: { keyFields: [id], unique: true }";
+    let world = World::shop("onConflict: ignore", delivery);
+    let configuration = world.read("hapax.yaml").replace("interval: 20ms", "interval: 20ms, maxEvents: 1");
+    world.write("hapax.yaml", configuration);
+    world.write("orders.jsonl", [order(1, 10), order(1, 11), order(2, 20)].concat());
+    world.hapax(&["check", "--live"]).exits(0);
+    world.hapax(&["run", "--once"]).exits(0);
+    assert_eq!(world.amounts(), "1:10 2:20");
 }
 
 /// Goal: deletes delete in `update`. Method: insert two, delete one, and delete one that never was.

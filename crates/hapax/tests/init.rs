@@ -328,3 +328,30 @@ fn files_named_by_their_day_are_proposed_as_one_lane() {
     world.hapax(&init).exits(0);
     assert!(!world.read("hapax.yaml").contains("rotation"));
 }
+
+/// Goal: the proposed table takes every number of its sample, exactly. Method: whole numbers beyond eight bytes, numbers with more digits than
+/// a double has, large whole numbers among fractions; run the statement, then the file.
+#[test]
+fn the_proposed_table_takes_every_number_of_the_sample() {
+    let world = World::empty();
+    let line = |id: u64| {
+        let (big, mixed) = (9_223_372_036_854_775_807_u64 + id, if id == 1 { "9007199254740993" } else { "0.5" });
+        format!(
+            "{{\"id\":{id},\"big\":{big},\"f\":0.30000000000000004,\"pi\":3.14159265358979323846,\"mixed\":{mixed}}}\n"
+        )
+    };
+    world.write("events.jsonl", (1..=9).map(line).collect::<String>());
+    world.sql("VACUUM");
+    world.hapax(&["init", "--from", "events.jsonl", "--to", "sqlite:shop.db", "--table", "t", "--key", "id"]).exits(0);
+    let text = world.read("hapax.yaml");
+    let lines = text.lines().filter_map(|line| line.trim().strip_prefix("#   "));
+    let statement: Vec<_> = lines.skip_while(|line| !line.starts_with("CREATE TABLE")).collect();
+    world.sql(&statement.join("\n"));
+    world.hapax(&["check", "--live"]).exits(0).keeps_silent_about(&["dead letters"]);
+    world.hapax(&["run", "--once"]).exits(0);
+    let row = "SELECT count(*) || ' ' || min(big) || ' ' || max(f) || ' ' || min(pi) || ' ' || max(mixed) FROM t";
+    assert_eq!(
+        world.ask::<String>(row),
+        "9 9223372036854775808 0.30000000000000004 3.14159265358979323846 9007199254740993"
+    );
+}

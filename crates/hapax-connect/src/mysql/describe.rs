@@ -7,7 +7,7 @@ use super::column::MysqlColumn;
 use super::error::{During, connect_error, sink_error};
 use super::schema::{self, Found};
 use crate::table::LiveColumn as _;
-use crate::table::described::{Described, DescribedTable, InKey, Sort};
+use crate::table::described::{Described, DescribedTable, InKey, Numbers, Room, Sort};
 
 /// Reads what is under `table`.
 ///
@@ -30,14 +30,16 @@ pub async fn describe(url: &MysqlUrl, table: &TableName) -> Result<Described, Si
 #[must_use]
 pub const fn column_type(sort: Sort, key: InKey) -> &'static str {
     match (sort, key) {
-        (Sort::Integer, _) => "BIGINT",
-        (Sort::Decimal, _) => "DECIMAL(38, 9)",
+        (Sort::Number(Numbers { whole: true, .. }), _) => "BIGINT",
+        (Sort::Number(Numbers { room: Room::Usual, .. }), _) => "DECIMAL(38, 9)",
+        (Sort::Number(Numbers { room: Room::Wide, .. }), _) => "DECIMAL(65, 30)",
+        (Sort::Number(Numbers { double: true, .. }), _) => "DOUBLE",
         (Sort::Boolean, _) => "BOOLEAN",
         (Sort::Date, _) => "DATE",
         (Sort::Timestamp, _) => "DATETIME(6)",
-        (Sort::Uuid | Sort::Text | Sort::Unknown | Sort::Json, InKey::Yes) => MysqlColumn::KEY_TYPE,
+        (Sort::Number(_) | Sort::Uuid | Sort::Text | Sort::Unknown | Sort::Json, InKey::Yes) => MysqlColumn::KEY_TYPE,
         (Sort::Uuid, InKey::No) => "CHAR(36)",
         (Sort::Json, InKey::No) => "JSON",
-        (Sort::Text | Sort::Unknown, InKey::No) => "LONGTEXT",
+        (Sort::Number(_) | Sort::Text | Sort::Unknown, InKey::No) => "LONGTEXT",
     }
 }

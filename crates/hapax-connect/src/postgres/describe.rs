@@ -5,7 +5,7 @@ use hapax_sql::postgres::{Limits, PostgresUrl, Session, TableName};
 
 use super::error::{During, connect_error, sink_error};
 use super::schema::{self, Found, NoTable};
-use crate::table::described::{Described, DescribedTable, Sort};
+use crate::table::described::{Described, DescribedTable, Numbers, Sort};
 
 /// Reads what is under `table`.
 ///
@@ -29,8 +29,8 @@ pub async fn describe(url: &PostgresUrl, table: &TableName) -> Result<Described,
 #[must_use]
 pub const fn column_type(sort: Sort) -> &'static str {
     match sort {
-        Sort::Integer => "bigint",
-        Sort::Decimal => "numeric",
+        Sort::Number(Numbers { whole: true, .. }) => "bigint",
+        Sort::Number(_) => "numeric",
         Sort::Boolean => "boolean",
         Sort::Date => "date",
         Sort::Timestamp => "timestamptz",

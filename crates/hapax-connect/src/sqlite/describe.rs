@@ -8,7 +8,7 @@ use rusqlite::{Connection, OpenFlags};
 
 use super::error::{During, open_error, sink_error};
 use super::schema::{self, Found};
-use crate::table::described::{Described, DescribedTable, Sort};
+use crate::table::described::{Described, DescribedTable, Numbers, Sort};
 
 /// Reads what is under `table` in the file at `path`; a file that is not there has nothing.
 ///
@@ -34,9 +34,9 @@ pub fn describe(path: &Path, table: &str) -> Result<Described, SinkError> {
 #[must_use]
 pub const fn column_type(sort: Sort) -> &'static str {
     match sort {
-        Sort::Integer => "INTEGER",
-        Sort::Decimal => "REAL",
+        Sort::Number(Numbers { whole: true, .. }) => "INTEGER",
+        Sort::Number(Numbers { double: true, .. }) => "REAL",
         Sort::Boolean => "BOOLEAN",
-        Sort::Date | Sort::Timestamp | Sort::Uuid | Sort::Json | Sort::Text | Sort::Unknown => "TEXT",
+        Sort::Number(_) | Sort::Date | Sort::Timestamp | Sort::Uuid | Sort::Json | Sort::Text | Sort::Unknown => "TEXT",
     }
 }

@@ -7,6 +7,7 @@ use hapax_model::field::FieldPath;
 
 use super::column::LiveColumn;
 use super::live::LiveTable;
+use super::number::{Decimal, double};
 
 /// A table.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -85,10 +86,8 @@ pub enum Sort {
     Unknown,
     /// `true`, `false`.
     Boolean,
-    /// Whole numbers.
-    Integer,
-    /// Numbers with digits behind the point.
-    Decimal,
+    /// Numbers.
+    Number(Numbers),
     /// `2026-11-16`.
     Date,
     /// `2026-11-16T03:25:42Z`.
@@ -108,9 +107,78 @@ impl Sort {
         match (self, other) {
             (a, b) if a == b => a,
             (Self::Unknown, known) | (known, Self::Unknown) => known,
-            (Self::Integer, Self::Decimal) | (Self::Decimal, Self::Integer) => Self::Decimal,
+            (Self::Number(a), Self::Number(b)) => Self::Number(a.or(b)),
             (Self::Date, Self::Timestamp) | (Self::Timestamp, Self::Date) => Self::Timestamp,
             (_, _) => Self::Text,
         }
+    }
+}
+
+/// What numbers need of a column that keeps all of them exactly.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Numbers {
+    /// Whether all are whole and have eight bytes.
+    pub whole: bool,
+    /// Whether all are doubles.
+    pub double: bool,
+    /// How much room a decimal type needs.
+    pub room: Room,
+}
+
+/// Digits of a decimal type.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Room {
+    /// At most 29 before the point and 9 behind it.
+    Usual,
+    /// At most 35 before the point and 30 behind it: what every server has.
+    Wide,
+    /// More.
+    Beyond,
+}
+
+impl Numbers {
+    /// What the number of this text needs; none if it is none, or beyond all reason.
+    #[must_use]
+    pub fn of(text: &str) -> Option<Self> {
+        let Decimal { digits, exponent, .. } = Decimal::parse(text)?;
+        let before = exponent.saturating_add(i64::try_from(digits.len()).ok()?);
+        let room = match (before, exponent.saturating_neg()) {
+            (..=29, ..=9) => Room::Usual,
+            (..=35, ..=30) => Room::Wide,
+            (_, _) => Room::Beyond,
+        };
+        Some(Self { whole: text.parse::<i64>().is_ok(), double: double(text).is_some(), room })
+    }
+
+    /// What numbers of both need.
+    #[must_use]
+    pub fn or(self, other: Self) -> Self {
+        let (whole, double) = (self.whole && other.whole, self.double && other.double);
+        Self { whole, double, room: self.room.max(other.room) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Goal: a column is proposed that keeps every number exactly. Method: numbers on both sides of each limit, alone and together.
+    #[test]
+    fn numbers_need_a_column_that_keeps_them() {
+        let of = |text: &str| Numbers::of(text).map(|n| (n.whole, n.double, n.room));
+        assert_eq!(of("12"), Some((true, true, Room::Usual)));
+        assert_eq!(of("9007199254740993"), Some((true, false, Room::Usual)));
+        assert_eq!(of("9223372036854775809"), Some((false, false, Room::Usual)));
+        assert_eq!(of("0.5"), Some((false, true, Room::Usual)));
+        assert_eq!(of("0.30000000000000004"), Some((false, true, Room::Wide)));
+        assert_eq!(of("3.14159265358979323846"), Some((false, false, Room::Wide)));
+        assert_eq!(of("1e-300"), Some((false, true, Room::Beyond)));
+        assert_eq!(of("1e400"), Some((false, false, Room::Beyond)));
+        let both = |a: &str, b: &str| Numbers::of(a).zip(Numbers::of(b)).map(|(a, b)| a.or(b));
+        assert_eq!(
+            both("9007199254740993", "0.5"),
+            Numbers::of("9007199254740993.5").map(|n| Numbers { double: false, ..n })
+        );
+        assert_eq!(both("1e-300", "12"), Numbers::of("1e-300"));
     }
 }

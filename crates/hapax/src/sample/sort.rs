@@ -2,7 +2,7 @@
 //!
 //! Invariant: a value of a sort is taken by the columns that sinks propose for that sort, read by the same functions.
 
-use hapax_connect::table::described::Sort;
+use hapax_connect::table::described::{Numbers, Sort};
 use hapax_connect::table::moment;
 use hapax_connect::table::number::spelled_number;
 use serde_json::Value;
@@ -10,16 +10,19 @@ use serde_json::Value;
 /// Digits of a second that every proposed column keeps.
 const SECOND_DIGITS: u8 = 6;
 
-/// What a value of JSON is.
-pub(super) fn sort_of(value: &Value) -> Sort {
+/// What a value of JSON is; `written` is its text, which has digits of numbers that the value may have lost.
+pub(super) fn sort_of(value: &Value, written: &str) -> Sort {
     match value {
         Value::Null => Sort::Unknown,
         Value::Bool(_) => Sort::Boolean,
-        Value::Number(number) if number.is_i64() => Sort::Integer,
-        Value::Number(_) => Sort::Decimal,
+        Value::Number(_) => sort_of_number(written),
         Value::String(text) => sort_of_text(text),
         Value::Array(_) | Value::Object(_) => Sort::Json,
     }
+}
+
+fn sort_of_number(text: &str) -> Sort {
+    Numbers::of(text).map_or(Sort::Text, Sort::Number)
 }
 
 /// A text that has a form of its own, from its first character to its last.
@@ -50,8 +53,7 @@ pub(super) fn sort_of_untyped(text: &str) -> Sort {
         spelled_number(plain.as_bytes()).is_some_and(|number| number.parse::<f64>().is_ok_and(f64::is_finite));
     match text {
         "true" | "false" | "t" | "f" | "TRUE" | "FALSE" => Sort::Boolean,
-        _ if is_number && text.parse::<i64>().is_ok() => Sort::Integer,
-        _ if is_number => Sort::Decimal,
+        _ if is_number => sort_of_number(&plain),
         _ if text.starts_with(['{', '[']) && serde_json::from_str::<Value>(text).is_ok() => Sort::Json,
         _ => sort_of_text(text),
     }
@@ -94,17 +96,18 @@ mod tests {
     /// Goal: a number of CSV is one that stands for nothing else. Method: spellings.
     #[test]
     fn a_text_of_csv_is_a_number_if_it_is_spelled_as_one() {
+        let number = |text: &str| Numbers::of(text).map_or(Sort::Unknown, Sort::Number);
         for (text, sort) in [
-            ("12", Sort::Integer),
-            ("-12", Sort::Integer),
-            ("0", Sort::Integer),
-            ("0.5", Sort::Decimal),
-            ("9223372036854775808", Sort::Decimal),
+            ("12", number("12")),
+            ("-12", number("12")),
+            ("0", number("12")),
+            ("0.5", number("0.5")),
+            ("9223372036854775809", number("9223372036854775809")),
             ("+4912345", Sort::Text),
             ("01234", Sort::Text),
             ("-012", Sort::Text),
-            (".5", Sort::Decimal),
-            ("-.516667", Sort::Decimal),
+            (".5", number("0.5")),
+            ("-.516667", number("0.5")),
             (".", Sort::Text),
             ("5.", Sort::Text),
             ("1e999", Sort::Text),
@@ -114,6 +117,7 @@ mod tests {
         ] {
             assert_eq!(sort_of_untyped(text), sort, "{text}");
         }
-        assert_eq!(sort_of(&Value::from(u64::MAX)), Sort::Decimal);
+        let long = "1234567890123456789012";
+        assert_eq!(sort_of(&serde_json::from_str(long).expect("a number"), long), number(long));
     }
 }

@@ -66,12 +66,13 @@ fn the_table_that_it_proposes_fits<S: Server>() {
     assert_eq!(shop.ask("SELECT replace(concat(tags), ' ', '') FROM events WHERE n = 1.5"), "[1,2]");
 }
 
-/// Goal: texts that begin with a date, and whole numbers beyond a bigint, are taken by the proposed columns. Method: run
+/// Goal: texts that begin with a date, whole numbers beyond a bigint, and numbers with many digits are taken by the proposed columns. Method: run
 /// the statement, then the file; a column of another type is told before the run.
 fn the_proposed_table_takes_what_was_looked_at<S: Server>() {
     let shop = Shop::<S>::empty();
     let line = |id: u64, at: &str| {
-        format!("{{\"id\":{id},\"msg\":\"2025-05-20 16:27:01 x\",\"at\":\"{at}\",\"n\":{}}}\n", u64::MAX)
+        let numbers = format!("\"n\":{},\"f\":0.30000000000000004,\"tiny\":1e-{id}00", u64::MAX);
+        format!("{{\"id\":{id},\"msg\":\"2025-05-20 16:27:01 x\",\"at\":\"{at}\",{numbers}}}\n")
     };
     shop.world.write("events.jsonl", [line(1, "2025-05-20 16:27:01"), line(2, "2025-05-20T16:27:01+02:00")].concat());
     shop.hapax(&["init", "--from", "events.jsonl", "--to", &shop.url(), "--table", "events"]).exits(0);
@@ -85,4 +86,6 @@ fn the_proposed_table_takes_what_was_looked_at<S: Server>() {
     shop.hapax(&["check", "--live"]).exits(0).keeps_silent_about(&["dead letters"]);
     shop.hapax(&["run", "--once"]).exits(0);
     assert_eq!(shop.ask("SELECT concat(count(msg), ' ', count(at), ' ', count(n)) FROM events"), "2 2 2");
+    assert_eq!(shop.ask("SELECT count(*) FROM events WHERE n = 18446744073709551615 AND tiny > 0"), "2");
+    assert_eq!(shop.ask("SELECT count(*) FROM events WHERE f > 0.30000000000000003 AND f < 0.30000000000000005"), "2");
 }
