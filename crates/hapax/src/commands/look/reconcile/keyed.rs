@@ -397,14 +397,12 @@ impl Walk<'_> {
                     doubts.settle(key);
                     continue;
                 }
+                // If nothing is certain, what an earlier epoch asks for stands.
                 match words.certain.map(misses) {
-                    // What an earlier epoch asks for stands.
                     None => {}
                     Some(None) => doubts.settle(key),
                     Some(Some(doubt)) => {
-                        if doubts.raise(key.clone(), doubt).is_err() {
-                            return Ok(Err(TooMany));
-                        }
+                        let Ok(()) = doubts.raise(key.clone(), doubt) else { return Ok(Err(TooMany)) };
                     }
                 }
             }
