@@ -5,6 +5,7 @@
 
 pub mod csv;
 mod flat;
+mod inside;
 mod rest;
 
 use std::borrow::Cow;
@@ -16,6 +17,7 @@ use serde::de::{DeserializeSeed, IgnoredAny, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
 use self::csv::Format;
+pub use self::inside::{Value, path_inside};
 use crate::batch::{FieldSpan, TakeFields};
 
 /// Whether an event may have fields that nothing takes.
@@ -38,6 +40,10 @@ const FURTHER_NAMES: &str = "(further names)";
 #[derive(Debug, Default)]
 struct Level {
     names: Vec<Wanted>,
+    /// What leads to it, as paths are written; nothing at the top.
+    path: String,
+    /// Whether something takes the whole of it, or of what it is in: then nothing of it is left out.
+    whole: bool,
 }
 
 #[derive(Debug)]
@@ -96,6 +102,8 @@ pub struct Decoder {
 struct Unknown {
     names: Vec<(String, u64)>,
     hint: usize,
+    /// The path that is being looked for; its memory is used again.
+    path: String,
     /// Those of the event that is being decoded, as indexes of `names`.
     noted: Vec<usize>,
 }
@@ -136,6 +144,7 @@ impl Decoder {
         for (slot, path) in paths.iter().enumerate() {
             root.insert(path.names(), slot);
         }
+        root.find_what_is_whole();
         Self { root, unknown_fields, unknown: Unknown::default(), gaps: flat::Gaps::default(), records: None }
     }
 
@@ -214,7 +223,7 @@ impl Decoder {
         let text = std::str::from_utf8(bytes).map_err(|e| not_utf8(&e))?;
         let mut json = serde_json::Deserializer::from_str(text);
         let mut pass = Pass { text, fields, unknown: &mut self.unknown };
-        ObjectSeed { level: &self.root, pass: &mut pass, depth: Depth::Top }
+        ObjectSeed { level: &self.root, pass: &mut pass }
             .deserialize(&mut json)
             .and_then(|()| json.end())
             .map_err(|e| not_json(&e, text))
@@ -242,7 +251,7 @@ impl<F: TakeFields> flat::Reader for Taker<'_, F> {
         match self.root.find(name, self.hint) {
             Some(at) => {
                 self.hint = at + 1;
-                self.root.names[at].slot.map_or(flat::Fate::Skipped, flat::Fate::Wanted)
+                self.root.names[at].slot.map_or(flat::Fate::Inside(at), flat::Fate::Wanted)
             }
             None => flat::Fate::Unknown(self.unknown.place(name)),
         }
@@ -253,7 +262,9 @@ impl<F: TakeFields> flat::Reader for Taker<'_, F> {
         match fate {
             flat::Fate::Wanted(slot) => self.fields.take(slot, value),
             flat::Fate::Unknown(at) => self.unknown.noted.push(at),
-            flat::Fate::Skipped => {}
+            flat::Fate::Inside(_) if value == FieldSpan::Null => {}
+            // Fields inside of it are wanted, and it is no object.
+            flat::Fate::Inside(at) => self.unknown.note(&self.root, &self.root.names[at].name),
         }
     }
 }
@@ -265,26 +276,36 @@ struct Pass<'t, 'd> {
 }
 
 impl<'t> Pass<'t, '_> {
-    fn take<E: serde::de::Error>(&mut self, wanted: &Wanted, raw: &'t str) -> Result<(), E> {
+    /// `wanted` is one of the names of `level`.
+    fn take<E: serde::de::Error>(&mut self, level: &Level, wanted: &Wanted, raw: &'t str) -> Result<(), E> {
         if let Some(slot) = wanted.slot {
             let span = classify(self.text, raw).map_err(E::custom)?;
             self.fields.take(slot, span);
         }
-        match &wanted.inner {
-            Some(level) if raw.starts_with('{') => {
+        let Some(inner) = &wanted.inner else { return Ok(()) };
+        match raw.as_bytes().first() {
+            Some(b'{') => {
                 let mut json = serde_json::Deserializer::from_str(raw);
-                ObjectSeed { level, pass: self, depth: Depth::Inner }.deserialize(&mut json).map_err(E::custom)
+                ObjectSeed { level: inner, pass: self }.deserialize(&mut json).map_err(E::custom)
             }
-            Some(level) if raw.starts_with('[') => {
+            Some(b'[') => {
                 let elements: Vec<&'t RawValue> = serde_json::from_str(raw).map_err(E::custom)?;
-                for inner in &level.names {
-                    if let Some(found) = element(&inner.name).and_then(|place| elements.get(place)) {
-                        self.take(inner, found.get())?;
+                for name in &inner.names {
+                    if let Some(found) = element(&name.name).and_then(|place| elements.get(place)) {
+                        self.take(inner, name, found.get())?;
                     }
+                }
+                self.unknown.note_elements(level, wanted, inner, elements.len());
+                Ok(())
+            }
+            Some(b'n') => Ok(()),
+            // Fields inside of it are wanted, and it is no object.
+            Some(_) | None => {
+                if !inner.whole {
+                    self.unknown.note(level, &wanted.name);
                 }
                 Ok(())
             }
-            Some(_) | None => Ok(()),
         }
     }
 }
@@ -305,16 +326,9 @@ fn classify(text: &str, raw: &str) -> Result<FieldSpan, serde_json::Error> {
     })
 }
 
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Depth {
-    Top,
-    Inner,
-}
-
 struct ObjectSeed<'l, 'p, 't, 'd> {
     level: &'l Level,
     pass: &'p mut Pass<'t, 'd>,
-    depth: Depth,
 }
 
 impl<'t> DeserializeSeed<'t> for ObjectSeed<'_, '_, 't, '_> {
@@ -338,12 +352,11 @@ impl<'t> Visitor<'t> for ObjectSeed<'_, '_, 't, '_> {
             if let Some(at) = self.level.find(&name, hint) {
                 hint = at + 1;
                 let raw: &'t RawValue = map.next_value()?;
-                self.pass.take(&self.level.names[at], raw.get())?;
+                self.pass.take(self.level, &self.level.names[at], raw.get())?;
             } else {
                 map.next_value::<IgnoredAny>()?;
-                if self.depth == Depth::Top {
-                    let at = self.pass.unknown.place(&name);
-                    self.pass.unknown.noted.push(at);
+                if !self.level.whole {
+                    self.pass.unknown.note(self.level, &name);
                 }
             }
         }

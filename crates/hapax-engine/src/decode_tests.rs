@@ -119,20 +119,25 @@ fn the_quick_reader_reads_what_the_careful_one_does() {
         "{\"z\":V,\"z\":V,\"a\":V,\"a\":1}",
         "\u{feff}{\"a\":V}",
         "{\"b\":{\"c\":V},\"y\":V}",
+        "{\"b\":V}",
+        "{\"b\":{\"d\":V,\"c\":1}}",
     ];
-    // One that reads each text first, and one that has read all texts before it.
-    let mut seasoned = decoder(&["a", ".b.c", "b"]);
-    for text in frames.iter().flat_map(|frame| values.map(|value| frame.replace('V', value))) {
-        let (mut fresh, mut careful) = (decoder(&["a", ".b.c", "b"]), decoder(&["a", ".b.c", "b"]));
-        let mut found = Vec::new();
-        let slow = careful.read_carefully(text.as_bytes(), &mut found).map(|()| found);
-        careful.unknown.count();
-        assert_eq!(decode(&mut fresh, text.as_bytes()), slow, "{text}");
-        assert_eq!(decode(&mut fresh, text.as_bytes()), slow, "{text}, again");
-        assert_eq!(decode(&mut seasoned, text.as_bytes()), slow, "{text}, after others");
-        if slow.is_ok() {
-            let twice: Vec<_> = careful.unknown().iter().map(|(name, count)| (name.clone(), count * 2)).collect();
-            assert_eq!(fresh.unknown(), twice, "{text}");
+    // With all of `b` wanted, and with a part of it.
+    for wanted in [&["a", ".b.c", "b"][..], &["a", ".b.c", ".a[0]"]] {
+        // One that reads each text first, and one that has read all texts before it.
+        let mut seasoned = decoder(wanted);
+        for text in frames.iter().flat_map(|frame| values.map(|value| frame.replace('V', value))) {
+            let (mut fresh, mut careful) = (decoder(wanted), decoder(wanted));
+            let mut found = Vec::new();
+            let slow = careful.read_carefully(text.as_bytes(), &mut found).map(|()| found);
+            careful.unknown.count();
+            assert_eq!(decode(&mut fresh, text.as_bytes()), slow, "{text}");
+            assert_eq!(decode(&mut fresh, text.as_bytes()), slow, "{text}, again");
+            assert_eq!(decode(&mut seasoned, text.as_bytes()), slow, "{text}, after others");
+            if slow.is_ok() {
+                let twice: Vec<_> = careful.unknown().iter().map(|(name, count)| (name.clone(), count * 2)).collect();
+                assert_eq!(fresh.unknown(), twice, "{text}");
+            }
         }
     }
 }
@@ -188,6 +193,37 @@ fn strict_rejects_an_unknown_field() {
     let cause = decode(&mut strict, br#"{"a":1,"b":2}"#).expect_err("strict");
     assert_eq!(cause.code, "HX2004");
     assert!(cause.message.contains("\"b\""));
+}
+
+/// Goal: inside an object of which a part is wanted, what nothing takes is counted by its path, unless the whole is taken.
+/// Method: objects in objects, lists, values in the place of objects, null.
+#[test]
+fn what_nothing_takes_inside_an_object_is_counted() {
+    let left_out = |paths: &[&str], text: &str| {
+        let mut decoder = decoder(paths);
+        decode(&mut decoder, text.as_bytes()).expect("an event");
+        decoder.unknown().iter().map(|(name, count)| format!("{name}={count}")).collect::<Vec<_>>().join(" ")
+    };
+    for (text, names) in [
+        (r#"{"t":{"a":1}}"#, ""),
+        (r#"{"t":{"a":1,"b":2,"c":{"deep":1}},"top":1}"#, ".t.b=1 .t.c=1 top=1"),
+        (r#"{"t":{"in":{"x":1,"y":2,"odd name":3}}}"#, r#".t.in.y=1 .t.in."odd name"=1"#),
+        (r#"{"t":{"in":7}}"#, ".t.in=1"),
+        (r#"{"t":7}"#, "t=1"),
+        (r#"{"t":[7]}"#, "t=1"),
+        (r#"{"t":null}"#, ""),
+        (r#"{"t":[]}"#, ""),
+        (r#"{"t":{"list":[1,2,3]}}"#, ".t.list[1]=1"),
+        (r#"{"t":{"list":[1]}}"#, ""),
+    ] {
+        assert_eq!(left_out(&[".t.a", ".t.in.x", ".t.list[0]"], text), names, "{text}");
+        assert_eq!(left_out(&[".t.a", "t", "top", ".t.in.x"], text), "", "the whole of {text}");
+    }
+    let mut strict = Decoder::new(&[".t.a".parse().expect("a path")], UnknownFields::Rejected);
+    decode(&mut strict, br#"{"t":{"a":1}}"#).expect("an event");
+    let cause = decode(&mut strict, br#"{"t":{"a":1,"b":2}}"#).expect_err("a field without a column");
+    assert_eq!(cause.code, "HX2004");
+    assert!(cause.message.contains("\".t.b\""), "{}", cause.message);
 }
 
 /// Goal: strict stays strict, and counting stays right, however many names there are. Method: three times as many as are

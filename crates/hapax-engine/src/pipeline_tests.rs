@@ -50,7 +50,7 @@ impl Transform for RepeatLane {
         if event == 0 { Others::Kept } else { Others::Gone }
     }
 
-    fn left_out(&self, _: usize, _: &Given<'_>, name: &mut dyn FnMut(&str)) {
+    fn left_out(&mut self, _: usize, _: &Given<'_>, name: &mut dyn FnMut(&str)) {
         name("times");
     }
 }

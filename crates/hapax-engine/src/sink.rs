@@ -378,8 +378,15 @@ pub enum SinkError {
 /// What differs, and what a person can do about it.
 fn contract_text(id: &DeliveryId, differences: &[Difference]) -> String {
     let listed: Vec<String> = differences.iter().map(ToString::to_string).collect();
-    let target = differences.iter().any(|difference| difference.name == TARGET);
-    let why = if target { " (the table was dropped, made anew, or is another one)" } else { "" };
+    let why = match differences.iter().find(|difference| difference.name == TARGET) {
+        // These servers change many tables by a copy that takes the name.
+        Some(target) if target.was.starts_with("mysql:") && target.is.starts_with("mysql:") => {
+            " (the table was dropped, made anew, or is another one; an ALTER TABLE makes it anew too where the server changes it \
+             by a copy, as MODIFY to another type does: docs/operations/schema-changes.md)"
+        }
+        Some(_) => " (the table was dropped, made anew, or is another one)",
+        None => "",
+    };
     format!(
         "{}{why}. Change it back, or, if that is meant, run `hapax reset {} --accept`, with `--to earliest` to deliver \
          everything again",
@@ -393,13 +400,13 @@ fn reject_text(stop: RejectStop, position: &Position, message: &str) -> String {
         RejectStop::First { .. } => {
             format!(
                 "the input at position {position} was rejected and onReject is stop: {message}. Nothing of its epoch was \
-                 written: mend the table or the input, or write onReject: deadLetter"
+                 written: mend the table, the input or `columns`, or write onReject: deadLetter"
             )
         }
         RejectStop::TooMany { dead, of, .. } => {
             format!(
                 "{dead} of the last {of} inputs were rejected, more than maxRejects allows; the last, at position {position}: \
-                 {message}. Nothing of this epoch was written: mend the table or the input, or raise maxRejects"
+                 {message}. Nothing of this epoch was written: mend the table, the input or `columns`, or raise maxRejects"
             )
         }
     }

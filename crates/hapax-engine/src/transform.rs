@@ -40,8 +40,9 @@ pub trait Transform: fmt::Debug + Send {
     /// What became, in event `event`, of fields that it was not given.
     fn others(&self, event: usize) -> Others;
 
-    /// Names the fields of event `event` that no slot takes, of those that it was given or made.
-    fn left_out(&self, event: usize, given: &Given<'_>, name: &mut dyn FnMut(&str));
+    /// Names the fields of event `event` that no slot takes, of those that it was given or made; those inside of others by
+    /// their path.
+    fn left_out(&mut self, event: usize, given: &Given<'_>, name: &mut dyn FnMut(&str));
 }
 
 /// What a transform wants to be given.

@@ -5,7 +5,8 @@
 
 use std::sync::Arc;
 
-use hapax_engine::batch::{EventFields, Layout, TakeFields as _};
+use hapax_engine::batch::{EventFields, FieldSpan, Layout, TakeFields as _};
+use hapax_engine::decode::{Decoder, UnknownFields, Value as Inner};
 use hapax_engine::transform::{Given, Others, Rest, Transform, Wants};
 use hapax_model::field::FieldPath;
 use hapax_model::letter::{Cause, Stage};
@@ -42,6 +43,10 @@ pub(crate) struct Lane {
     keys: Vec<Place>,
     /// Whether the field at the top is taken by a slot, by the field's number.
     taken: Vec<bool>,
+    /// Which of these are taken in part only.
+    in_parts: Vec<bool>,
+    /// What of them is taken.
+    parts: Decoder,
     state: RuntimeState,
     zone: TimeZone,
 }
@@ -69,6 +74,8 @@ impl Lane {
         };
         let slots: Vec<Place> = layout.paths().iter().map(place).collect();
         let keys = keys.iter().map(place).collect();
+        let parts = Decoder::new(layout.paths(), UnknownFields::Counted);
+        let in_parts = names.iter().map(|name| parts.takes_parts_of(name)).collect();
         let taken = (0..names.len()).map(|top| slots.iter().any(|slot| slot.top == top)).collect();
         let dropped = names.iter().map(|name| program.dropped.contains(name)).collect();
         let rest = if program.reads_all { Rest::Given } else { Rest::Left };
@@ -78,6 +85,8 @@ impl Lane {
             slots,
             keys,
             taken,
+            in_parts,
+            parts,
             state: RuntimeState::default(),
             zone: TimeZone::parse("UTC").expect("UTC is a time zone"),
             program,
@@ -86,10 +95,7 @@ impl Lane {
 
     /// The event of this number, if the program replaced the whole.
     fn replaced(&self, event: usize) -> Option<&Value> {
-        match self.event.replaced() {
-            Some(Value::Array(items)) => items.get(event),
-            other => other,
-        }
+        replaced(&self.event, event)
     }
 
     fn died(&self, error: &ExpressionError) -> Cause {
@@ -242,24 +248,64 @@ impl Transform for Lane {
         }
     }
 
-    fn left_out(&self, event: usize, given: &Given<'_>, name: &mut dyn FnMut(&str)) {
-        let names = self.event.names();
-        if let Some(Value::Object(fields)) = self.replaced(event) {
-            let is_taken = |name: &str| names.iter().position(|known| known == name).is_some_and(|top| self.taken[top]);
-            fields.keys().filter(|field| !is_taken(field)).for_each(|field| name(field));
+    fn left_out(&mut self, event: usize, given: &Given<'_>, name: &mut dyn FnMut(&str)) {
+        let Self { event: all, taken, in_parts, parts, .. } = self;
+        let names = all.names();
+        if let Some(Value::Object(fields)) = replaced(all, event) {
+            for (field, value) in fields {
+                match names.iter().position(|known| known == field.as_str()) {
+                    Some(top) if in_parts[top] => left_inside(parts, field, value, name),
+                    Some(top) if taken[top] => {}
+                    Some(_) | None => name(field),
+                }
+            }
             return;
         }
-        for (top, known) in names.iter().enumerate().filter(|(top, _)| !self.taken[*top]) {
-            let there = match self.event.state(top) {
-                State::AsGiven => given.fields[top].is_some(),
-                State::Changed => true,
-                State::Removed => false,
-            };
-            if there {
-                name(known);
+        for (top, known) in names.iter().enumerate().filter(|(top, _)| !taken[*top] || in_parts[*top]) {
+            match (all.state(top), in_parts[top]) {
+                (State::AsGiven, true) => left_inside_given(parts, known, given, top, name),
+                (State::Changed, true) => {
+                    all.changed(top).into_iter().for_each(|value| left_inside(parts, known, value, name));
+                }
+                (State::AsGiven, false) if given.fields[top].is_some() => name(known),
+                (State::Changed, false) => name(known),
+                (State::AsGiven, false) | (State::Removed, _) => {}
             }
         }
         given.rest.iter().for_each(|(field, _)| name(field));
+    }
+}
+
+/// The event of this number, if the program replaced the whole.
+fn replaced(event: &Event, number: usize) -> Option<&Value> {
+    match event.replaced() {
+        Some(Value::Array(items)) => items.get(number),
+        other => other,
+    }
+}
+
+/// Names what nothing takes inside of a field that the program left alone.
+fn left_inside_given(parts: &mut Decoder, top: &str, given: &Given<'_>, field: usize, name: &mut dyn FnMut(&str)) {
+    let value = match &given.fields[field] {
+        None | Some(FieldSpan::Null) => Inner::Null,
+        Some(FieldSpan::Json(range)) => match given.bytes.get(range.clone()).map(std::str::from_utf8) {
+            Some(Ok(text)) => Inner::Json(text),
+            Some(Err(_)) | None => Inner::Plain,
+        },
+        Some(FieldSpan::Text(_) | FieldSpan::Unescaped(_) | FieldSpan::Number(_) | FieldSpan::Bool(_)) => Inner::Plain,
+    };
+    parts.left_inside(top, &value, name);
+}
+
+/// Names what nothing takes inside of a field that the program made.
+fn left_inside(parts: &mut Decoder, top: &str, value: &Value, name: &mut dyn FnMut(&str)) {
+    match value {
+        Value::Null => {}
+        Value::Object(_) | Value::Array(_) => {
+            let text = serde_json::to_string(value).unwrap_or_default();
+            parts.left_inside(top, &Inner::Json(&text), name);
+        }
+        _ => parts.left_inside(top, &Inner::Plain, name),
     }
 }
 

@@ -188,6 +188,28 @@ fn fields_that_nothing_takes_are_told() {
     assert_eq!(unknown("abort"), "");
 }
 
+/// Goal: the same is told inside of objects of which a part is mapped. Method: such an object left alone, changed, made anew, and a
+/// program that reads the whole event.
+#[test]
+fn fields_inside_of_objects_that_nothing_takes_are_told() {
+    let unknown = |program: &str| {
+        let mut pipeline = pipeline(program, &["id", ".t.a"]);
+        let mut batch = pipeline.batch();
+        batch.inputs.push(Position::at(0), br#"{"id":1,"t":{"a":2,"b":3}}"#);
+        pipeline.process(&mut batch, 0, Epoch(1), &Incarnation::new(1, "only"));
+        assert!(batch.letters().is_empty(), "{program}: {:?}", batch.letters());
+        let told = pipeline.unknown().iter().filter(|(_, n)| *n > 0);
+        told.map(|(name, _)| name.clone()).collect::<Vec<_>>().join(" ")
+    };
+    assert_eq!(unknown(".id = .id"), ".t.b");
+    assert_eq!(unknown(".t.c = 4"), ".t.b .t.c");
+    assert_eq!(unknown("del(.t.b)"), "");
+    assert_eq!(unknown("del(.t)"), "");
+    assert_eq!(unknown(".t = 5"), "t");
+    assert_eq!(unknown(". = {\"id\": .id, \"t\": {\"a\": 1, \"z\": {\"y\": 1}}}"), ".t.z");
+    assert_eq!(unknown("x = keys(.)\n.t.n = length(x)"), ".t.b .t.n");
+}
+
 /// Goal: an input's events do not depend on those before it. Method: variables and fields left over from another one.
 #[test]
 fn nothing_is_kept_from_one_input_to_the_next() {

@@ -2,6 +2,7 @@
 //!
 //! Reads: at most [`MOST`] inputs of a source, on a cursor of its own. Writes: nothing. Not here: the table.
 
+mod filled;
 mod maps;
 mod sort;
 
@@ -25,11 +26,11 @@ use hapax_model::field::FieldPath;
 use hapax_model::key::{DedupStrategy, KeyNeed, Keyer, Uniqueness};
 use hapax_model::letter::{Cause, CauseCount, count_causes};
 use hapax_model::mode::ConflictMode;
-use hapax_model::nearest::nearest;
 use hapax_model::position::{Bookmark, Incarnation};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
+pub(crate) use self::filled::{Filled, filled};
 use self::sort::{sort_of, sort_of_untyped};
 use crate::assemble::{AnyRows, Live, Part, plan};
 use crate::config;
@@ -285,40 +286,6 @@ async fn judged_events(part: &Part<'_>, live: &Live, inputs: &[Inputs]) -> Vec<J
         Judged { batch, misfits, keys }
     });
     judged.collect()
-}
-
-/// What a look at the first events told of a table's columns.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Filled {
-    /// How many events were looked at.
-    pub(crate) events: usize,
-    /// Columns that none of them fills.
-    pub(crate) unfilled: Vec<String>,
-    /// Fields that are wanted and that none of them has, each with the field that was probably meant.
-    pub(crate) meant: Vec<(FieldPath, FieldPath)>,
-}
-
-/// Which of `columns`, each with the field that feeds it, no event fills.
-pub(crate) fn filled(part: &Part<'_>, columns: &[(String, FieldPath)], inputs: &[Inputs]) -> Filled {
-    let fields: Vec<FieldPath> = columns.iter().map(|(_, path)| path.clone()).collect();
-    let seen: Vec<(Batch, Vec<String>)> =
-        inputs.iter().map(|of_one_file| events_of(part, &fields, of_one_file)).collect();
-    let fills = |batch: &Batch, path: &FieldPath| {
-        let has = |slot| {
-            batch.events().any(|event| !matches!(event.field_bytes(slot), FieldBytes::Absent | FieldBytes::Null))
-        };
-        batch.layout().slot_of(path).is_some_and(has)
-    };
-    let is_unfilled = |path: &FieldPath| !seen.iter().any(|(batch, _)| fills(batch, path));
-    let unfilled = columns.iter().filter(|(_, path)| is_unfilled(path)).map(|(column, _)| column.clone()).collect();
-    let mut meant = Vec::new();
-    for path in fields.iter().chain(&part.workflow.delivery.deduplication.key_fields) {
-        let others = seen.iter().flat_map(|(_, others)| others.iter().map(String::as_str));
-        let near = nearest(&path.names().join("."), others).filter(|_| is_unfilled(path));
-        let pair = near.map(|name| (path.clone(), FieldPath::of_name(name)));
-        meant.extend(pair.filter(|pair| !meant.contains(pair)));
-    }
-    Filled { events: seen.iter().map(|(batch, _)| batch.len()).sum(), unfilled, meant }
 }
 
 /// The fields of a part's first events, as they come out of its program, for the table that is proposed to it. An object

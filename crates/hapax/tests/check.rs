@@ -118,17 +118,84 @@ fn columns_that_no_event_fills_are_named() {
         "{\"id\":1,\"customer\":\"ann\",\"amount\":1,\"address\":{\"city\":\"x\"},\"note\":null}\n",
     );
     let answer = world.hapax(&["check", "--live"]);
-    answer.exits(0).says(&["writes id, customer, amount\n", "none of the first 1 event(s) fills address_city, note"]);
+    answer.exits(0).says(&[
+        "writes id, customer, amount, note\n",
+        "none of the first 1 event(s) fills address_city; map",
+        "empty (NULL) in all of the first 1 event(s): note",
+        "fields that no column takes: address\n",
+    ]);
     let json = world.hapax(&["check", "--live", "--json"]).exits(0).json();
     let sample = serde_json::json!({
-        "events": 1, "unfilled": ["address_city", "note"], "inputs": 1, "deadLetters": 0, "causes": [],
+        "events": 1, "unfilled": ["address_city"], "empty": ["note"], "leftOut": ["address"], "inputs": 1, "deadLetters": 0, "causes": [],
         "ofOtherCauses": 0, "meant": [],
     });
     assert_eq!(json["checked"][0]["sample"], sample);
     world.configure("orders", "columns: { address_city: .address.city }", "deduplication: { keyFields: [id] }");
-    world.hapax(&["check", "--live"]).exits(0).says(&["address_city", "fills note;"]);
+    world
+        .hapax(&["check", "--live"])
+        .exits(0)
+        .says(&["address_city", "event(s): note"])
+        .keeps_silent_about(&["no column"]);
     world.write("orders.jsonl", "");
     world.hapax(&["check", "--live"]).exits(0).says(&["the source has no event yet"]);
+}
+
+/// Goal: a column of the header that is empty is no column that lacks a field, and one that the database fills needs no advice.
+/// Method: CSV with both; the delimiter is no letter.
+#[test]
+fn an_empty_column_is_told_from_one_without_a_field() {
+    let world = World::empty();
+    world.sql("CREATE TABLE t (n INTEGER PRIMARY KEY AUTOINCREMENT, id INTEGER, speed REAL, made TEXT DEFAULT 'now', gone TEXT)");
+    world.write("in.csv", "id\u{1}speed\u{1}extra\n1\u{1}\u{1}x\n2\u{1}\u{1}y\n");
+    let text = "workflows:
+  - id: w
+    source: { file: { path: in.csv, csv: { delimiter: \"\\x01\" } } }
+    sink: { sqlite: { path: shop.db, table: t, onConflict: append } }
+    delivery: { guarantee: exactly-once }
+";
+    world.write("hapax.yaml", text);
+    let answer = world.hapax(&["check", "--live"]);
+    answer.exits(0).says(&[
+        "CSV with \"\\x01\" between",
+        "writes id, speed\n",
+        "empty (NULL) in all of the first 2 event(s): speed\n",
+        "none of the first 2 event(s) fills gone; map",
+        "fields that no column takes: extra\n",
+    ]);
+    answer.keeps_silent_about(&["\u{1}"]);
+}
+
+/// Goal: what no column takes inside an object is told, counted, and by `strict` refused, as at the top. Method: an object of which one
+/// field is mapped, checked and run; a key inside an object.
+#[test]
+fn fields_inside_an_object_that_no_column_takes_are_told() {
+    let world = World::empty();
+    world.sql("CREATE TABLE t (id INTEGER PRIMARY KEY NOT NULL, tags_a INTEGER)");
+    world.write("in.jsonl", "{\"id\":1,\"tags\":{\"a\":1}}\n{\"id\":2,\"tags\":{\"a\":2,\"b\":3},\"top\":4}\n{\"id\":3,\"tags\":{\"b\":5}}\n");
+    let configure = |table: &str, key: &str| {
+        let text = format!(
+            "workflows:
+  - id: w
+    source: {{ file: {{ path: in.jsonl }} }}
+    sink: {{ sqlite: {{ path: shop.db, onConflict: update, {table} }} }}
+    delivery: {{ guarantee: exactly-once, deduplication: {{ keyFields: [{key}] }} }}
+"
+        );
+        world.write("hapax.yaml", text);
+    };
+    configure("table: t, columns: { tags_a: .tags.a }", "id");
+    world.hapax(&["check", "--live"]).exits(0).says(&["fields that no column takes: .tags.b, top\n"]);
+    let json = world.hapax(&["run", "--once", "--json"]).exits(0).json();
+    let unknown = serde_json::json!({".tags.b": 2, "top": 1});
+    assert_eq!(json["deliveries"][0]["unknownFields"], unknown, "{json}");
+    world.sql("CREATE TABLE s (id INTEGER, hapax_key BLOB NOT NULL UNIQUE)");
+    configure("table: s, columns: strict, keyColumn: hapax_key", ".tags.a");
+    world.write("in.jsonl", "{\"id\":1,\"tags\":{\"a\":1}}\n{\"id\":2,\"tags\":{\"a\":2,\"b\":3}}\n");
+    world.hapax(&["check", "--live"]).says(&[
+        "1 of the first 2 input(s) would be dead letters",
+        "HX2004",
+        "\".tags.b\"",
+    ]);
 }
 
 /// Goal: `--live` tells before a run which of the first events the table would refuse, and fails if it is all of them;

@@ -198,3 +198,33 @@ fn another_number_of_lanes_needs_a_person() {
     world.hapax(&["run", "--once"]).exits(5).says(&["HX5020"]);
     assert_eq!(world.ask::<i64>("SELECT count(*) FROM t"), 100);
 }
+
+/// Goal: a byte inside of quotes is refused, where no record begins though a line does. Method: a field with line ends; the bytes of its
+/// lines, of records, and of the end.
+#[test]
+fn a_byte_inside_of_quotes_is_refused() {
+    let world = World::empty();
+    world.sql("CREATE TABLE orders (id INTEGER, note TEXT)");
+    let (header, first, second) = ("id,note\n", "1,\"one\n2,two\n\"\n", "3,three\n");
+    world.write("in.csv", [header, first, second].concat());
+    let text = "workflows:
+  - id: orders
+    source: { file: { path: in.csv } }
+    sink: { sqlite: { path: shop.db, table: orders, onConflict: append } }
+    delivery: { guarantee: exactly-once }
+";
+    world.write("hapax.yaml", text);
+    let to = |byte: usize| world.hapax(&["reset", "orders", "--to", &byte.to_string(), "--dry-run"]);
+    let inside = header.len() + "1,\"one\n".len();
+    for progress in ["none", "some"] {
+        let begins = format!("the record that begins at {}", header.len());
+        let answer = to(inside);
+        answer.exits(to(inside - 1).code).says(&["HX3002", "in quotes", &begins]);
+        assert_ne!(answer.code, 0, "{progress}: {answer}");
+        to(header.len()).exits(0).keeps_silent_about(&["warning"]);
+        to(header.len() + first.len()).exits(0).keeps_silent_about(&["warning"]);
+        to(header.len() + first.len() + second.len()).exits(0).keeps_silent_about(&["warning"]);
+        world.hapax(&["run", "--once"]).exits(0);
+    }
+    assert_eq!(world.rows(), 2);
+}

@@ -60,7 +60,13 @@ fn the_highest_code_is_the_process_s() {
 fn on_reject_stop_leaves_nothing_of_the_epoch_visible() {
     let world = World::shop("", &format!("{KEYED}, onReject: stop"));
     world.write("orders.jsonl", orders(1..=3) + "{\"id\":4,\"amount\":\"many\"}\n" + &order(5, 50));
-    world.hapax(&["run", "--once"]).exits(1).says(&["HX4010", "position 114", "\"amount\"", "onReject: deadLetter"]);
+    world.hapax(&["run", "--once"]).exits(1).says(&[
+        "HX4010",
+        "position 114",
+        "\"amount\"",
+        "or `columns`",
+        "onReject: deadLetter",
+    ]);
     assert_eq!(world.rows(), 0, "nothing of the epoch is visible");
     assert_eq!(world.ask::<i64>("SELECT count(*) FROM hapax_dead_letters"), 0);
     world.write("hapax.yaml", world.read("hapax.yaml").replace("onReject: stop", "onReject: deadLetter"));
@@ -76,7 +82,14 @@ fn too_many_rejects_stop_with_nothing_of_the_epoch_visible() {
     let line = |id: i64| format!("{{\"id\":{id},\"amount\":{}}}\n", if id % 2 == 0 { "\"x\"" } else { "1" });
     world.write("orders.jsonl", (1..=400).map(line).collect::<String>());
     let answer = world.hapax(&["run", "--once"]);
-    answer.exits(1).says(&["HX4010", "orders/sqlite/", "50 of the last 100", "\"amount\"", "or raise maxRejects"]);
+    answer.exits(1).says(&[
+        "HX4010",
+        "orders/sqlite/",
+        "50 of the last 100",
+        "\"amount\"",
+        "or `columns`",
+        "or raise maxRejects",
+    ]);
     assert_eq!(world.rows(), 0);
     world.write("hapax.yaml", world.read("hapax.yaml").replace(KEYED, &format!("{KEYED}, maxRejects: 60%")));
     world.hapax(&["run", "--once"]).exits(0);

@@ -185,3 +185,34 @@ fn a_position_of_a_chain_belongs_to_one_file() {
     world.hapax(&["trace", "0"]).exits(0).says(&["of file 2", "\"id\":7", "verdict      delivered"]);
     world.hapax(&["trace", "0", "--file", "9"]).exits(2).says(&["HX5040", "has no file 9", "files 1 to 2"]);
 }
+
+/// Goal: of a wide CSV file the record is shown, and where the header lies nothing was delivered. Method: a header that is longer than what
+/// is shown; a record, the header, a byte of it.
+#[test]
+fn the_record_of_a_wide_file_is_shown_and_its_header_is_none() {
+    let world = World::empty();
+    let names: Vec<String> = (1..=40).map(|n| format!("column_{n}")).collect();
+    let texts: Vec<String> = (1..=40).map(|n| format!("value{n}")).collect();
+    let header = format!("id,{}\n", names.join(","));
+    world.write("in.csv", format!("{header}7,{}\n", texts.join(",")));
+    world.sql("CREATE TABLE orders (id INTEGER PRIMARY KEY NOT NULL, column_1 TEXT)");
+    let text = "workflows:
+  - id: orders
+    source: { file: { path: in.csv } }
+    sink: { sqlite: { path: shop.db, table: orders, onConflict: update } }
+    delivery: { guarantee: exactly-once, deduplication: { keyFields: [id] } }
+";
+    world.write("hapax.yaml", text);
+    for delivered in [false, true] {
+        let first = header.len().to_string();
+        let told = world.hapax(&["trace", &first]);
+        told.exits(0).says(&["header       id,column_1", "input        7,value1,value2"]);
+        for byte in ["0", "5"] {
+            let told = world.hapax(&["trace", byte]);
+            told.exits(0).says(&["the header of the file lies there", &format!("the first record begins at {first}")]);
+            told.keeps_silent_about(&["verdict      delivered"]);
+            assert_eq!(traced(&world, &[byte])["verdict"], "header", "{delivered}");
+        }
+        world.hapax(&["run", "--once"]).exits(0);
+    }
+}

@@ -45,6 +45,8 @@ fn with_cure(mut refused: Cause, text: &[u8]) -> Cause {
     if WORDS.iter().any(|word| word.eq_ignore_ascii_case(text)) {
         let cure = format!("; if {text} stands for no value, say so in the source: csv: {{ null: {text:?} }}");
         refused.message.push_str(&cure);
+        // A cause of its own, so that its example has the cure.
+        refused.fingerprint.push_str(&format!("; {text} may stand for no value"));
     }
     refused
 }
@@ -170,7 +172,9 @@ mod tests {
             let cause = refused(text);
             let cure = format!("if {text} stands for no value, say so in the source: csv: {{ null: ");
             assert!(cause.message.contains(&cure), "{}", cause.message);
-            assert!(cause.message.contains(": ") && cause.fingerprint.ends_with("also as text like 12"), "{cause:?}");
+            assert!(cause.message.contains(": ") && cause.fingerprint.contains("also as text like 12"), "{cause:?}");
+            assert!(cause.fingerprint.ends_with(&format!("{text} may stand for no value")), "{cause:?}");
+            assert_ne!(cause.fingerprint, refused("1,50").fingerprint, "a cause of its own");
             assert!(field(&column("TEXT", Affinity::Text), FieldBytes::Text(text.as_bytes())).is_ok());
         }
         assert!(!refused("12x").message.contains("null"));

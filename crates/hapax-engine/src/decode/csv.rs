@@ -80,6 +80,15 @@ impl CsvFormat {
         record
     }
 
+    /// How long the header is, with its line end, that this input begins with; 0 if inputs have none.
+    #[must_use]
+    pub fn header_length(&self, input: &[u8]) -> usize {
+        match self.header {
+            Header::Names(_) => 0,
+            Header::InEachInput => (self.dialect.record_end(input) + 1).min(input.len()),
+        }
+    }
+
     /// The same format for inputs that begin with their own header.
     #[must_use]
     pub fn standing_alone(&self) -> Self {

@@ -28,8 +28,8 @@ pub(super) enum Fate {
     Wanted(usize),
     /// Nothing takes it; it is counted under this number.
     Unknown(usize),
-    /// Nothing takes it, and nobody counts it.
-    Skipped,
+    /// What is inside of it is wanted, under this number, and the value itself is not.
+    Inside(usize),
 }
 
 /// Whoever wants the fields.

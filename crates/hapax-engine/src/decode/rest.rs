@@ -41,6 +41,10 @@ impl Decoder {
 
     /// The event has a field of this name that nothing takes.
     pub(crate) fn pass_over(&mut self, name: &str) {
+        // The name of a CSV column may be a path with points.
+        if self.records.is_some() && name.contains('.') && self.root.slot_of(name).is_some() {
+            return;
+        }
         let at = self.unknown.place(name);
         self.unknown.noted.push(at);
     }

@@ -20,6 +20,8 @@ pub(crate) struct Live {
     pub(crate) columns: Vec<String>,
     /// Of these, those that a field of the events feeds, with the field.
     pub(crate) fed: Vec<(String, FieldPath)>,
+    /// Of these, those that the database fills by itself where an event does not.
+    pub(crate) fills_itself: Vec<String>,
     /// What is no reason to refuse it, but good to know.
     pub(crate) notes: Vec<String>,
     /// Why a run would stop although the table is fit, with the code of its page.
@@ -39,6 +41,7 @@ impl From<sqlite::LiveCheck> for Live {
         Self {
             facts: TableFacts { kind: TableKind::Sqlite, mode, index: key_index(mode) },
             fed: fed_columns(&live.mapping),
+            fills_itself: filled_columns(&live.mapping),
             why: live.mapping.why,
             columns: live.mapping.columns.into_iter().map(|column| column.live.name).collect(),
             notes: Vec::new(),
@@ -55,6 +58,7 @@ impl From<hapax_connect::postgres::inspect::LiveCheck> for Live {
         Self {
             facts: TableFacts { kind: TableKind::PostgresLogged, mode, index: key_index(mode) },
             fed: fed_columns(&live.mapping),
+            fills_itself: filled_columns(&live.mapping),
             why: live.mapping.why,
             columns: live.mapping.columns.into_iter().map(|column| column.live.name).collect(),
             notes: live.notes,
@@ -71,6 +75,7 @@ impl From<hapax_connect::mysql::inspect::LiveCheck> for Live {
         Self {
             facts: TableFacts { kind: mysql_kind(&live.engine), mode, index: key_index(mode) },
             fed: fed_columns(&live.mapping),
+            fills_itself: filled_columns(&live.mapping),
             why: live.mapping.why,
             columns: live.mapping.columns.into_iter().map(|column| column.live.name).collect(),
             notes: live.notes,
@@ -96,6 +101,12 @@ fn fed_columns<C: LiveColumn>(mapping: &Mapping<C>) -> Vec<(String, FieldPath)> 
         Feed::Key | Feed::Version | Feed::Deleted => None,
     };
     mapping.columns.iter().filter_map(fed).collect()
+}
+
+/// The columns that the database fills by itself.
+fn filled_columns<C: LiveColumn>(mapping: &Mapping<C>) -> Vec<String> {
+    let filled = mapping.columns.iter().filter(|column| column.live.fills_itself());
+    filled.map(|column| column.live.name().to_owned()).collect()
 }
 
 /// Keyed modes are only resolved where a unique index over the key exists; `append` needs none and uses none.

@@ -285,6 +285,7 @@ impl<'a> Part<'a> {
             why: String::new(),
             columns: Vec::new(),
             fed: Vec::new(),
+            fills_itself: Vec::new(),
             notes: Vec::new(),
             would_stop: None,
         };

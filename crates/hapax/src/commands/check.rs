@@ -16,6 +16,8 @@ use hapax_model::audit::{Audit, StartRefused};
 
 /// How many columns of a table are named.
 const COLUMNS_SHOWN: usize = 20;
+/// How many fields that no column takes.
+const FIELDS_SHOWN: usize = 20;
 
 /// What one sink's check found.
 struct Finding<'a> {
@@ -164,7 +166,7 @@ async fn look_at_source(part: &Part<'_>, live: Option<&Live>) -> SourceSeen {
             None => SourceSeen::Readable(None),
             Some(live) => {
                 let die = sample::would_die(part, live, &inputs).await;
-                SourceSeen::Readable(Some((sample::filled(part, &live.fed, &inputs), die)))
+                SourceSeen::Readable(Some((sample::filled(part, live, &inputs), die)))
             }
         },
     }
@@ -246,15 +248,32 @@ fn print_filled(source: &SourceSeen) {
     for (wanted, meant) in &filled.meant {
         println!("  sample: none of the first {} event(s) has {wanted}; did you mean {meant}?", filled.events);
     }
-    match (filled.events, filled.unfilled.as_slice()) {
-        (0, _) if die.inputs > 0 => {}
-        (0, _) => println!("  sample: the source has no event yet, so nothing is said of what fills the columns"),
-        (_, []) => {}
-        (events, unfilled) => println!(
+    let events = filled.events;
+    if events == 0 {
+        if die.inputs == 0 {
+            println!("  sample: the source has no event yet, so nothing is said of what fills the columns");
+        }
+        return;
+    }
+    let to_map: Vec<&str> =
+        filled.unfilled.iter().filter(|name| !filled.left_to_database.contains(name)).map(String::as_str).collect();
+    if !to_map.is_empty() {
+        println!(
             "  sample: none of the first {events} event(s) fills {}; map a field to it under columns, or leave it to the \
              database",
-            unfilled.join(", ")
-        ),
+            to_map.join(", ")
+        );
+    }
+    if !filled.empty.is_empty() {
+        println!("  sample: empty (NULL) in all of the first {events} event(s): {}", filled.empty.join(", "));
+    }
+    if !filled.left_out.is_empty() {
+        let named = filled.left_out.iter().take(FIELDS_SHOWN).cloned().collect::<Vec<_>>().join(", ");
+        let more = match filled.left_out.len().saturating_sub(FIELDS_SHOWN) {
+            0 => String::new(),
+            more => format!(" and {more} more"),
+        };
+        println!("  sample: fields that no column takes: {named}{more}");
     }
 }
 
@@ -283,7 +302,8 @@ fn as_json(findings: &[Finding<'_>], incomplete: &[(&str, &str)], state: Option<
                 "judged": judged, "audit": judged.then_some(audit), "refused": refused, "table": live,
                 "sourceUnreadable": unreadable, "wouldStop": resume.as_ref().map(trouble),
                 "sample": sampled.map(|(filled, die)| json!({
-                    "events": filled.events, "unfilled": filled.unfilled, "inputs": die.inputs, "deadLetters": die.dead,
+                    "events": filled.events, "unfilled": filled.unfilled, "empty": filled.empty,
+                    "leftOut": filled.left_out, "inputs": die.inputs, "deadLetters": die.dead,
                     "ofOtherCauses": die.of_other_causes,
                     "meant": filled.meant.iter().map(|(wanted, meant)| json!({
                         "wanted": wanted.to_string(), "meant": meant.to_string(),

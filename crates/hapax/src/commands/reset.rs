@@ -1,5 +1,7 @@
 //! `hapax reset`: a person moves a delivery, accepts a change, or gives a renamed workflow its progress.
 
+mod begins;
+
 use hapax_connect::file::{Accepted, FileSource, with_end, without_end};
 use hapax_engine::books::{Books as _, OldNames, StateBooks as _};
 use hapax_engine::source::{Held, Source as _, SourceError, StartAt};
@@ -7,6 +9,7 @@ use hapax_model::contract::Contract;
 use hapax_model::position::{Bookmark, DeliveryId, Incarnation, Position};
 use hapax_model::progress::Progress;
 
+use self::begins::Begins;
 use super::{confirmed, known_workflow, load};
 use crate::assemble::{AnyBooks, AnySource, AnyState, Part, Purpose, find_files, lanes, lanes_gone_back, parts};
 use crate::cli::{ResetArgs, Shared};
@@ -113,6 +116,8 @@ struct Plan {
     how: Option<String>,
     /// Files that were not read, and are passed.
     given_up: Vec<String>,
+    /// What a person should know before.
+    warning: Option<String>,
 }
 
 /// Lanes of a pattern of which there is neither progress nor a file, and that were further before the target was restored: who accepts
@@ -152,6 +157,7 @@ fn say(plan: &Plan) {
         None => println!("{}: no progress yet; starts at {}", plan.id, plan.to),
     }
     plan.given_up.iter().for_each(|name| println!("  given up unread: {name} (for good, under whatever name)"));
+    plan.warning.iter().for_each(|warning| println!("  warning: {warning}"));
     if let (Some(from), Some(contract)) = (&plan.from, &plan.contract) {
         from.contract.differences(contract).iter().for_each(|difference| println!("  accepted: {difference}"));
     }
@@ -221,6 +227,14 @@ async fn plan(args: &ResetArgs, part: &Part<'_>, config: &Config) -> Result<Plan
             }
         }
     };
+    let warning = match args.to.as_deref().and_then(|text| text.parse::<Position>().ok()) {
+        None => None,
+        Some(position) => match begins::begins(part, from.as_ref(), position).await {
+            Begins::Yes => None,
+            Begins::Inside(begins) => return Err(begins::refused(part, position, begins)),
+            Begins::Unknown => Some(begins::unknown(position)),
+        },
+    };
     if let Some(progress) = &from {
         let before = &progress.bookmark.incarnation;
         let same = without_end(&before.text) == without_end(&to.incarnation.text);
@@ -233,7 +247,7 @@ async fn plan(args: &ResetArgs, part: &Part<'_>, config: &Config) -> Result<Plan
     };
     let contract =
         if args.accept || from.is_none() { Some(part.contract_now(config, Purpose::Look).await?) } else { None };
-    Ok(Plan { id, from, to, contract, how, given_up })
+    Ok(Plan { id, from, to, contract, how, given_up, warning })
 }
 
 fn start_at(text: &str) -> Result<StartAt, Failure> {

@@ -87,13 +87,29 @@ pub(super) async fn holds<S: Source>(source: &mut S, at: &Bookmark) -> Result<()
     }
 }
 
+/// What is at a position.
+pub(super) enum At {
+    /// This input begins there, or contains it.
+    Input(Inputs),
+    /// The first input from there on begins here, and what lies before it is none: the header of a file.
+    Before(Position),
+    /// No input begins there, as far as was read.
+    Nothing,
+}
+
+impl At {
+    fn of(found: Option<Inputs>) -> Self {
+        found.map_or(Self::Nothing, Self::Input)
+    }
+}
+
 /// The input that begins at `position` or contains it, read from `from` on, at most `limit` inputs further.
 pub(super) async fn input_at<S: Source>(
     mut source: S,
     from: &Bookmark,
     position: Position,
     limit: u64,
-) -> Result<Option<Inputs>, String> {
+) -> Result<At, String> {
     holds(&mut source, from).await?;
     let mut reader = Reader::open(source, from, Follow::No).await.map_err(|error| error.to_string())?;
     let mut found = None;
@@ -105,15 +121,21 @@ pub(super) async fn input_at<S: Source>(
                 found = Some(inputs);
             }
             // One that begins behind it: whatever contains it was found.
-            Next::Input(_) => return Ok(found),
+            Next::Input(at) => {
+                let is_first = found.is_none() && from.position.offset == 0;
+                return Ok(match at.incarnation.number == from.incarnation.number && is_first {
+                    true => At::Before(at.position),
+                    false => At::of(found),
+                });
+            }
             // A last input may end before it.
             Next::Idle | Next::End => {
                 let begins_there = |inputs: &Inputs| inputs.position(0) == position;
-                return Ok(found.filter(begins_there));
+                return Ok(At::of(found.filter(begins_there)));
             }
         }
     }
-    Ok(found.filter(|inputs| inputs.position(0) == position))
+    Ok(At::of(found.filter(|inputs| inputs.position(0) == position)))
 }
 
 /// A source that cannot be read, as a command says it.

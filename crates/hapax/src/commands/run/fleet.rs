@@ -390,8 +390,16 @@ impl Fleet {
     }
 
     fn say_ended(&self, id: &DeliveryId, end: &DeliveryEnd) {
-        let totals = self.roster.meter(id).map(|meter| meter.read().ledger.totals).unwrap_or_default();
-        let hint = if totals.dead == 0 { "" } else { "; `hapax dlq list` says why" };
+        let (totals, died) = match self.roster.meter(id).map(|meter| meter.read()) {
+            Some(reading) => (reading.ledger.totals, reading.causes.iter().map(|cause| cause.count).sum::<u64>()),
+            None => Default::default(),
+        };
+        // Those of earlier runs were told then, and may have been replayed or discarded since.
+        let hint = match (totals.dead, died) {
+            (0, _) => "",
+            (_, 0) => ", none of them in this run",
+            (_, _) => "; `hapax dlq list` says why",
+        };
         let sum = format!("{} read, {} delivered, {} dead in all{hint}", totals.read, totals.delivered, totals.dead);
         match end {
             DeliveryEnd::Finished => tracing::info!(delivery = %id, "finished: {sum}"),

@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use hapax_engine::decode::UnknownFields;
+use hapax_engine::decode::{UnknownFields, path_inside};
 use hapax_engine::memory::MemoryBudget;
 use hapax_engine::runtime::{Control, Delivery, DeliveryEnd, Settings, Stop, deliver};
 use hapax_engine::source::{Follow, Source as _};
@@ -145,7 +145,8 @@ impl<'a> Trial<'a> {
             // Fields that nothing took are named by the runtime itself; it is asked again until there are none.
             let Ok((_, unknown)) = self.run_once(&Arc::new(view.clone()), Way::PLAIN) else { return view };
             let before = names.len();
-            names.extend(unknown);
+            // A column is made of a whole field; of one that is mapped in parts the others are left out, as in a table.
+            names.extend(unknown.into_iter().filter(|name| path_inside(name).is_none()));
             if names.len() == before {
                 return view;
             }

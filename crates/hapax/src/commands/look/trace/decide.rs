@@ -62,6 +62,7 @@ pub(super) enum Verdict {
     BeforeStart,
     Skipped,
     NoSuchInput,
+    Header,
     Unknown,
 }
 
@@ -81,6 +82,7 @@ impl Verdict {
             Self::BeforeStart => "beforeStart",
             Self::Skipped => "skipped",
             Self::NoSuchInput => "noSuchInput",
+            Self::Header => "header",
             Self::Unknown => "unknown",
         }
     }
@@ -104,6 +106,7 @@ impl fmt::Display for Verdict {
             Self::BeforeStart => "before the start: this delivery began behind it, and never read it",
             Self::Skipped => "skipped: a person moved the delivery past it (`hapax reset`), and no epoch read it",
             Self::NoSuchInput => "no input begins there, or not yet",
+            Self::Header => "no input: the header of the file lies there, which names the fields",
             Self::Unknown => "unknown",
         })
     }

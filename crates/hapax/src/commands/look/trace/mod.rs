@@ -7,8 +7,10 @@ mod what;
 
 use std::sync::Arc;
 
+use hapax_connect::file::{FileFormat, HeaderFrom};
 use hapax_engine::batch::{Batch, Inputs, Operation};
 use hapax_engine::books::StoredDelivery;
+use hapax_engine::decode::csv::Format;
 use hapax_engine::letters::{LetterChoice, LetterStore as _, StoredLetter};
 use hapax_engine::rows::{ByHash, RowChoice, RowReader as _};
 use hapax_engine::source::{Source as _, StartAt};
@@ -23,11 +25,12 @@ use self::story::{Row, Sighting, Story};
 use self::what::What;
 use super::super::{load, print_json};
 use super::history::{Range, number_of, ranges};
-use super::reader::input_at;
+use super::reader::{At, input_at};
 use super::subject::{KeysWanted, StateSide, Subject, subjects};
 use super::unclear;
 use crate::assemble::{AnyBooks, why_not_looked_at};
 use crate::cli::{Shared, TraceArgs};
+use crate::config::Source;
 use crate::exit::Failure;
 
 /// How many letters are read to find one by its key.
@@ -181,7 +184,7 @@ impl<'a> Tracer<'a> {
         } else if let Some(from) = &from {
             let source = self.subject.source_behind(self.progress.as_ref());
             match input_at(source, from, position, INPUTS_READ).await {
-                Ok(Some(inputs)) => {
+                Ok(At::Input(inputs)) => {
                     let begins = inputs.position(0);
                     if begins != position {
                         story.notes.push(format!("position {position} is inside the input that begins at {begins}"));
@@ -189,8 +192,13 @@ impl<'a> Tracer<'a> {
                     }
                     sighting.input = Some(inputs.standing_alone(0));
                 }
-                Ok(None) if sighting.epochs.is_empty() => sighting.absent = true,
-                Ok(None) => {}
+                Ok(At::Before(first)) if self.has_header() => {
+                    story.notes.push(format!("the first record begins at {first}"));
+                    story.row = Row::Unasked("a header is no event".into());
+                    sighting.is_header = true;
+                }
+                Ok(At::Before(_) | At::Nothing) if sighting.epochs.is_empty() => sighting.absent = true,
+                Ok(At::Before(_) | At::Nothing) => {}
                 Err(why) => story.notes.push(format!("the input cannot be read again: {why}")),
             }
         }
@@ -201,10 +209,25 @@ impl<'a> Tracer<'a> {
             story.keys = search::keys_of(&keyed, self.subject);
             story.row = self.row_of(&bytes, position, incarnation.as_ref()).await;
         }
+        sighting.header = sighting.input.as_deref().map_or(0, |input| self.header_length(input));
         let operation = self.operation_of(sighting.input.as_deref());
         sighting.decide(self.verdict_facts(), Some(&story.row), operation);
         story.sightings.push(sighting);
         Ok(story.close())
+    }
+
+    /// Whether files begin with a record that names the fields.
+    fn has_header(&self) -> bool {
+        matches!(self.subject.part.source, Source::File(file)
+            if matches!(&file.format, FileFormat::Csv(csv) if csv.header == HeaderFrom::File))
+    }
+
+    /// How much of an input as it is kept is its header.
+    fn header_length(&self, input: &[u8]) -> usize {
+        match self.subject.part.kept_format() {
+            Format::Csv(csv) => csv.header_length(input),
+            Format::Json => 0,
+        }
     }
 
     /// The nearest place before a sighting at which an input surely begins.
@@ -274,7 +297,7 @@ impl<'a> Tracer<'a> {
         story.keys = wanted.keys();
         for (nth, place) in found.iter().rev().take(SIGHTINGS).enumerate() {
             let mut sighting = self.sight(place.at.position, Some(&place.at.incarnation)).await?;
-            sighting.input = Some(place.bytes.clone());
+            (sighting.input, sighting.header) = (Some(place.bytes.clone()), self.header_length(&place.bytes));
             let operation = self.operation_of(sighting.input.as_deref());
             sighting.decide(self.verdict_facts(), Some(&story.row).filter(|_| nth == 0), operation);
             story.sightings.insert(0, sighting);

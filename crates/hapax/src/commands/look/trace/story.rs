@@ -67,8 +67,12 @@ pub(super) struct Sighting {
     /// The newest first.
     pub(super) letters: Vec<StoredLetter>,
     pub(super) input: Option<Vec<u8>>,
+    /// How many bytes of it are the header of its file.
+    pub(super) header: usize,
     /// The source was asked, and has no input there.
     pub(super) absent: bool,
+    /// The source was asked, and has its header there.
+    pub(super) is_header: bool,
     verdict: Verdict,
     aside: Option<&'static str>,
 }
@@ -81,7 +85,9 @@ impl Sighting {
             epochs: Vec::new(),
             letters: Vec::new(),
             input: None,
+            header: 0,
             absent: false,
+            is_header: false,
             verdict: Verdict::Unknown,
             aside: None,
         }
@@ -98,6 +104,7 @@ impl Sighting {
             absent: self.absent,
         };
         self.verdict = match (decide(facts, input), operation) {
+            _ if self.is_header => Verdict::Header,
             (Verdict::Delivered, None) => Verdict::Filtered,
             (verdict, _) => verdict,
         };
@@ -142,7 +149,12 @@ impl Sighting {
             }
         }
         if let Some(input) = &self.input {
-            writeln!(f, "  input        {}", short(&String::from_utf8_lossy(input), SHOWN_CHARACTERS))?;
+            let (header, record) = input.split_at(self.header.min(input.len()));
+            if !header.is_empty() {
+                let header = String::from_utf8_lossy(header);
+                writeln!(f, "  header       {}", short(header.trim_end(), SHOWN_CHARACTERS))?;
+            }
+            writeln!(f, "  input        {}", short(&String::from_utf8_lossy(record), SHOWN_CHARACTERS))?;
         }
         Ok(())
     }
