@@ -186,11 +186,9 @@ async fn read_table(
     // Both are looked at row by row here.
     let order_shows = triggers.iter().map(|name| format!("the trigger \"{name}\""));
     let order_shows = order_shows.chain(own_keys.map(|name| format!("the foreign key \"{name}\" to the table itself")));
-    let order_shows = order_shows.map(|what| OrderShows {
-        what,
-        looked_at: LookedAt::EachRow,
-        silent_drop: SilentDrop::Impossible,
-    }).collect();
+    let order_shows = order_shows
+        .map(|what| OrderShows { what, looked_at: LookedAt::EachRow, silent_drop: SilentDrop::Impossible })
+        .collect();
     let options = text(facts, 5).unwrap_or_default();
     Ok(MysqlTable {
         // Foreign keys are checked row by row here: none waits for COMMIT.

@@ -115,7 +115,12 @@ pub fn statement(table: &Named, mapping: &Columns, shape: &RowShape) -> Result<S
 
 /// Where a trigger can leave out a row without a word, a statement that may rightly change nothing also counts the rows
 /// that had nothing to do, as they were before it.
-fn count_idle(table: &Named, mapping: &Columns, shape: &RowShape, statement: Statement) -> Result<Statement, QuoteError> {
+fn count_idle(
+    table: &Named,
+    mapping: &Columns,
+    shape: &RowShape,
+    statement: Statement,
+) -> Result<Statement, QuoteError> {
     let newer = || is_older(mapping, &cast(mapping, version_of(mapping)));
     let (idle, created) = match (shape.kind, mapping.mode) {
         // Every row must change one.

@@ -313,9 +313,10 @@ impl<'c, 'r> Writer<'c, 'r> {
         let event = self.rows.batch.event(event);
         let values: Result<Vec<_>, Cause> = bound.iter().map(|at| self.rows.value(&event, *at)).collect();
         let values = rusqlite::params_from_iter(values.map_err(Fault::Row)?);
-        let done = self.connection.prepare_cached(&sql).and_then(|mut question| {
-            question.query_row(values, |row| row.get::<_, bool>(0))
-        });
+        let done = self
+            .connection
+            .prepare_cached(&sql)
+            .and_then(|mut question| question.query_row(values, |row| row.get::<_, bool>(0)));
         match done.map_err(|error| fault(self.connection, self.during, &error))? {
             true => Ok(()),
             false => Err(Fault::Row(swallowed(&mapping.table, 1, 0))),
