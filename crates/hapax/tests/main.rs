@@ -15,6 +15,8 @@ mod chains;
 mod chat;
 mod check;
 mod check_and_run;
+#[cfg(feature = "compression")]
+mod copies;
 mod demo;
 mod dlq;
 mod files;

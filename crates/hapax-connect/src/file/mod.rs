@@ -2,6 +2,7 @@
 
 mod chain;
 mod config;
+mod copies;
 pub mod earlier;
 mod facts;
 mod feed;
@@ -16,11 +17,12 @@ mod range;
 mod reading;
 mod recognise;
 mod source;
+mod start;
 mod turn;
 #[cfg(feature = "compression")]
 mod unpack;
 
 pub use chain::RotationRule;
-pub use config::{Crowd, CsvOptions, Expected, FileFormat, FileSourceConfig, HeaderFrom, LaneName};
+pub use config::{Crowd, CsvOptions, Expected, FileFormat, FileSourceConfig, HeaderFrom, LaneName, OwnArchives};
 pub use incarnation::{is_compressed, was_read_to_its_end, with_end, without_end};
 pub use source::FileSource;

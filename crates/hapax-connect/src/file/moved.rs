@@ -9,7 +9,7 @@ use std::io;
 use hapax_engine::source::SourceError;
 use hapax_model::position::{Bookmark, Incarnation, Position};
 
-use super::chain::{Member, Stem, Suffix};
+use super::chain::{Member, Suffix};
 use super::facts::{Facts, ReadMember};
 use super::feed::Packing;
 use super::incarnation::{Opened, was_read_to_its_end, without_end};
@@ -30,7 +30,7 @@ impl FileSource {
     /// [`SourceError::Gap`] if no file of this lane holds what was read.
     pub fn take_over(&mut self, other: &Bookmark) -> Result<Bookmark, SourceError> {
         let facts = self.facts_of(other)?;
-        let listing = self.listing()?;
+        let listing = self.listing(&facts)?;
         let moved = match listing.iter().position(|member| is_of(member, other, &facts)) {
             Some(_) => match self.place(other)? {
                 Place::Found(..) => return Ok(other.clone()),
@@ -97,7 +97,8 @@ impl FileSource {
         }
         let current = &listing[at];
         let (tail, archive) = (facts.tail.clone(), facts.archive.clone());
-        Ok(Facts { device: Some(current.device), tail, archive, copy: Some(current.identity.clone()), read })
+        let (copy, name) = (Some(current.identity.clone()), Some(current.name.clone()));
+        Ok(Facts { device: Some(current.device), tail, archive, copy, name, read })
     }
 
     /// The beginning of the file after the one of `bookmark`, whose rest a person gives up.
@@ -105,7 +106,8 @@ impl FileSource {
     /// # Errors
     /// [`SourceError::Gap`] if no file follows it.
     pub fn next_file(&self, bookmark: &Bookmark) -> Result<Bookmark, SourceError> {
-        let (facts, listing) = (self.facts_of(bookmark)?, self.listing()?);
+        let facts = self.facts_of(bookmark)?;
+        let listing = self.listing(&facts)?;
         let behind = listing.iter().position(|member| is_of(member, bookmark, &facts)).map_or(0, |at| at + 1);
         let follows = listing[behind..].iter().position(|member| facts.entry(member).is_none());
         match follows {
@@ -121,7 +123,8 @@ impl FileSource {
     /// # Errors
     /// If the files cannot be read.
     pub fn accept(&mut self, bookmark: &Bookmark) -> Result<Option<Bookmark>, SourceError> {
-        let (mut facts, listing) = (self.facts_of(bookmark)?, self.listing()?);
+        let mut facts = self.facts_of(bookmark)?;
+        let listing = self.listing(&facts)?;
         let place = self.place(bookmark)?;
         let current = listing.iter().position(|member| match &place {
             Place::Found(opened, _) => member.identity == opened.identity(), // also a compressed copy of what was read
@@ -151,7 +154,8 @@ impl FileSource {
     /// # Errors
     /// If the files cannot be read.
     pub fn given_up(&mut self, from: &Bookmark, to: &Bookmark) -> Result<Vec<String>, SourceError> {
-        let (before, after, listing) = (self.facts_of(from)?, self.facts_of(to)?, self.listing()?);
+        let (before, after) = (self.facts_of(from)?, self.facts_of(to)?);
+        let listing = self.listing(&before)?;
         let current = match self.place(from) {
             Ok(Place::Found(opened, _)) => opened.identity().to_owned(),
             Ok(Place::Replaced(_) | Place::Gone(_) | Place::Other(_)) | Err(_) => String::new(),
@@ -168,7 +172,8 @@ impl FileSource {
     /// # Errors
     /// If the files cannot be read.
     pub fn oldest_file(&self, bookmark: &Bookmark) -> Result<Option<Bookmark>, SourceError> {
-        let (mut facts, listing) = (self.facts_of(bookmark)?, self.listing()?);
+        let mut facts = self.facts_of(bookmark)?;
+        let listing = self.listing(&facts)?;
         let passed =
             |member: &Member| facts.entry(member).is_some_and(|entry| entry.first.is_empty() && entry.tail.is_none());
         let Some(at) = listing.iter().position(|member| !passed(member)) else { return Ok(None) };
@@ -196,9 +201,8 @@ impl FileSource {
         Ok(Bookmark { facts: Some(facts.to_text().into()), ..Bookmark::new(incarnation, position) })
     }
 
-    fn listing(&self) -> Result<Vec<Member>, SourceError> {
-        let stem = Stem::of(&self.config.path, self.config.rotation).map_err(|error| self.unavailable(error))?;
-        stem.list(self.config.rotation).map_err(|error| self.unavailable(error))
+    fn listing(&self, facts: &Facts) -> Result<Vec<Member>, SourceError> {
+        self.members(facts).map_err(|error| self.unavailable(error))
     }
 
     /// The beginning of a file of the chain; those before it that were not read are given up.
@@ -217,7 +221,8 @@ impl FileSource {
             listing[..at].iter().filter(|member| facts.entry(member).is_none()).map(ReadMember::passed).collect();
         facts.read.retain(|entry| entry.identity != listing[at].identity);
         facts.remember(given_up, listing);
-        let facts = Facts { device: Some(opened.device()), tail: None, archive: None, copy: None, read: facts.read };
+        let (device, name) = (Some(opened.device()), Some(listing[at].name.clone()));
+        let facts = Facts { device, name, read: facts.read, ..Facts::default() };
         let incarnation = bookmark.incarnation.next(&description.text);
         Ok(Bookmark { facts: Some(facts.to_text().into()), ..Bookmark::new(incarnation, Position::at(0)) })
     }
