@@ -27,6 +27,8 @@ use super::source::WAIT;
 const HEAD_BYTES: usize = 64 * 1024;
 /// A packed file is known by so many of its own bytes, once it has them.
 const PACKED_BYTES: usize = 256;
+/// Smaller archives are unpacked whenever it is asked what they hold.
+const UNPACKED_AT_ONCE: u64 = 1024 * 1024;
 /// How much of a header is shown.
 const HEADER_CHARACTERS: usize = 80;
 /// So many bytes before a position tell whether the file is still what it was.
@@ -216,6 +218,10 @@ impl Opened {
                 other => return Ok(other),
             }
         }
+        // This is asked every 30 seconds: a large archive that was made in one piece says its length itself.
+        if self.length()? > UNPACKED_AT_ONCE && self.stated_length()? == Some(read.length & u64::from(u32::MAX)) {
+            return Ok(Some(true));
+        }
         let mut feed = Feed::new(self.file.try_clone()?);
         let start = read.length.saturating_sub(TAIL_BYTES);
         let wanted = usize::try_from(read.length - start).unwrap_or_default();
@@ -224,6 +230,16 @@ impl Opened {
             return Ok(Some(false));
         }
         Ok(unpacked_range(&mut feed, read.length, 1)?.map(|more| more.is_empty()))
+    }
+
+    /// How much a gzip archive says that its last member holds, less multiples of 4 GiB.
+    fn stated_length(&self) -> io::Result<Option<u64>> {
+        let mut stated = [0; 4];
+        if self.packing()? != Packing::Gzip {
+            return Ok(None);
+        }
+        let read = read_fully(&self.file, &mut stated, self.length()?.saturating_sub(4))?;
+        Ok((read == stated.len()).then(|| u64::from(u32::from_le_bytes(stated))))
     }
 
     /// Whether this archive holds what `original` begins with, or all of it.

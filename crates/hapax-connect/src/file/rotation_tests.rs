@@ -259,7 +259,11 @@ async fn a_moved_file_is_known_by_inode_or_by_content() {
     fs::rename(&bed.path, bed.directory.path().join("moved.jsonl")).expect("moved");
     for (name, known) in [("moved.jsonl", true), ("copied.jsonl", true), ("other.jsonl", false), ("none.jsonl", false)]
     {
-        assert_eq!(elsewhere(name).reads_what(&bookmark).await.expect("told"), known, "{name}");
+        assert_eq!(
+            elsewhere(name).reads_what(&bed.path.to_string_lossy(), &bookmark).await.expect("told"),
+            known,
+            "{name}"
+        );
     }
 }
 
