@@ -118,8 +118,9 @@ pub trait Source: Send + 'static {
     /// moves, and the next poll looks again.
     fn step(&mut self) -> impl Future<Output = Result<(), SourceError>> + Send;
 
-    /// Whether `other`, which another lane made, lies in something that this lane reads: both would deliver it.
-    fn reads_what(&mut self, other: &Bookmark) -> impl Future<Output = Result<bool, SourceError>> + Send;
+    /// Whether `other`, which the lane of that name made, lies in something that this lane reads: both would deliver it. Two things
+    /// that are both there are two, whatever they hold.
+    fn reads_what(&mut self, lane: &str, other: &Bookmark) -> impl Future<Output = Result<bool, SourceError>> + Send;
 
     /// Everything before `upto` is committed; a source that keeps a cursor elsewhere may move it.
     fn ack(&mut self, upto: &Bookmark) -> impl Future<Output = Result<(), SourceError>> + Send;

@@ -17,6 +17,8 @@ mod chains_elsewhere;
 mod chat;
 mod check;
 mod check_and_run;
+#[cfg(feature = "compression")]
+mod copies;
 mod demo;
 mod dlq;
 mod files;

@@ -106,11 +106,24 @@ impl RotationRule {
                 let (before, extension) = split_extension(stem)?;
                 let rest = unpacked.unwrap_or(name).strip_prefix(before)?.strip_suffix(extension)?;
                 match parse_suffix(rest)? {
-                    (Suffix::Live | Suffix::Name(_), _) | (_, true) => None,
+                    (Suffix::Live | Suffix::Packed | Suffix::Name(_), _) | (_, true) => None,
                     (suffix, false) => Some((suffix, unpacked.is_some())),
                 }
             }
         }
+    }
+}
+
+/// Pure: whether the file that was called `was` may be called as `now` is: a rotation makes numbers higher, and leaves dates and
+/// names as they are.
+pub(super) fn may_have_become(rule: RotationRule, stem: &str, was: &str, now: &Member) -> bool {
+    let Some((was, _)) = rule.place_of(was, stem) else { return true }; // nothing is known of it
+    match (&was, &now.suffix) {
+        (Suffix::Live, _) => true,
+        (Suffix::Number(was), Suffix::Number(now)) => now >= was,
+        (Suffix::Date(was, _), Suffix::Date(now, _)) => was == now,
+        (Suffix::Name(was), Suffix::Name(now)) => was == now,
+        (Suffix::Number(_) | Suffix::Date(..) | Suffix::Name(_) | Suffix::Packed, _) => false,
     }
 }
 
@@ -125,6 +138,8 @@ fn split_extension(name: &str) -> Option<(&str, &str)> {
 pub(super) enum Suffix {
     /// It still has the lane's own name.
     Live,
+    /// The lane's own name, compressed: what had that name last.
+    Packed,
     /// `.1`: the higher, the older.
     Number(u64),
     /// `-20261117`, `.2026-11-17.3`: the higher, the younger; so is the number after it.
@@ -149,7 +164,7 @@ pub(super) struct Member {
 }
 
 /// The endings that compressed files have.
-const PACKED_ENDINGS: [&str; 8] = [".gz", ".gzip", ".zst", ".zstd", ".bz2", ".xz", ".lz4", ".Z"];
+pub(super) const PACKED_ENDINGS: [&str; 8] = [".gz", ".gzip", ".zst", ".zstd", ".bz2", ".xz", ".lz4", ".Z"];
 /// From so many digits on a number is a date.
 const DATE_DIGITS: usize = 8;
 /// Times of modification that differ by less say nothing.
@@ -173,8 +188,32 @@ impl Stem {
         Ok(Self { folder, name })
     }
 
-    /// Its files, oldest first. A compressed file beside its original is left out: the original is read.
+    /// Its files, oldest first. A compressed file beside its original is left out: the original is read, and the two are compared
+    /// (`beside`).
     pub(super) fn list(&self, rule: RotationRule) -> io::Result<Vec<Member>> {
+        self.list_all(rule).map(in_order)
+    }
+
+    /// Compressed files that lie beside a file that they may be copies of: that one, and the archive.
+    pub(super) fn archives_beside(&self, rule: RotationRule) -> io::Result<Vec<(Member, Member)>> {
+        let (packed, plain): (Vec<Member>, Vec<Member>) =
+            self.list_all(rule)?.into_iter().partition(|member| member.packed);
+        let original = |archive: &Member| plain.iter().find(|member| member.suffix == archive.suffix).cloned();
+        Ok(packed.into_iter().filter_map(|archive| original(&archive).map(|original| (original, archive))).collect())
+    }
+
+    /// Files that carry the lane's own name and what says that they are compressed. They are of the lane only if its file has
+    /// become one of them.
+    pub(super) fn own_archives(&self) -> io::Result<Vec<Member>> {
+        let mut archives = Vec::new();
+        for ending in PACKED_ENDINGS {
+            let name = format!("{}{ending}", self.name);
+            archives.extend(look_at(&self.folder.join(&name), &name, Suffix::Packed, true)?);
+        }
+        Ok(archives)
+    }
+
+    fn list_all(&self, rule: RotationRule) -> io::Result<Vec<Member>> {
         if !rule.makes_chains() {
             let path = self.folder.join(&self.name);
             return Ok(look_at(&path, &self.name, Suffix::Live, false)?.into_iter().collect());
@@ -191,7 +230,7 @@ impl Stem {
                 members.extend(look_at(&entry.path(), &name, suffix, packed)?);
             }
         }
-        Ok(in_order(members))
+        Ok(members)
     }
 }
 
@@ -222,9 +261,26 @@ pub(super) fn group_by_stem(
     Ok(groups.into_iter().map(|(stem, members)| (stem, in_order(members))).collect())
 }
 
+/// The archives of the stems' own names, in a folder that is read once.
+pub(super) fn own_archives_by_stem(
+    folder: &Path,
+    stems: &BTreeSet<String>,
+) -> io::Result<BTreeMap<String, Vec<Member>>> {
+    let mut groups: BTreeMap<String, Vec<Member>> = BTreeMap::new();
+    for entry in std::fs::read_dir(readable_folder(folder))? {
+        let entry = entry?;
+        let name = entry.file_name().to_string_lossy().into_owned();
+        if let Some(stem) = unpacked_name(&name).filter(|stem| stems.contains(*stem)) {
+            let member = look_at(&entry.path(), &name, Suffix::Packed, true)?;
+            groups.entry(stem.to_owned()).or_default().extend(member);
+        }
+    }
+    Ok(groups)
+}
+
 /// Oldest first, without compressed files that lie beside their originals.
 fn in_order(mut members: Vec<Member>) -> Vec<Member> {
-    let plain: Vec<Suffix> = members.iter().filter(|m| !m.packed).map(|m| m.suffix.clone()).collect();
+    let plain: BTreeSet<Suffix> = members.iter().filter(|m| !m.packed).map(|m| m.suffix.clone()).collect();
     members.retain(|member| !member.packed || !plain.contains(&member.suffix));
     members.sort_by(|a, b| age_order(&a.suffix).cmp(&age_order(&b.suffix)).then(a.name.cmp(&b.name)));
     members
@@ -240,7 +296,7 @@ fn mark_at(name: &str, wanted: impl Fn(bool) -> bool) -> Option<usize> {
     let mut marks = name.char_indices().filter(|(at, c)| *at > 0 && matches!(c, '.' | '-' | '_')).map(|(at, _)| at);
     marks.find(|at| match parse_suffix(&name[*at..]) {
         Some((Suffix::Number(_) | Suffix::Date(..), packed)) => wanted(packed),
-        Some((Suffix::Live | Suffix::Name(_), _)) | None => false,
+        Some((Suffix::Live | Suffix::Packed | Suffix::Name(_), _)) | None => false,
     })
 }
 
@@ -309,7 +365,8 @@ fn age_order(suffix: &Suffix) -> (u8, std::cmp::Reverse<u64>, &str, Option<u64>)
         Suffix::Number(number) => (0, Reverse(*number), "", None),
         Suffix::Date(date, number) => (1, Reverse(0), date, *number),
         Suffix::Name(name) => (1, Reverse(0), name, None),
-        Suffix::Live => (2, Reverse(0), "", None),
+        Suffix::Packed => (2, Reverse(0), "", None),
+        Suffix::Live => (3, Reverse(0), "", None),
     }
 }
 
@@ -358,8 +415,8 @@ pub(super) fn decide_successor(members: &[Member], at: usize, known: impl Fn(&Me
     for member in younger {
         match (&member.suffix, member.length) {
             (Suffix::Live, 0) => return Successor::None, // its writer may still hold the old file
-            (Suffix::Number(_) | Suffix::Date(..) | Suffix::Name(_), 0) => passed.push(member.clone()),
-            (Suffix::Live | Suffix::Number(_) | Suffix::Date(..) | Suffix::Name(_), _) => {
+            (Suffix::Packed | Suffix::Number(_) | Suffix::Date(..) | Suffix::Name(_), 0) => passed.push(member.clone()),
+            (Suffix::Live | Suffix::Packed | Suffix::Number(_) | Suffix::Date(..) | Suffix::Name(_), _) => {
                 return Successor::Next { member: member.clone(), passed };
             }
         }
@@ -375,15 +432,16 @@ pub(super) fn contradiction_among(members: &[Member]) -> Option<String> {
 
 /// What the names and times of files say against each other, and against the kind of name that `current` has.
 fn contradiction(current: &Member, compared: &[&Member]) -> Option<String> {
-    if let Suffix::Name(_) = current.suffix {
-        return None; // a person has said that names decide, and nothing else
+    if let Suffix::Name(_) | Suffix::Packed = current.suffix {
+        return None; // a person has said that names decide, and nothing else; or only the file of the lane's own name follows
     }
     let kind = |member: &Member| match &member.suffix {
-        Suffix::Live | Suffix::Name(_) => None,
+        Suffix::Live | Suffix::Packed | Suffix::Name(_) => None,
         Suffix::Number(_) => Some(0),
         Suffix::Date(date, _) => Some(date.len()),
     };
-    let rotated: Vec<&&Member> = compared.iter().filter(|member| member.suffix != Suffix::Live).collect();
+    let has_mark = |member: &&&Member| !matches!(member.suffix, Suffix::Live | Suffix::Packed);
+    let rotated: Vec<&&Member> = compared.iter().filter(has_mark).collect();
     if let Some(other) = rotated.iter().find(|member| kind(member) != kind(current)) {
         return Some(format!(
             "{} and {} were named by two kinds of rotation, so that nobody can say which is older",

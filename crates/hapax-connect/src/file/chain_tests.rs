@@ -222,3 +222,27 @@ fn a_link_is_followed_to_its_folder() {
     assert_eq!((stem.name.as_str(), stem.folder.ends_with("pods")), ("0.log", true));
     assert_eq!(Stem::of(&folder.path().join("none.log"), RotationRule::Suffixes).expect("a name").name, "none.log");
 }
+
+/// Goal: a name says which archive a file may have become. Method: numbers that rise and fall, dates, the lane's own name, kinds that
+/// do not go together, and a name that nobody kept.
+#[test]
+fn a_name_says_which_archive_a_file_may_have_become() {
+    let cases = [
+        ("app.log", "app.log.1.gz", true),
+        ("app.log", "app.log-20261117.gz", true),
+        ("app.log.2", "app.log.2.gz", true),
+        ("app.log.2", "app.log.3.gz", true),
+        ("app.log.2", "app.log.1.gz", false),
+        ("app.log.2", "app.log-20261117.gz", false),
+        ("app.log-20261117", "app.log-20261117.gz", true),
+        ("app.log-20261117", "app.log-20261118.gz", false),
+        ("", "app.log.1.gz", true),
+    ];
+    for (was, now, may) in cases {
+        let now = member(now, "app.log", 1, 0);
+        assert_eq!(may_have_become(RotationRule::Suffixes, "app.log", was, &now), may, "{was} {}", now.name);
+    }
+    let named = |name: &str| Member { suffix: Suffix::Name(name.into()), ..member("app.log.1.gz", "app.log", 1, 0) };
+    assert!(may_have_become(RotationRule::ByName, "b-*", "b-1", &named("b-1")));
+    assert!(!may_have_become(RotationRule::ByName, "b-*", "b-1", &named("b-2")));
+}

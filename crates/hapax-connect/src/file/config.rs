@@ -37,6 +37,8 @@ pub struct FileSourceConfig {
     pub first_seen: Option<String>,
     /// Who waits for this lane to make room, if it is one of many.
     pub crowd: Option<Crowd>,
+    /// What archives of the lane's own name are.
+    pub own_archives: OwnArchives,
 }
 
 /// What a file lane is called.
@@ -134,6 +136,16 @@ impl Crowd {
     }
 }
 
+/// What an archive of a lane's own name is, `app.log.gz` of `app.log`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum OwnArchives {
+    /// The lane's file may have become it.
+    #[default]
+    OfTheLane,
+    /// A lane of its own: the pattern finds it.
+    LanesThemselves,
+}
+
 impl FileSourceConfig {
     /// Remembers which file is at the path: who waits for its first claim, for a resume or for the target, waits with that file.
     pub(super) fn seen_now(mut self) -> Self {
@@ -164,6 +176,7 @@ impl FileSourceConfig {
             rotation: RotationRule::default(),
             first_seen: None,
             crowd: None,
+            own_archives: OwnArchives::default(),
         }
     }
 }

@@ -23,6 +23,8 @@ pub(super) struct Facts {
     pub(super) archive: Option<TailHash>,
     /// The compressed copy that is read in place of a file that is gone.
     pub(super) copy: Option<String>,
+    /// What the file is called in its chain, as it was last seen; none from a version that did not say.
+    pub(super) name: Option<String>,
     /// Files of the chain that were read, or passed when the delivery began, and lie there still.
     pub(super) read: Vec<ReadMember>,
 }
@@ -59,6 +61,7 @@ impl Facts {
             map.extend(self.tail.as_ref().map(|tail| ("tail".to_owned(), json!([tail.offset, tail.hash]))));
             map.extend(self.archive.as_ref().map(|end| ("archive".to_owned(), json!([end.offset, end.hash]))));
             map.extend(self.copy.as_ref().map(|copy| ("copy".to_owned(), json!(copy))));
+            map.extend(self.name.as_ref().map(|name| ("name".to_owned(), json!(name))));
         }
         facts.to_string()
     }
@@ -76,6 +79,7 @@ impl Facts {
             tail: hash("tail")?,
             archive: hash("archive")?,
             copy: words("copy"),
+            name: words("name"),
             read: read.ok_or_else(broken)?,
         })
     }
@@ -169,6 +173,7 @@ mod tests {
             tail: Some(TailHash { offset: 7, hash: "00ff".into() }),
             archive: Some(TailHash { offset: 9, hash: "ff00".into() }),
             copy: Some("inode 8".into()),
+            name: Some("a".into()),
             read: vec![read],
         };
         for facts in [facts, Facts::default()] {

@@ -18,7 +18,7 @@ use memchr::{memchr_iter, memrchr};
 use sha2::{Digest as _, Sha256};
 
 use super::config::FileFormat;
-use super::facts::{Facts, TailHash, first_in};
+use super::facts::{Facts, ReadMember, TailHash, first_in};
 use super::feed::{Fed, Feed, Packing, Unreadable, read_once};
 use super::lines::{Seam, is_blank};
 use super::source::WAIT;
@@ -27,6 +27,8 @@ use super::source::WAIT;
 const HEAD_BYTES: usize = 64 * 1024;
 /// A packed file is known by so many of its own bytes, once it has them.
 const PACKED_BYTES: usize = 256;
+/// Smaller archives are unpacked whenever it is asked what they hold.
+const UNPACKED_AT_ONCE: u64 = 1024 * 1024;
 /// How much of a header is shown.
 const HEADER_CHARACTERS: usize = 80;
 /// So many bytes before a position tell whether the file is still what it was.
@@ -59,6 +61,17 @@ pub(super) enum Fit {
     InsideLine,
     /// The file ends before the position.
     Short { length: u64 },
+}
+
+/// How far an archive agrees with the file beside it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Agreement {
+    /// All that it holds lies in the file too, from its beginning on.
+    Whole,
+    /// So does what is there of it; it is not complete.
+    SoFar,
+    /// It holds other bytes, or more.
+    Other,
 }
 
 /// A file that is open for reading.
@@ -190,6 +203,64 @@ impl Opened {
                 Ok(self.has_archive_end(Some(end))? && (self.begins_as(text)? || self.unpacks_to(text)? == Some(true)))
             }
             (_, None, _) => Ok(false),
+        }
+    }
+
+    /// Whether this archive holds a file that was read to its end, and nothing more; none while it is not complete. Of one that was
+    /// passed only the length is known.
+    pub(super) fn holds_all_of(&self, read: &ReadMember) -> io::Result<Option<bool>> {
+        if self.length()? == 0 {
+            return Ok(None);
+        }
+        if !read.first.is_empty() {
+            match self.unpacks_to(&format!("{}, {}", read.identity, read.first))? {
+                Some(true) => {}
+                other => return Ok(other),
+            }
+        }
+        // This is asked every 30 seconds: a large archive that was made in one piece says its length itself.
+        if self.length()? > UNPACKED_AT_ONCE && self.stated_length()? == Some(read.length & u64::from(u32::MAX)) {
+            return Ok(Some(true));
+        }
+        let mut feed = Feed::new(self.file.try_clone()?);
+        let start = read.length.saturating_sub(TAIL_BYTES);
+        let wanted = usize::try_from(read.length - start).unwrap_or_default();
+        let Some(last) = unpacked_range(&mut feed, start, wanted)? else { return Ok(None) };
+        if last.len() < wanted || read.tail.as_ref().is_some_and(|tail| *tail != hash(&last)) {
+            return Ok(Some(false));
+        }
+        Ok(unpacked_range(&mut feed, read.length, 1)?.map(|more| more.is_empty()))
+    }
+
+    /// How much a gzip archive says that its last member holds, less multiples of 4 GiB.
+    fn stated_length(&self) -> io::Result<Option<u64>> {
+        let mut stated = [0; 4];
+        if self.packing()? != Packing::Gzip {
+            return Ok(None);
+        }
+        let read = read_fully(&self.file, &mut stated, self.length()?.saturating_sub(4))?;
+        Ok((read == stated.len()).then(|| u64::from(u32::from_le_bytes(stated))))
+    }
+
+    /// Whether this archive holds what `original` begins with, or all of it.
+    pub(super) fn is_part_of(&self, original: &Self) -> io::Result<Agreement> {
+        let (mut archive, mut beside) = (Feed::new(self.file.try_clone()?), Feed::new(original.file.try_clone()?));
+        let (mut block, mut at) = (vec![0; 256 * 1024], 0);
+        loop {
+            match archive.read_at(&mut block, at) {
+                Ok(Fed::Bytes(read)) => match unpacked_range(&mut beside, at, read)? {
+                    None => return Ok(Agreement::SoFar),
+                    Some(bytes) if bytes == block[..read] => at += read as u64,
+                    Some(_) => return Ok(Agreement::Other),
+                },
+                Ok(Fed::NotYet) => {}
+                Ok(Fed::Later) => return Ok(Agreement::SoFar),
+                Ok(Fed::End) => return Ok(Agreement::Whole),
+                Err(error) if error.get_ref().is_some_and(|inner| inner.is::<Unreadable>()) => {
+                    return Ok(Agreement::Other);
+                }
+                Err(error) => return Err(error),
+            }
         }
     }
 

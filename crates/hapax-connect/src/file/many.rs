@@ -9,7 +9,9 @@ use std::path::{Path, PathBuf};
 use hapax_model::position::Bookmark;
 
 pub use super::chain::unpacked_name;
-use super::chain::{Member, RotationRule, Stem, Suffix, group_by_stem, readable_folder, stem_name};
+use super::chain::{
+    Member, PACKED_ENDINGS, RotationRule, Stem, Suffix, group_by_stem, own_archives_by_stem, readable_folder, stem_name,
+};
 use super::facts::Facts;
 use super::incarnation::was_read_to_its_end;
 
@@ -204,7 +206,7 @@ impl FoundStems {
             }
         }
         for (parent, names) in missing {
-            let groups = match group_by_stem(&parent, &names.keys().cloned().collect(), rule) {
+            let groups = match files_left(&parent, &names, pattern, rule) {
                 Ok(groups) => groups,
                 Err(error) if error.kind() == std::io::ErrorKind::NotFound => continue,
                 Err(error) => {
@@ -250,6 +252,35 @@ impl FoundStems {
         }
         None
     }
+}
+
+/// The files of stems, by name in the folder and lane, that a pattern does not meet now. Where none is left but an archive of the
+/// stem's own name, that may be what its file became.
+fn files_left(
+    folder: &Path,
+    names: &BTreeMap<String, String>,
+    pattern: &str,
+    rule: RotationRule,
+) -> std::io::Result<BTreeMap<String, Vec<Member>>> {
+    let mut groups = group_by_stem(folder, &names.keys().cloned().collect(), rule)?;
+    if rule == RotationRule::Replaced {
+        return Ok(groups);
+    }
+    let bare = |name: &String, lane: &String| {
+        groups.get(name).is_none_or(Vec::is_empty) && !finds_archives_of(pattern, lane, rule)
+    };
+    let without: BTreeSet<String> =
+        names.iter().filter(|(name, lane)| bare(name, lane)).map(|(name, _)| name.clone()).collect();
+    if !without.is_empty() {
+        groups.extend(own_archives_by_stem(folder, &without)?);
+    }
+    Ok(groups)
+}
+
+/// Whether a pattern finds archives of a lane's own name: they are lanes themselves then.
+#[must_use]
+pub fn finds_archives_of(pattern: &str, lane: &str, rule: RotationRule) -> bool {
+    PACKED_ENDINGS.iter().any(|ending| meets(pattern, &format!("{lane}{ending}"), rule))
 }
 
 /// The files of the chain of a single path, oldest first, as people call them; none if its folder cannot be read.
@@ -328,7 +359,10 @@ pub fn prospect(bookmark: &Bookmark, stem: Option<&FoundStem>) -> Prospect {
     let Some(at) = stem.members.iter().position(is_current) else { return Prospect::Unfinished };
     let current = &stem.members[at];
     let unread = |member: &&Member| member.length > 0 && facts.entry(member).is_none();
-    let whole = current.length == bookmark.position.offset || super::is_compressed(&current.path);
+    let whole = match &facts.archive {
+        Some(end) => current.length == end.offset,
+        None => current.length == bookmark.position.offset && !super::is_compressed(&current.path),
+    };
     let last = current.suffix == Suffix::Live || !stem.members[at + 1..].iter().any(|member| unread(&member));
     // A file that nobody read has come before it: its delivery says so. Archives are told by their content, later.
     let unknown = |member: &Member| !member.packed && facts.entry(member).is_none();

@@ -2,6 +2,7 @@
 
 mod chain;
 mod config;
+mod copies;
 pub mod earlier;
 mod facts;
 mod feed;
@@ -17,12 +18,13 @@ mod reading;
 mod recognise;
 mod restored;
 mod source;
+mod start;
 mod turn;
 #[cfg(feature = "compression")]
 mod unpack;
 
 pub use chain::RotationRule;
-pub use config::{Crowd, CsvOptions, Expected, FileFormat, FileSourceConfig, HeaderFrom, LaneName};
+pub use config::{Crowd, CsvOptions, Expected, FileFormat, FileSourceConfig, HeaderFrom, LaneName, OwnArchives};
 pub use incarnation::{is_compressed, was_read_to_its_end, with_end, without_end};
 pub use moved::Accepted;
 pub use source::FileSource;

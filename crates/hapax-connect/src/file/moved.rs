@@ -40,7 +40,7 @@ impl FileSource {
     /// [`SourceError::Gap`] if no file of this lane holds what was read.
     pub fn take_over(&mut self, other: &Bookmark) -> Result<Bookmark, SourceError> {
         let facts = self.facts_of(other)?;
-        let listing = self.listing()?;
+        let listing = self.listing(&facts)?;
         let moved = match listing.iter().position(|member| is_of(member, other, &facts)) {
             Some(_) => match self.place(other)? {
                 Place::Found(..) => return Ok(other.clone()),
@@ -96,6 +96,7 @@ impl FileSource {
         let mut facts = self.recognised(listing, facts)?;
         facts.read.retain(|entry| listing.iter().any(|member| member.identity == entry.identity));
         (facts.device, facts.copy) = (Some(listing[at].device), Some(listing[at].identity.clone()));
+        facts.name = Some(listing[at].name.clone());
         Ok(facts)
     }
 
@@ -104,7 +105,8 @@ impl FileSource {
     /// # Errors
     /// [`SourceError::Gap`] if no file follows it.
     pub fn next_file(&self, bookmark: &Bookmark) -> Result<Bookmark, SourceError> {
-        let (facts, listing) = (self.facts_of(bookmark)?, self.listing()?);
+        let facts = self.facts_of(bookmark)?;
+        let listing = self.listing(&facts)?;
         let behind = listing.iter().position(|member| is_of(member, bookmark, &facts)).map_or(0, |at| at + 1);
         let follows = listing[behind..].iter().position(|member| facts.entry(member).is_none());
         match follows {
@@ -120,7 +122,8 @@ impl FileSource {
     /// # Errors
     /// If the files cannot be read.
     pub fn accept(&mut self, bookmark: &Bookmark) -> Result<Option<Accepted>, SourceError> {
-        let (facts, listing) = (self.facts_of(bookmark)?, self.listing()?);
+        let facts = self.facts_of(bookmark)?;
+        let listing = self.listing(&facts)?;
         let place = self.place(bookmark)?;
         let facts = self.recognised(&listing, &facts).map_err(|error| self.unavailable(error))?;
         let opened = match place {
@@ -187,7 +190,8 @@ impl FileSource {
     /// # Errors
     /// If the files cannot be read.
     pub fn given_up(&mut self, from: &Bookmark, to: &Bookmark) -> Result<Vec<String>, SourceError> {
-        let (before, after, listing) = (self.facts_of(from)?, self.facts_of(to)?, self.listing()?);
+        let (before, after) = (self.facts_of(from)?, self.facts_of(to)?);
+        let listing = self.listing(&before)?;
         let current = match self.place(from) {
             Ok(Place::Found(opened, _) | Place::Restored(RestoredCopy { opened, .. })) => opened.identity().to_owned(),
             Ok(Place::Replaced(_) | Place::Gone(_) | Place::Other(_)) | Err(_) => String::new(),
@@ -209,7 +213,8 @@ impl FileSource {
     /// # Errors
     /// If the files cannot be read.
     pub fn oldest_file(&self, bookmark: &Bookmark) -> Result<Option<Bookmark>, SourceError> {
-        let (mut facts, listing) = (self.facts_of(bookmark)?, self.listing()?);
+        let mut facts = self.facts_of(bookmark)?;
+        let listing = self.listing(&facts)?;
         let passed = |member: &Member| facts.entry(member).is_some_and(ReadMember::is_passed);
         let Some(at) = listing.iter().position(|member| !passed(member)) else { return Ok(None) };
         facts.read.retain(|entry| listing[..at].iter().any(|member| member.identity == entry.identity));
@@ -238,8 +243,8 @@ impl FileSource {
         Ok(Bookmark { facts: Some(facts.to_text().into()), ..Bookmark::new(incarnation, position) })
     }
 
-    fn listing(&self) -> Result<Vec<Member>, SourceError> {
-        self.members().map_err(|error| self.unavailable(error))
+    fn listing(&self, facts: &Facts) -> Result<Vec<Member>, SourceError> {
+        self.members(facts).map_err(|error| self.unavailable(error))
     }
 
     /// The beginning of a file of the chain; those before it that were not read are given up.
@@ -258,7 +263,8 @@ impl FileSource {
             listing[..at].iter().filter(|member| facts.entry(member).is_none()).map(ReadMember::passed).collect();
         facts.read.retain(|entry| entry.identity != listing[at].identity);
         facts.remember(given_up, listing);
-        let facts = Facts { device: Some(opened.device()), tail: None, archive: None, copy: None, read: facts.read };
+        let (device, name) = (Some(opened.device()), Some(listing[at].name.clone()));
+        let facts = Facts { device, name, read: facts.read, ..Facts::default() };
         let incarnation = bookmark.incarnation.next(&description.text);
         Ok(Bookmark { facts: Some(facts.to_text().into()), ..Bookmark::new(incarnation, Position::at(0)) })
     }

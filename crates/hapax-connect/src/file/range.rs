@@ -9,7 +9,7 @@ use hapax_engine::source::{Held, SourceError};
 use hapax_model::position::Bookmark;
 use tokio::time::sleep;
 
-use super::chain::{Stem, Successor};
+use super::chain::Successor;
 use super::incarnation::{Opened, without_end};
 use super::recognise::Place;
 use super::source::{FileSource, WAIT};
@@ -84,8 +84,7 @@ impl FileSource {
         if number == last {
             return Ok(Reached::File(current));
         }
-        let stem = Stem::of(&self.config.path, self.config.rotation).map_err(|error| self.unavailable(error))?;
-        let listing = stem.list(self.config.rotation).map_err(|error| self.unavailable(error))?;
+        let listing = self.members(&facts).map_err(|error| self.unavailable(error))?;
         let Some(mut at) = listing.iter().position(|member| member.identity == current.identity()) else {
             let identity = current.identity();
             return Ok(Reached::Nowhere(format!("file number {number} ({identity}) is no longer in its chain")));

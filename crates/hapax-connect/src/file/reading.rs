@@ -4,6 +4,7 @@
 //! Invariant: the offset passes only what was added, blank lines aside.
 
 use std::io;
+use std::time::Duration;
 
 use hapax_engine::batch::Inputs;
 use hapax_engine::decode::csv::Format;
@@ -18,6 +19,8 @@ use super::lines::{Found, Lines, LongLine, Tail};
 
 /// How many idle polls a rotated file is watched for the rest of a line that is surely not complete.
 pub(super) const PATIENCE_POLLS: u32 = 40;
+/// A file that nobody wrote to for so long need not be watched before it is left.
+const RESTS_AFTER: Duration = Duration::from_secs(2);
 /// After how many idle polls a quote that is open is spoken of.
 const WARN_POLLS: u32 = 400;
 /// How many blocks a poll reads at most before it lets others run.
@@ -87,6 +90,12 @@ impl Reading {
         let feed = Feed::new(opened.file.try_clone()?);
         let (rotated_polls, quiet_polls) = (0, 0);
         Ok(Self { opened, feed, lines, naming, incarnation, follow, rotated_polls, quiet_polls, first_record, warning })
+    }
+
+    /// Whether nobody has written to the file for a while, as its own time says.
+    pub(super) fn rests(&self) -> bool {
+        let modified = self.opened.file.metadata().and_then(|found| found.modified());
+        modified.is_ok_and(|time| time.elapsed().is_ok_and(|rested| rested > RESTS_AFTER))
     }
 
     pub(super) fn is_packed(&self) -> bool {

@@ -6,19 +6,20 @@
 
 use std::io;
 use std::os::unix::fs::DirEntryExt as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use hapax_engine::source::SourceError;
 use hapax_model::fault::{Bug, planted};
 use hapax_model::position::Bookmark;
 
-use super::chain::{Member, RotationRule, Stem, Suffix};
+use super::chain::{Member, RotationRule, Stem, Suffix, readable_folder, unpacked_name};
+use super::copies::{Copied, Older};
 use super::facts::{Facts, READ_MAX, ReadMember, first_in};
 use super::feed::Packing;
-use super::header::Naming;
-use super::incarnation::{Fit, Opened, described_length, may_be_inode, was_read_to_its_end};
+use super::incarnation::{Fit, Opened, may_be_inode, was_read_to_its_end};
 use super::lines::Seam;
+use super::many::is_lane_of;
 use super::reading::Reading;
 use super::restored::RestoredCopy;
 use super::source::FileSource;
@@ -44,23 +45,6 @@ pub(super) enum Place {
 pub(super) struct GrowingCopy {
     length: u64,
     since: Instant,
-}
-
-/// What an older file of the chain is to a reader that does not know it.
-#[derive(Debug)]
-pub(super) enum Older {
-    /// The archive of a file that was read.
-    Read(ReadMember),
-    /// It cannot be told yet: it is being written, or its name has moved on.
-    Later,
-    Unread,
-}
-
-/// What came of the search for a compressed copy.
-enum Copied {
-    Found(Opened),
-    Growing(Member),
-    None,
 }
 
 impl FileSource {
@@ -95,6 +79,10 @@ impl FileSource {
                 return Ok(Place::Found(opened, seam));
             }
             Copied::Growing(member) => return self.wait_for_whole(&member).map(Place::Gone),
+            Copied::Several(names) => {
+                let what = "the file is gone, and each of these holds what was read of it, so that nobody can say which it became";
+                return Ok(Place::Gone(format!("{what}: {}", names.join(", "))));
+            }
             Copied::None => {}
         }
         self.not_found(bookmark, &facts)
@@ -124,60 +112,6 @@ impl FileSource {
             }
         }
         Ok(None)
-    }
-
-    /// Among the compressed files of the chain, by content.
-    fn find_copy(&self, bookmark: &Bookmark, facts: &Facts) -> io::Result<Copied> {
-        let Ok(stem) = Stem::of(&self.config.path, self.config.rotation) else { return Ok(Copied::None) };
-        let listing = match stem.list(self.config.rotation) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Copied::None),
-            listing => listing?,
-        };
-        let mut found = Vec::new();
-        for (at, member) in listing.iter().enumerate() {
-            if !member.packed || facts.entry(member).is_some() {
-                continue;
-            }
-            let Some(opened) = self.open_if_there(&member.path)? else { continue };
-            match opened.is_copy(bookmark, facts.tail.as_ref())? {
-                Some(true)
-                    if self.knows_header_only(bookmark, &opened)? && !self.follows_read(at, facts, &listing)? => {}
-                Some(true) => found.push(opened),
-                Some(false) => {}
-                None => return Ok(Copied::Growing(member.clone())),
-            }
-        }
-        // Where nothing was read, files that begin alike cannot be told apart.
-        let one = found.len() == 1 || facts.tail.is_some();
-        Ok(if one { found.into_iter().next().map_or(Copied::None, Copied::Found) } else { Copied::None })
-    }
-
-    /// Whether all that is known of the bookmark's file is a header, with which every file of the lane begins.
-    pub(super) fn knows_header_only(&self, bookmark: &Bookmark, copy: &Opened) -> io::Result<bool> {
-        let (header, known) = (self.header_end(copy)?, described_length(first_in(&bookmark.incarnation.text)));
-        Ok(known.is_some_and(|known| (known as u64) <= header))
-    }
-
-    /// Where the header of a file ends, if it has one.
-    fn header_end(&self, opened: &Opened) -> io::Result<u64> {
-        Ok(match self.naming(opened)? {
-            Naming::Known { behind, .. } => behind,
-            Naming::Awaited => 0,
-        })
-    }
-
-    /// Whether the file before this one is the last that was read: then this is the one that came after it, whatever it holds.
-    pub(super) fn follows_read(&self, at: usize, facts: &Facts, listing: &[Member]) -> io::Result<bool> {
-        let (Some(before), Some(last)) = (at.checked_sub(1).map(|at| &listing[at]), facts.read.last()) else {
-            return Ok(false);
-        };
-        if facts.entry(before).is_some_and(|entry| entry.identity == last.identity) {
-            return Ok(true);
-        }
-        Ok(match self.read_before_packing(before, facts, listing)? {
-            Older::Read(read) => read.first == last.first,
-            Older::Later | Older::Unread => false,
-        })
     }
 
     /// A copy that is being written is waited for; what is said of one that has stood still for long.
@@ -260,9 +194,13 @@ impl FileSource {
         }
     }
 
-    /// Whether another lane's bookmark lies in a file of this one's chain.
-    pub(super) fn is_of_this_chain(&self, other: &Bookmark) -> Result<bool, SourceError> {
+    /// Whether another lane's bookmark lies in a file of this one's chain. What a file holds says so only if the other lane's own
+    /// is gone: it was moved to another disk, or copied. An archive of it may just be made, and its original be about to go.
+    pub(super) fn is_of_this_chain(&self, lane: &str, other: &Bookmark) -> Result<bool, SourceError> {
         let theirs = self.facts_of(other)?;
+        let packed_from_it = unpacked_name(&self.lane).is_some_and(|name| name == lane);
+        let both_there =
+            !packed_from_it && self.still_has(lane, other, &theirs).map_err(|error| self.unavailable(error))?;
         let look = || -> io::Result<bool> {
             let stem = Stem::of(&self.config.path, self.config.rotation)?;
             for member in stem.list(self.config.rotation)? {
@@ -271,7 +209,7 @@ impl FileSource {
                 {
                     return Ok(true);
                 }
-                let Some(opened) = self.open_if_there(&member.path)? else { continue };
+                let Some(opened) = self.open_if_there(&member.path)?.filter(|_| !both_there) else { continue };
                 // Of a header alone nothing was delivered, and every file may begin with it.
                 if opened.holds_what_was_read(other, &theirs)? && other.position.offset > self.header_end(&opened)? {
                     return Ok(true);
@@ -285,12 +223,39 @@ impl FileSource {
         }
     }
 
+    /// Whether the other lane is one of the same pattern, and its bookmark's file lies where it is.
+    fn still_has(&self, lane: &str, other: &Bookmark, theirs: &Facts) -> io::Result<bool> {
+        let (path, pattern) = (self.config.path.to_string_lossy(), self.config.name.identity.strip_prefix("file:"));
+        let (Some(root), Some(pattern)) = (path.strip_suffix(&*self.lane), pattern) else { return Ok(false) };
+        let path = format!("{root}{lane}");
+        if !self.is_one_of_many() || !is_lane_of(pattern, &path, self.config.rotation) {
+            return Ok(false); // the path was changed: nobody reads the other lane any more
+        }
+        let path = PathBuf::from(path);
+        let Some(folder) = path.parent().map(readable_folder) else { return Ok(false) };
+        let entries = match std::fs::read_dir(folder) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
+            entries => entries?,
+        };
+        for entry in entries {
+            let entry = entry?;
+            let text = theirs.copy.as_ref().map_or(&*other.incarnation.text, |copy| copy);
+            if may_be_inode(text, entry.ino())
+                && let Some(opened) = self.open_if_there(&entry.path())?
+                && (opened.was(other) || theirs.copy.as_deref() == Some(opened.identity()))
+            {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
     /// Files that were read before are still what they were; else what has changed about which.
     pub(super) fn changed_after_reading(&self, facts: &Facts) -> io::Result<Option<String>> {
         if !self.config.rotation.makes_chains() || facts.read.is_empty() {
             return Ok(None);
         }
-        let listing = Stem::of(&self.config.path, self.config.rotation)?.list(self.config.rotation)?;
+        let listing = self.members(facts)?;
         for member in &listing {
             let Some(entry) = facts.entry(member) else { continue };
             if let Some(change) = self.changed(member, entry)? {
@@ -305,8 +270,7 @@ impl FileSource {
         if !self.config.rotation.makes_chains() {
             return Ok(None);
         }
-        let stem = Stem::of(&self.config.path, self.config.rotation).map_err(|error| self.unavailable(error))?;
-        let listing = stem.list(self.config.rotation).map_err(|error| self.unavailable(error))?;
+        let listing = self.members(facts).map_err(|error| self.unavailable(error))?;
         let Some(at) = listing.iter().position(|member| member.identity == current.identity()) else { return Ok(None) };
         for member in listing[..at].iter().filter(|member| facts.entry(member).is_none()) {
             match self.read_before_packing(member, facts, &listing).map_err(|error| self.unavailable(error))? {
@@ -316,33 +280,6 @@ impl FileSource {
             }
         }
         Ok(None)
-    }
-
-    /// Whether a compressed file's original was read, and what is remembered of it.
-    pub(super) fn read_before_packing(&self, member: &Member, facts: &Facts, listing: &[Member]) -> io::Result<Older> {
-        if !member.packed {
-            return Ok(Older::Unread);
-        }
-        let Some(opened) = self.open_if_there(&member.path)?.filter(|opened| opened.identity() == member.identity)
-        else {
-            return Ok(Older::Later);
-        };
-        let gone = |entry: &&ReadMember| listing.iter().all(|member| member.identity != entry.identity);
-        let mut answer = Older::Unread;
-        for entry in facts.read.iter().filter(gone) {
-            let same = match entry.first.is_empty() {
-                true => Some(true),
-                false => opened.unpacks_to(&format!("{}, {}", entry.identity, entry.first))?,
-            };
-            match same {
-                Some(true) => {
-                    return Ok(Older::Read(ReadMember { first: entry.first.clone(), ..ReadMember::passed(member) }));
-                }
-                Some(false) => {}
-                None => answer = Older::Later,
-            }
-        }
-        Ok(answer)
     }
 
     pub(super) fn changed(&self, member: &Member, entry: &ReadMember) -> io::Result<Option<String>> {
@@ -391,7 +328,7 @@ pub(super) fn never_read(older: &Member, current: &Member, facts: &Facts) -> Str
              whatever name",
             current.name
         ),
-        Suffix::Live | Suffix::Number(_) | Suffix::Date(..) => String::new(),
+        Suffix::Live | Suffix::Packed | Suffix::Number(_) | Suffix::Date(..) => String::new(),
     };
     format!("{} lies before {} in its chain, and was never read{forgotten}{cure}", older.name, current.name)
 }

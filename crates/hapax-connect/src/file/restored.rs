@@ -8,7 +8,7 @@ use std::io;
 use hapax_engine::source::SourceError;
 use hapax_model::position::{Bookmark, Incarnation, Position};
 
-use super::chain::{Member, RotationRule, Stem, unpacked_name};
+use super::chain::{Member, RotationRule, unpacked_name};
 use super::facts::{Facts, ReadMember, TailHash};
 use super::feed::Packing;
 use super::incarnation::Opened;
@@ -35,7 +35,7 @@ impl RestoredCopy {
 impl FileSource {
     /// Where the file of `bookmark` lies as a copy, if one file of the chain and no other can be it.
     pub(super) fn find_restored(&self, bookmark: &Bookmark, facts: &Facts) -> io::Result<Option<RestoredCopy>> {
-        let listing = match self.members() {
+        let listing = match self.members(facts) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             listing => listing?,
         };
@@ -145,7 +145,7 @@ impl FileSource {
 
     /// Which file was read as the number of `place` and has another inode now, if all that were read lie there still, so that their order tells it.
     fn read_as_number(&self, place: &Bookmark, last: u32, known: &Facts) -> io::Result<Option<String>> {
-        let listing = match self.members() {
+        let listing = match self.members(known) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             listing => listing?,
         };
@@ -158,10 +158,6 @@ impl FileSource {
         }
         let at = place.incarnation.number.checked_sub(1).and_then(|at| usize::try_from(at).ok());
         Ok(at.and_then(|at| read.nth(at)).map(|member| member.identity.clone()))
-    }
-
-    pub(super) fn members(&self) -> io::Result<Vec<Member>> {
-        Stem::of(&self.config.path, self.config.rotation)?.list(self.config.rotation)
     }
 
     /// What is said where the file that is read has lost its name, and a copy of it has come.
@@ -181,7 +177,7 @@ impl FileSource {
         if self.config.rotation != RotationRule::ByName {
             return Ok(());
         }
-        let listing = self.members()?;
+        let listing = self.members(facts)?;
         let behind = listing.iter().skip_while(|member| member.identity != current.identity()).skip(1);
         for member in behind {
             if facts.has_given_up(member) {

@@ -4,6 +4,7 @@
 //! Invariant: the bookmark passes complete lines only, or a last line that was delivered as it stood; a file is left
 //! for its successor only when it was read to its end.
 
+use std::collections::BTreeSet;
 use std::fs::Metadata;
 use std::io;
 use std::path::Path;
@@ -15,12 +16,12 @@ use hapax_model::fault::{Bug, planted};
 use hapax_model::position::{Bookmark, Incarnation, Position};
 use tokio::time::sleep;
 
-use super::chain::{RotationRule, Stem, contradiction_among};
+use super::chain::RotationRule;
 use super::config::{Crowd, FileSourceConfig};
-use super::facts::{Facts, ReadMember};
-use super::feed::{Feed, Packing, Unreadable};
+use super::facts::Facts;
+use super::feed::{Feed, Unreadable};
 use super::header::Naming;
-use super::incarnation::{FirstRecord, Fit, Opened};
+use super::incarnation::{FirstRecord, Opened};
 use super::lines::{Lines, Seam, Tail};
 use super::reading::{Filled, PATIENCE_POLLS, Reading, Rules, Step};
 use super::recognise::{GrowingCopy, Place, continued, vanished};
@@ -54,6 +55,8 @@ pub struct FileSource {
     pub(super) doubt: Option<Doubt>,
     /// A compressed copy that is being written.
     pub(super) growing: Option<GrowingCopy>,
+    /// Archives that were compared with the file beside them, as they were then.
+    pub(super) compared: BTreeSet<String>,
     /// Where a delivery without progress begins, once that was resolved: it waits with the file, not with its name.
     resolved: Option<(StartAt, Bookmark)>,
     /// Progress, where places before it are looked for: it knows the files that they lie in.
@@ -84,6 +87,7 @@ impl FileSource {
             next: None,
             doubt: None,
             growing: None,
+            compared: BTreeSet::new(),
             resolved: None,
             looking_back_from: None,
             assigned_at: Instant::now(),
@@ -121,84 +125,6 @@ impl FileSource {
     pub(super) fn current_bookmark(&self) -> Bookmark {
         let reading = self.reading();
         Bookmark::new(reading.incarnation.clone(), Position::at(reading.lines.offset()))
-    }
-
-    /// The file that a delivery without progress begins with: the one that was seen first, else the one at the path.
-    fn first_file(&self) -> Result<Opened, SourceError> {
-        if let Some(first) = &self.config.first_seen {
-            let stem = Stem::of(&self.config.path, self.config.rotation).map_err(|error| self.unavailable(error))?;
-            let listing = stem.list(self.config.rotation).map_err(|error| self.unavailable(error))?;
-            if let Some(member) = listing.iter().find(|member| member.identity == *first)
-                && let Some(opened) = self.open_if_there(&member.path).map_err(|error| self.unavailable(error))?
-                && opened.identity() == *first
-            {
-                return Ok(opened);
-            }
-            return Err(self.gap("the file is gone, and by its progress nothing of it was read"));
-        }
-        match self.open() {
-            Err(error) if error.kind() == io::ErrorKind::NotFound && self.is_one_of_many() => {
-                Err(self.gap("the file is gone, and by its progress nothing of it was read"))
-            }
-            opened => opened.map_err(|error| self.unavailable(error)),
-        }
-    }
-
-    fn resolve(&self, at: StartAt) -> Result<Bookmark, SourceError> {
-        let opened = self.first_file()?;
-        let packed = opened.packing().map_err(|error| self.unavailable(error))? != Packing::None;
-        let offset = match at {
-            StartAt::Earliest => 0,
-            StartAt::Latest if packed => opened.unpacked_length().map_err(|error| self.unavailable(error))?,
-            StartAt::Latest => opened.last_line_start().map_err(|error| self.unavailable(error))?,
-            StartAt::At(position) => {
-                self.refuse_unfit(&opened, position)?;
-                position.offset
-            }
-        };
-        // A header that cannot serve is refused before anybody is fenced for it.
-        self.naming(&opened).map_err(|error| self.unavailable(error))?;
-        if let Some(what) = self.contradiction_behind(&opened).map_err(|error| self.unavailable(error))? {
-            return Err(self.gap(&what));
-        }
-        let description = opened.describe(offset).map_err(|error| self.unavailable(error))?;
-        let facts = self.first_facts(&opened, offset).map_err(|error| self.unavailable(error))?;
-        Ok(Bookmark { facts: Some(facts.to_text().into()), ..Bookmark::at(&description.text, offset) })
-    }
-
-    /// Whether the files that a delivery would begin with have an order.
-    fn contradiction_behind(&self, first: &Opened) -> io::Result<Option<String>> {
-        let listing = Stem::of(&self.config.path, self.config.rotation)?.list(self.config.rotation)?;
-        let at = listing.iter().position(|member| member.identity == first.identity());
-        Ok(at.and_then(|at| contradiction_among(&listing[at..])))
-    }
-
-    /// A person's position must be where a line begins.
-    pub(super) fn refuse_unfit(&self, opened: &Opened, position: Position) -> Result<(), SourceError> {
-        match opened.fit(position.offset).map_err(|error| self.unavailable(error))? {
-            Fit::LineStart => Ok(()),
-            Fit::Short { length } => Err(self.gap(&format!("there is no byte {position}, the file ends at {length}"))),
-            Fit::InsideLine | Fit::AfterUnterminated => {
-                Err(self.gap(&format!("byte {position} is inside a line; name the byte after a newline")))
-            }
-        }
-    }
-
-    /// Older files of the chain are passed when a delivery begins, and never read later.
-    fn first_facts(&self, opened: &Opened, offset: u64) -> io::Result<Facts> {
-        let listing = Stem::of(&self.config.path, self.config.rotation)?.list(self.config.rotation)?;
-        let at = listing.iter().position(|member| member.identity == opened.identity()).unwrap_or(0);
-        let older: Vec<ReadMember> = listing[..at].iter().map(ReadMember::passed).collect();
-        for member in &older {
-            tracing::info!(lane = %self.lane, file = member.name, "passed: it is older than the file that the delivery begins with");
-        }
-        Ok(Facts {
-            device: Some(opened.device()),
-            tail: opened.tail_hash(offset)?,
-            archive: None,
-            copy: None,
-            read: older,
-        })
     }
 
     fn open_at(&mut self, bookmark: &Bookmark, follow: Follow) -> Result<Reading, SourceError> {
@@ -347,7 +273,7 @@ impl FileSource {
         let reading = self.reading.as_mut().expect("`assign` comes before `poll`");
         reading.rotated_polls += 1;
         let polls = reading.rotated_polls;
-        if polls <= GRACE_POLLS {
+        if polls <= GRACE_POLLS && !reading.rests() {
             return Ok(Step::Quiet);
         }
         if reading.lines.tail() != Tail::Nothing {
@@ -396,6 +322,11 @@ impl FileSource {
         if step != Step::Done(Polled::End) {
             return Ok(step);
         }
+        if self.archive_has_grown().map_err(|error| self.unavailable(error))? {
+            return Ok(Step::Busy);
+        }
+        let Self { config, reading, lane, .. } = self;
+        let reading = reading.as_mut().expect("`assign` comes before `poll`");
         let at_path = look(config.live_path()).map_err(|error| unavailable(&config.path, error))?;
         let is_live = at_path.as_ref().is_some_and(|found| reading.opened.is(found));
         if config.rotation.makes_chains() && !is_live {
@@ -405,9 +336,30 @@ impl FileSource {
             tracing::info!(lane, "the archive was read to its end; compressed files are read once and not followed");
         }
         reading.mark_end();
-        let end = reading.opened.archive_end().map_err(|error| unavailable(&config.path, error))?;
-        self.facts.archive = Some(end);
         Ok(step)
+    }
+
+    /// Remembers what an archive that was read to its end ended with. If it has become longer since, as by a second gzip member, it
+    /// is unpacked again, and what it has more is read.
+    fn archive_has_grown(&mut self) -> io::Result<bool> {
+        let reading = self.reading.as_mut().expect("`assign` comes before `poll`");
+        if let Some(end) = &self.facts.archive
+            && end.offset == reading.opened.length()?
+        {
+            return Ok(false);
+        }
+        if let Some(end) = self.facts.archive.take() {
+            if !reading.opened.has_archive_end(Some(&end))? {
+                return Err(Unreadable::error(
+                    "HX3002",
+                    "the archive was rewritten in place after it was read".to_owned(),
+                ));
+            }
+            reading.feed = Feed::new(reading.opened.file.try_clone()?);
+            return Ok(true);
+        }
+        self.facts.archive = Some(reading.opened.archive_end()?);
+        Ok(false)
     }
 
     /// Whether others have waited long enough for this lane to make room.
@@ -456,7 +408,11 @@ impl Source for FileSource {
             }
             Place::Found(opened, _) => {
                 self.naming(&opened).map_err(|error| self.unavailable(error))?;
-                let changed = self.changed_after_reading(&facts).map_err(|error| self.unavailable(error))?;
+                let beside = self.other_content_beside(&facts).map_err(|error| self.unavailable(error))?;
+                let changed = match beside {
+                    None => self.changed_after_reading(&facts).map_err(|error| self.unavailable(error))?,
+                    other => other,
+                };
                 let changed = match changed {
                     None if bookmark.facts.is_some() || (self.reading.is_some() && !self.facts_unknown) => {
                         self.unknown_older(&opened, &facts)?
@@ -484,6 +440,7 @@ impl Source for FileSource {
         } else {
             (facts.tail, facts.archive, facts.copy) = (None, None, None);
         }
+        facts.name = self.name_of(&reading.opened, &facts).or(facts.name);
         if planted(Bug::IncarnationLearnedAnew) {
             facts.tail = reading.opened.tail_hash(reading.lines.offset()).map_err(|error| self.unavailable(error))?;
         }
@@ -543,8 +500,8 @@ impl Source for FileSource {
         self.turn_over()
     }
 
-    async fn reads_what(&mut self, other: &Bookmark) -> Result<bool, SourceError> {
-        self.is_of_this_chain(other)
+    async fn reads_what(&mut self, lane: &str, other: &Bookmark) -> Result<bool, SourceError> {
+        self.is_of_this_chain(lane, other)
     }
 
     async fn ack(&mut self, _upto: &Bookmark) -> Result<(), SourceError> {

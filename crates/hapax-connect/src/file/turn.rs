@@ -10,13 +10,14 @@ use std::time::{Duration, Instant};
 
 use hapax_engine::source::{Follow, Polled, SourceError};
 
-use super::chain::{Member, RotationRule, Stem, Successor, Suffix, decide_successor};
+use super::chain::{Member, RotationRule, Successor, Suffix, decide_successor};
+use super::copies::Older;
 use super::facts::{Facts, ReadMember, first_in};
 use super::header::Naming;
 use super::incarnation::{Opened, without_end};
 use super::lines::{Lines, Seam};
 use super::reading::{Reading, Step};
-use super::recognise::{Older, late_lines, never_read};
+use super::recognise::{late_lines, never_read};
 use super::source::{FileSource, Left, unavailable};
 
 /// Names may be on their way from one file to another; after so long they are not.
@@ -52,14 +53,13 @@ pub(super) struct Doubt {
 impl FileSource {
     /// The current file was read to its end and has lost its name: what follows it?
     pub(super) fn find_next(&mut self) -> Result<Step, SourceError> {
-        let stem = Stem::of(&self.config.path, self.config.rotation).map_err(|error| self.unavailable(error))?;
-        let listing = stem.list(self.config.rotation).map_err(|error| self.unavailable(error))?;
+        let listing = self.members(&self.facts).map_err(|error| self.unavailable(error))?;
         match self.config.rotation {
             RotationRule::Suffixes | RotationRule::BeforeExtension | RotationRule::ByName => {
-                self.next_of_chain(&stem, listing)
+                self.next_of_chain(listing)
             }
             RotationRule::Replaced => match listing.into_iter().find(|member| member.length > 0) {
-                Some(member) => self.prepare(&stem, &member, Vec::new()),
+                Some(member) => self.prepare(&member, Vec::new()),
                 None => Ok(self.nothing_follows()),
             },
             RotationRule::None => match listing.first() {
@@ -81,7 +81,7 @@ impl FileSource {
     pub(super) fn writer_of_current(&self) -> Result<WriterOfCurrent, SourceError> {
         let rotation = self.config.rotation;
         let look = || -> io::Result<WriterOfCurrent> {
-            let listing = Stem::of(&self.config.path, self.config.rotation)?.list(rotation)?;
+            let listing = self.members(&self.facts)?;
             Ok(match rotation {
                 RotationRule::Suffixes | RotationRule::BeforeExtension | RotationRule::ByName => {
                     match self.index_of_current(&listing)? {
@@ -103,7 +103,7 @@ impl FileSource {
         look().map_err(|error| self.unavailable(error))
     }
 
-    fn next_of_chain(&mut self, stem: &Stem, listing: Vec<Member>) -> Result<Step, SourceError> {
+    fn next_of_chain(&mut self, listing: Vec<Member>) -> Result<Step, SourceError> {
         let at = match self.index_of_current(&listing).map_err(|error| self.unavailable(error))? {
             Some(at) => at,
             None => return self.lost_its_name(&listing),
@@ -122,7 +122,7 @@ impl FileSource {
             Successor::None => Ok(self.nothing_follows()),
             Successor::Missing(what) => self.doubt(format!("a file of the chain vanished unread: {what}")),
             Successor::Contradiction(what) => self.doubt(what),
-            Successor::Next { member, passed } => self.prepare(stem, &member, passed),
+            Successor::Next { member, passed } => self.prepare(&member, passed),
         }
     }
 
@@ -160,13 +160,16 @@ impl FileSource {
         }
         let bookmark = self.current_bookmark();
         let tail = reading.opened.tail_hash(bookmark.position.offset)?;
-        for (index, member) in listing.iter().enumerate().filter(|(_, member)| member.packed) {
-            let Some(opened) = self.open_if_there(&member.path)? else { continue };
-            if opened.is_copy(&bookmark, tail.as_ref())? == Some(true) {
-                return Ok(Some(index));
+        let unknown = |member: &Member| member.packed && self.facts.entry(member).is_none();
+        let mut found = Vec::new();
+        for (index, member) in listing.iter().enumerate().filter(|(_, member)| unknown(member)) {
+            let Some(opened) = self.open_if_there(&member.path)?.filter(|_| member.packed) else { continue };
+            if self.name_allows(&self.facts, member)? && opened.is_copy(&bookmark, tail.as_ref())? == Some(true) {
+                found.push(index);
             }
         }
-        Ok(None)
+        // Of two that hold the same nobody can say which it is.
+        Ok(found.pop().filter(|_| found.is_empty()))
     }
 
     /// Older files that were read before they were compressed are known by what they hold.
@@ -259,7 +262,7 @@ impl FileSource {
     }
 
     /// Opens the next file; if nothing moves meanwhile, the current one can be left.
-    pub(super) fn prepare(&mut self, stem: &Stem, member: &Member, passed: Vec<Member>) -> Result<Step, SourceError> {
+    pub(super) fn prepare(&mut self, member: &Member, passed: Vec<Member>) -> Result<Step, SourceError> {
         let Some(opened) = self.open_if_there(&member.path).map_err(|error| self.unavailable(error))? else {
             return Ok(Step::Quiet);
         };
@@ -268,7 +271,7 @@ impl FileSource {
             return Ok(Step::Quiet); // only a whole header can be compared
         }
         self.reading().naming.refuse_change(&naming).map_err(|error| unavailable(&member.path, error))?;
-        let listing = stem.list(self.config.rotation).map_err(|error| self.unavailable(error))?;
+        let listing = self.members(&self.facts).map_err(|error| self.unavailable(error))?;
         let there = listing.iter().any(|now| now.identity == opened.identity() && now.name == member.name);
         if opened.identity() != member.identity || !there {
             return Ok(Step::Quiet); // the names have moved; look again
@@ -281,20 +284,24 @@ impl FileSource {
     /// Leaves the current file for the next one, if everything is still as it was found.
     pub(super) fn turn_over(&mut self) -> Result<(), SourceError> {
         let Some(next) = self.next.take() else { return Ok(()) };
-        let stem = Stem::of(&self.config.path, self.config.rotation).map_err(|error| self.unavailable(error))?;
-        let listing = stem.list(self.config.rotation).map_err(|error| self.unavailable(error))?;
+        let listing = self.members(&self.facts).map_err(|error| self.unavailable(error))?;
         let names = |members: &[Member]| -> Vec<(String, String)> {
             members.iter().map(|member| (member.name.clone(), member.identity.clone())).collect()
         };
         let old = self.reading();
-        let grown = old.opened.length().map_err(|error| self.unavailable(error))? != old.lines.read_upto();
-        if names(&listing) != names(&next.listing) || (grown && !old.is_packed()) {
+        let upto = match (&self.facts.archive, old.is_packed()) {
+            (Some(end), true) => end.offset,
+            (None, _) | (_, false) => old.lines.read_upto(),
+        };
+        let grown = old.opened.length().map_err(|error| self.unavailable(error))? != upto;
+        if names(&listing) != names(&next.listing) || grown {
             return Ok(());
         }
         if !self.knows_all_before(&next, &listing).map_err(|error| self.unavailable(error))? {
             return Ok(());
         }
         let old = self.reading();
+        let next_name = listing.iter().find(|member| member.identity == next.opened.identity()).map(|m| m.name.clone());
         let description = next.opened.describe(0).map_err(|error| self.unavailable(error))?;
         let before = without_end(&old.incarnation.text).to_owned();
         let incarnation = old.incarnation.next(&description.text);
@@ -305,6 +312,7 @@ impl FileSource {
         let read = self.read_member(&before, &listing).map_err(|error| self.unavailable(error))?;
         self.facts.remember(next.passed.iter().map(ReadMember::passed).chain([read]), &listing);
         (self.facts.tail, self.facts.archive, self.facts.copy) = (None, None, None);
+        self.facts.name = next_name;
         self.facts_unknown = false;
         if let Some(Reading { opened, feed, lines, .. }) = self.reading.replace(reading) {
             self.left = Some(Left { opened, feed, lines });

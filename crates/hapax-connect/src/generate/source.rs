@@ -151,7 +151,7 @@ impl Source for GenerateSource {
     }
 
     /// Never: which lane has which event is in the recipe, and the recipe is in the contract.
-    async fn reads_what(&mut self, _other: &Bookmark) -> Result<bool, SourceError> {
+    async fn reads_what(&mut self, _lane: &str, _other: &Bookmark) -> Result<bool, SourceError> {
         Ok(false)
     }
 

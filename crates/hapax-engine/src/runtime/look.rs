@@ -171,7 +171,7 @@ async fn refuse_read_elsewhere<S: Source, K: TransactionalSink>(
 ) -> Result<(), Refusal> {
     for (other, progress) in sink.others().await? {
         let same_sink = other.workflow == settings.id.workflow && other.sink == settings.id.sink;
-        if same_sink && source.reads_what(&progress.bookmark).await? {
+        if same_sink && source.reads_what(&other.lane, &progress.bookmark).await? {
             return Err(Refusal::Stop(Stop::new(5, "HX3014", read_elsewhere(&settings.id, &other, &progress))));
         }
         let configured = settings.configured.iter().any(|(w, s)| *w == other.workflow && *s == other.sink);
@@ -283,9 +283,8 @@ async fn went_back<S: Source>(
     source: &mut S,
 ) -> Result<(), Refusal> {
     let Some(seen) = further(progress, witness) else { return Ok(()) };
-    let starts_elsewhere =
-        settings.start != StartAt::Earliest || resume.incarnation.text != seen.bookmark.incarnation.text;
-    let missing = if progress.is_none() && starts_elsewhere {
+    // Without progress the source is asked, too, whether its beginning leads to where the delivery was seen.
+    let missing = if progress.is_none() && settings.start != StartAt::Earliest {
         String::new()
     } else {
         match source.hold_range(resume, &seen.bookmark).await? {

@@ -74,8 +74,8 @@ impl Source for AnySource {
         each_source!(self, source => source.step().await)
     }
 
-    async fn reads_what(&mut self, other: &Bookmark) -> Result<bool, SourceError> {
-        each_source!(self, source => source.reads_what(other).await)
+    async fn reads_what(&mut self, lane: &str, other: &Bookmark) -> Result<bool, SourceError> {
+        each_source!(self, source => source.reads_what(lane, other).await)
     }
 
     async fn ack(&mut self, upto: &Bookmark) -> Result<(), SourceError> {

@@ -18,7 +18,8 @@ mod writer;
 
 use std::sync::Arc;
 
-use hapax_connect::file::{Expected, FileFormat, FileSource, FileSourceConfig, LaneName};
+use hapax_connect::file::many::finds_archives_of;
+use hapax_connect::file::{Expected, FileFormat, FileSource, FileSourceConfig, LaneName, OwnArchives};
 use hapax_connect::generate::{GenerateConfig, GenerateLane, GenerateSource};
 use hapax_engine::decode::csv::{CsvFormat, Format, Header};
 use hapax_engine::pipeline::Pipeline;
@@ -171,6 +172,12 @@ impl<'a> Part<'a> {
                         .and_then(|lane| lane.first_seen.clone())
                         .or_else(|| self.seen.map(str::to_owned)),
                     crowd: self.file.map(|lane| lane.crowd.clone()),
+                    own_archives: match self.file {
+                        Some(lane) if finds_archives_of(&file.written, &lane.name, file.rotation) => {
+                            OwnArchives::LanesThemselves
+                        }
+                        Some(_) | None => OwnArchives::OfTheLane,
+                    },
                 })))
             }
             Source::Generate(generate) => AnySource::Generate(Box::new(GenerateSource::new(GenerateConfig {

@@ -144,7 +144,14 @@ async fn find<'a>(
         None
     };
     let read = live.as_ref().and_then(|live| live.as_ref().ok());
-    let source = if args.live { look_at_source(&part, read).await } else { SourceSeen::NotAsked };
+    let mut source = if args.live { look_at_source(&part, read).await } else { SourceSeen::NotAsked };
+    // A path without a file, of which a rotated one is read: a run goes on in that.
+    if let (SourceSeen::Unreadable(failure), Some(live), Ok(state)) = (&source, read, state)
+        && failure.may_pass
+        && resume::has_progress_to_judge(&part, live, config, state.as_ref()).await
+    {
+        source = SourceSeen::Readable(None);
+    }
     let audit = part.audit(read);
     let resume = match (read, state) {
         (Some(live), Ok(state)) if args.live && live.would_stop.is_none() => {

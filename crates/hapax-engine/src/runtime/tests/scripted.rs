@@ -142,7 +142,7 @@ impl Source for Lines {
         Ok(())
     }
 
-    async fn reads_what(&mut self, _other: &Bookmark) -> Result<bool, SourceError> {
+    async fn reads_what(&mut self, _lane: &str, _other: &Bookmark) -> Result<bool, SourceError> {
         Ok(false)
     }
 

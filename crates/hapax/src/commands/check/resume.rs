@@ -75,6 +75,21 @@ async fn look(
     Ok(worst)
 }
 
+/// Whether a run of a single path would go on from its progress, or stop over it, whatever is at the path now.
+pub(super) async fn has_progress_to_judge(
+    part: &Part<'_>,
+    live: &Live,
+    config: &Config,
+    state: Option<&AnyState>,
+) -> bool {
+    if part.has_many_files() || (part.table().progress == ProgressPlace::State && state.is_none()) {
+        return false;
+    }
+    let how = How::to_look(config);
+    let Ok(mut delivery) = part.delivery(live, state, &how) else { return false };
+    !matches!(runtime::foresee_start(&mut delivery).await, Ok(None))
+}
+
 /// What a run of this lane would begin with.
 async fn look_at_lane(
     lane: &Part<'_>,

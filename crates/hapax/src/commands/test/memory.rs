@@ -87,7 +87,7 @@ impl Source for MemorySource {
         Ok(())
     }
 
-    async fn reads_what(&mut self, _other: &Bookmark) -> Result<bool, SourceError> {
+    async fn reads_what(&mut self, _lane: &str, _other: &Bookmark) -> Result<bool, SourceError> {
         Ok(false)
     }
 
