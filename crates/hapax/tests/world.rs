@@ -141,7 +141,7 @@ impl World {
     /// `id:amount` of every row, in order.
     pub(crate) fn amounts(&self) -> String {
         self.ask(
-            "SELECT coalesce(group_concat(id || ':' || coalesce(amount, '-'), ' '), '') FROM (SELECT * FROM orders ORDER BY id)",
+            "SELECT coalesce(group_concat(id || ':' || coalesce(amount, '-'), ' '), '') FROM (SELECT * FROM orders ORDER BY id, amount)",
         )
     }
 

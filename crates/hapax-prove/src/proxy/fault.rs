@@ -45,6 +45,9 @@ impl Watch {
         match self {
             Self::Epoch => ours("insert into", "epochs"),
             Self::Rows => {
+                // Where rows are counted while they are written, the statement is inside of another.
+                let statement =
+                    statement.find(" as (insert into ").map_or(statement, |at| &statement[at + " as (".len()..]);
                 let table = ["insert into ", "copy "].iter().find_map(|verb| statement.strip_prefix(verb));
                 let table = table.and_then(|rest| rest.split([' ', '(']).next()).unwrap_or_default();
                 table.rsplit('.').next() == Some("orders")
@@ -119,6 +122,12 @@ mod tests {
             (Some(Watch::Prefix), "UPDATE hapax_progress SET position = ?, incarnation = ? WHERE lane = ?"),
             (Some(Watch::Epoch), "INSERT INTO \"hapax\".\"epochs\" (epoch) VALUES ($1)"),
             (Some(Watch::Rows), "COPY \"public\".\"orders\" (n) FROM STDIN BINARY"),
+            (
+                Some(Watch::Rows),
+                "WITH known AS (SELECT count(*) AS there FROM orders), written AS (INSERT INTO \"public\".\"orders\" AS present (n) SELECT n \
+                 FROM hapax_rows ON CONFLICT (n) DO NOTHING RETURNING true) SELECT (SELECT count(*) FROM written) FROM known",
+            ),
+            (None, "WITH known AS (SELECT 1) INSERT INTO hapax_dead_letters (lane) SELECT lane FROM orders"),
             (Some(Watch::Replay), "update hapax.dead_letters set state = 'replayed'"),
             (
                 Some(Watch::Claim),
