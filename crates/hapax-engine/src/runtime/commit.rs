@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use hapax_model::delivery_state::WorkerState;
 use hapax_model::fault::{self, Bug, planted};
 use hapax_model::field::FieldPath;
+use hapax_model::letter::IN_DOUBT;
 use hapax_model::outcome::{FoundAt, Outcome, Owner, decide_outcome};
 use hapax_model::position::Bookmark;
 use hapax_model::progress::{Progress, Witness};
@@ -259,7 +260,9 @@ impl<K: TransactionalSink, T: StateStore> Committer<K, T> {
         self.control.meter.recovered();
         point("commit.answered");
         let inputs = inputs_before(&committed.progress.bookmark, record, batch);
-        if let Ok(rejects) = self.rejects.judge(inputs, &committed.dead_inputs) {
+        // What died in doubt says nothing against the table: such an epoch is not judged, and not remembered either.
+        let is_in_doubt = committed.causes.iter().any(|cause| cause.code == IN_DOUBT);
+        if let (false, Ok(rejects)) = (is_in_doubt, self.rejects.judge(inputs, &committed.dead_inputs)) {
             self.rejects = rejects;
         }
         let record = &prefix_record(record, batch, inputs);

@@ -203,6 +203,22 @@ async fn an_epoch_in_doubt_is_never_repeated_under_at_most_once() {
     assert_eq!(reading.ledger.totals, Totals { read: 3, dead: 3, ..Totals::default() });
 }
 
+/// Goal: what died in doubt says nothing against the table, and is no reason to stop for a bad input later. Method: a whole epoch in
+/// doubt, and then one bad input where half may be rejected.
+#[tokio::test]
+async fn inputs_in_doubt_are_no_rejects() {
+    let world = Shared::default();
+    world.lock().faults = vec![Some(Fault::RequestLost)].into();
+    // Few enough not to be judged themselves, and to be remembered.
+    let lines: Vec<&str> = std::iter::repeat_n(THREE[0], 90 + 20).chain(["{"]).collect();
+    let epoch = EpochBounds { max_events: 90, ..settings().epoch };
+    let rejects = RejectRule::new(OnReject::DeadLetter, 500);
+    let settings = Settings { after_doubt: AfterDoubt::GiveUp, epoch, rejects, ..settings() };
+    let (end, reading) = run(settings, Lines::new(&lines), &world, &MemoryState::new("a")).await;
+    assert_eq!(end, DeliveryEnd::Finished);
+    assert_eq!(reading.ledger.totals, Totals { read: 111, delivered: 20, dead: 91, rows: 20, ..Totals::default() });
+}
+
 /// Goal: the letters of an epoch in doubt get past doubt themselves, once each. Method: each fault at their commit, too.
 #[tokio::test]
 async fn letters_of_an_epoch_in_doubt_are_committed_until_they_are_there() {

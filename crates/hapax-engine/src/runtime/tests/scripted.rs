@@ -250,6 +250,7 @@ impl MemorySink {
             return Err(SinkError::FencedOut { ours: ours.generation, by: None });
         }
         let batch = self.staged.as_ref().expect("written");
+        crate::bookkeeping::judge(&record.rejects, batch, &[])?;
         let inputs = prefix.filter(|_| record.pass.prefix_from.is_some()).unwrap_or(usize::MAX);
         let record = &prefix_record(record, batch, inputs);
         row.epoch = record.epoch;
