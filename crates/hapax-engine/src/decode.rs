@@ -264,7 +264,7 @@ impl<F: TakeFields> flat::Reader for Taker<'_, F> {
             flat::Fate::Unknown(at) => self.unknown.noted.push(at),
             flat::Fate::Inside(_) if value == FieldSpan::Null => {}
             // Fields inside of it are wanted, and it is no object.
-            flat::Fate::Inside(at) => self.unknown.note(&self.root, &self.root.names[at].name),
+            flat::Fate::Inside(at) => self.unknown.note(self.root, &self.root.names[at].name),
         }
     }
 }

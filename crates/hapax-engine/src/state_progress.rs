@@ -357,7 +357,7 @@ impl KeyWatch {
 const NOT_WATCHED: [u8; 32] = [0; 32];
 
 /// Whether one bookmark of a lane comes after the other.
-fn lies_after(one: &Bookmark, other: &Bookmark) -> bool {
+pub(crate) fn lies_after(one: &Bookmark, other: &Bookmark) -> bool {
     let place = |bookmark: &Bookmark| (bookmark.incarnation.number, bookmark.position);
     place(one) > place(other)
 }

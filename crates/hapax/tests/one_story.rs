@@ -98,6 +98,37 @@ fn everybody_who_looks_tells_the_same_story() {
     assert!(wrong.is_empty(), "{} of {} disagree\n{}", wrong.len(), SITUATIONS.len(), wrong.join("\n"));
 }
 
+/// Goal: the lane of `order: name` that has read everything is a lane like any other: `running` while a worker waits for the next file,
+/// also one that found nothing to read at its start, then `drained`. Method: all three who look, at each of these.
+#[test]
+fn an_idle_lane_of_files_in_order_is_told_like_any_other() {
+    let world = World::shop("onConflict: update", KEYED);
+    let ordered = world.read("hapax.yaml").replace("path: orders.jsonl", "path: 'orders-*.jsonl', order: name");
+    assert!(ordered.contains("order: name"), "{ordered}");
+    world.write("hapax.yaml", ordered);
+    world.write("orders-1.jsonl", orders(1..=3));
+    let look = |state: &str, worker: bool| {
+        until(&format!("it is {state}"), || world.status()[0]["state"] == state);
+        assert_eq!(world.status()[0]["worker"].is_null(), !worker, "{state}");
+        let top = world.hapax(&["top", "--count", "1", "--json"]).exits(0).json();
+        assert_eq!((&top["state"], top["worker"].is_null()), (&state.into(), !worker), "{top:#}");
+        world.hapax(&["status"]).exits(0).says(&[state]).keeps_silent_about(&["read to their end"]);
+        world.hapax(&["stuck"]).exits(0).says(&["Nothing is stuck"]);
+    };
+    for rows in [3, 3, 4] {
+        if rows == 4 {
+            world.write("orders-2.jsonl", orders(4..=4));
+        }
+        let worker = world.start("worker.log", &["run"]);
+        until("the rows are there", || world.rows() == rows);
+        worker.until_it_says("looked for files");
+        look("running", true);
+        worker.terminate();
+        worker.ends().exits(0);
+        look("drained", false);
+    }
+}
+
 /// Goal: a table that was read and is not fit, or is not there, is not called a target that cannot be read. Method: the key's index
 /// is missing, then the table; `check`, `trace` and `reconcile` after each.
 #[test]

@@ -124,7 +124,7 @@ fn compressed_batches_are_looked_at_on_another_thread() {
             let first = (&mut begun).now_or_never();
             assert_eq!(first.is_some(), at_once, "{codec:?}");
             drop(release);
-            let _ = busy.await.unwrap();
+            assert!(busy.await.unwrap().is_err(), "nothing was sent, only let go");
             let answer = match first {
                 Some(answer) => answer,
                 None => begun.await,

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use hapax_model::delivery_state::WorkerState;
+use hapax_model::epoch::Generation;
 use hapax_model::fault::{self, Bug, planted};
 use hapax_model::field::FieldPath;
 use hapax_model::letter::IN_DOUBT;
@@ -30,6 +31,7 @@ use crate::pulse::Pulse;
 use crate::second_pass::{PassWatch, SecondPass};
 use crate::sink::{Claim, Committed, EpochRecord, Reaction, SinkError, TransactionalSink, Written};
 use crate::state::StateStore;
+use crate::state_progress::lies_after;
 
 /// The witness is saved at most so often.
 const WITNESS_INTERVAL: Duration = Duration::from_secs(1);
@@ -172,7 +174,7 @@ impl<K: TransactionalSink, T: StateStore> Committer<K, T> {
                 Reaction::Retry | Reaction::InDoubt => self.pause(&error, &mut backoff).await?,
             }
             // It may be there after all: then nothing is kept back any more.
-            self.reclaim(&mut backoff).await?;
+            self.reclaim(&mut backoff, None).await?;
         }
         if backoff.attempts() > 0 {
             self.control.meter.recovered();
@@ -328,7 +330,7 @@ impl<K: TransactionalSink, T: StateStore> Committer<K, T> {
                 Reaction::InDoubt | Reaction::Retry => {}
             }
             self.pause(&error, &mut backoff).await?;
-            let found = self.reclaim(&mut backoff).await?;
+            let found = self.reclaim(&mut backoff, Some(record)).await?;
             let inside = inputs_before(&found.bookmark, record, batch) < batch.inputs.len();
             let at = if inside { FoundAt::Inside } else { FoundAt::Outside };
             match decide_outcome(record.epoch, found.epoch, at, Owner::Us) {
@@ -377,21 +379,57 @@ impl<K: TransactionalSink, T: StateStore> Committer<K, T> {
         }
     }
 
-    /// Fence, then read: only if the generation is still ours.
-    async fn reclaim(&mut self, backoff: &mut Backoff) -> Result<Progress, Stop> {
+    /// Fence, then read: only if the generation is still ours. `tried`: the epoch that may have landed.
+    async fn reclaim(&mut self, backoff: &mut Backoff, tried: Option<&EpochRecord>) -> Result<Progress, Stop> {
+        let mut unanswered = 0;
         loop {
             point("reclaim.sent");
             let claim = Claim::Reclaim { generation: self.progress.generation, session: self.settings.session.clone() };
-            match self.sink.init_transactions(&claim).await {
+            let mut error = match self.sink.init_transactions(&claim).await {
                 Ok(progress) => {
                     self.control.meter.taken_over(TakenBy::Reclaim);
                     self.progress.generation = progress.generation;
                     return Ok(progress);
                 }
-                Err(error) if error.reaction() == Reaction::Retry => self.pause(&error, backoff).await?,
-                Err(error) => return Err(Stop::of_sink(&error)),
+                Err(error) => error,
+            };
+            if error.reaction() == Reaction::Fenced && unanswered > 0 {
+                match self.own_claim(unanswered, tried).await {
+                    Ok(Some(generation)) => {
+                        tracing::info!(delivery = %self.settings.id, generation = generation.0,
+                            "an earlier claim of this worker had landed, and only its answer was lost");
+                        (self.progress.generation, unanswered) = (generation, 0);
+                        continue;
+                    }
+                    Ok(None) => {}
+                    Err(away) => error = away,
+                }
             }
+            match error.reaction() {
+                Reaction::Retry | Reaction::InDoubt => unanswered += 1,
+                Reaction::Fenced | Reaction::Stop(_) => return Err(Stop::of_sink(&error)),
+            }
+            self.pause(&error, backoff).await?;
         }
+    }
+
+    /// The generation that an unanswered reclaim of this worker made, if that is what fences it now. The name is for people and
+    /// may be another's too (a container's first process, on a machine of the same name): so whatever does not look
+    /// like this worker's own doing, in number or in how far progress is, is another's.
+    async fn own_claim(
+        &mut self,
+        unanswered: u64,
+        tried: Option<&EpochRecord>,
+    ) -> Result<Option<Generation>, SinkError> {
+        let Some(found) = self.sink.look().await? else { return Ok(None) };
+        let ours = self.progress.generation.0;
+        let (epoch, upto) = match tried {
+            Some(record) => (record.epoch, &record.to),
+            None => (self.progress.epoch, &self.progress.bookmark),
+        };
+        let raised = found.generation.0 > ours && found.generation.0 - ours <= unanswered;
+        let reached = found.epoch <= epoch && !lies_after(&found.bookmark, upto);
+        Ok((found.session == self.settings.session && raised && reached).then_some(found.generation))
     }
 
     async fn pause(&mut self, error: &SinkError, backoff: &mut Backoff) -> Result<(), Stop> {
@@ -466,7 +504,7 @@ impl<K: TransactionalSink, T: StateStore> Committer<K, T> {
         }
         let mut backoff = Backoff::new(&self.settings.retries);
         self.pause(&error, &mut backoff).await?;
-        self.reclaim(&mut backoff).await?;
+        self.reclaim(&mut backoff, None).await?;
         Ok(())
     }
 

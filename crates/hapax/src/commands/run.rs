@@ -23,6 +23,7 @@ use hapax_engine::source::Follow;
 use hapax_engine::state::TakeOver;
 
 use self::fleet::Fleet;
+pub(super) use self::pattern_lease::all_files_of;
 #[cfg(feature = "broker")]
 pub(crate) use self::{
     notify::tell,

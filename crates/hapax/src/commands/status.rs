@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use hapax_connect::file::was_read_to_its_end;
+use hapax_connect::file::{RotationRule, was_read_to_its_end};
 use hapax_engine::books::{Books as _, LetterCounts, NotedDelivery, Pause, StoredDelivery, StoredLease};
 use hapax_model::delivery_state::DeliveryState;
 use hapax_model::position::DeliveryId;
@@ -13,7 +13,7 @@ use super::table::Table;
 use super::{known_workflow, load, print_json};
 use crate::assemble::{AnyBooks, Part, Purpose, find_files, lanes};
 use crate::cli::{Shared, StatusArgs};
-use crate::config::Config;
+use crate::config::{Config, Source};
 use crate::exit::Failure;
 use crate::roster::now_ms;
 
@@ -27,6 +27,8 @@ struct Line {
     lease: Option<StoredLease>,
     pause: Option<Pause>,
     trouble: Option<String>,
+    /// Whether it is all files of a pattern in the order of their names: another may always come.
+    has_all_files: bool,
 }
 
 /// Shows every delivery.
@@ -57,6 +59,7 @@ pub(crate) async fn status(args: &StatusArgs, shared: &Shared) -> Result<u8, Fai
             stored,
             letters,
             trouble,
+            has_all_files: matches!(part.source, Source::File(file) if file.rotation == RotationRule::ByName),
         });
     }
     if shared.json {
@@ -108,6 +111,7 @@ impl Line {
         let ended = |stored: &StoredDelivery| was_read_to_its_end(&stored.progress.bookmark.incarnation.text);
         self.stored.as_ref().is_some_and(ended)
             && self.letters.dead == 0
+            && !self.has_all_files
             && self.lease.is_none()
             && self.trouble.is_none()
     }

@@ -2,6 +2,7 @@
 
 mod epochs;
 mod limits;
+mod own_claims;
 mod scripted;
 
 use std::sync::Arc;

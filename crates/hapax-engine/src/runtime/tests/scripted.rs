@@ -176,6 +176,19 @@ pub(super) enum Fault {
     OtherFields,
 }
 
+/// What a claim after doubt does instead of its answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum ClaimFault {
+    /// It lands, and the answer is lost.
+    AnswerLost,
+    /// It lands, and what the sink does after it is in doubt.
+    ThenInDoubt,
+    /// It does not land, and another worker claims.
+    Stolen,
+    /// It does not land; another process of the same name claims, and delivers more than we tried.
+    StolenByNamesake,
+}
+
 /// The target: rows, letters and one progress row, shared by all its sinks.
 #[derive(Debug, Default)]
 pub(super) struct World {
@@ -195,6 +208,8 @@ pub(super) struct World {
     pub(super) hanging_aborts: u32,
     /// Nobody reaches the target.
     pub(super) away: bool,
+    /// What becomes of the next claims after doubt.
+    pub(super) reclaims: VecDeque<Option<ClaimFault>>,
     /// How often a sink was told that no more comes.
     pub(super) finished: u32,
 }
@@ -267,8 +282,15 @@ impl MemorySink {
     }
 
     fn steal(&self) {
-        self.world.lock().progress.get_mut(&self.id).expect("claimed").generation.0 += 1;
+        raise(&mut self.world.lock(), &self.id, "thief");
     }
+}
+
+fn raise(world: &mut World, id: &DeliveryId, session: &str) -> Progress {
+    let row = world.progress.get_mut(id).expect("claimed");
+    row.generation.0 += 1;
+    session.clone_into(&mut row.session);
+    row.clone()
 }
 
 impl Target for MemorySink {
@@ -301,15 +323,28 @@ impl TransactionalSink for MemorySink {
                 let first = Progress::first(start, contract, session);
                 let row = world.progress.entry(self.id.clone()).or_insert(first);
                 row.generation.0 += 1;
+                session.clone_into(&mut row.session);
                 self.progress = Some(row.clone());
             }
-            Claim::Reclaim { generation, .. } => {
-                let row = world.progress.get_mut(&self.id).expect("claimed");
+            Claim::Reclaim { generation, session } => {
+                let row = world.progress.get(&self.id).expect("claimed");
                 if row.generation != *generation {
-                    return Err(SinkError::FencedOut { ours: *generation, by: None });
+                    return Err(SinkError::FencedOut { ours: *generation, by: Some(row.session.clone()) });
                 }
-                row.generation.0 += 1;
-                self.progress = Some(row.clone());
+                let fault = world.reclaims.pop_front().flatten();
+                let by = if fault == Some(ClaimFault::Stolen) { "thief" } else { session };
+                let raised = raise(&mut world, &self.id, by);
+                let no_answer =
+                    SinkError::TransactionInitFailed { target: "memory".into(), message: "no answer".into() };
+                match fault {
+                    None => self.progress = Some(raised),
+                    Some(ClaimFault::AnswerLost | ClaimFault::Stolen) => return Err(no_answer),
+                    Some(ClaimFault::ThenInDoubt) => return Err(self.in_doubt(raised.epoch)),
+                    Some(ClaimFault::StolenByNamesake) => {
+                        world.progress.get_mut(&self.id).expect("claimed").epoch.0 += 2;
+                        return Err(no_answer);
+                    }
+                }
             }
         }
         Ok(self.progress.clone().expect("just set"))

@@ -18,6 +18,7 @@ use hapax_model::mode::{ConflictMode, ProgressPlace};
 use hapax_model::position::DeliveryId;
 
 use super::super::known_workflow;
+use super::super::run::all_files_of;
 use super::clock::now_ms;
 use super::reader::holds;
 use super::unclear;
@@ -208,8 +209,13 @@ impl StateSide {
         self.notes.iter().find(|noted| noted.id == *id)
     }
 
-    /// The lease, if it has not run out.
+    /// The lease, if it has not run out: the lane's own, or that of all files of the pattern, whose holder opens the lane as soon as
+    /// there is something to read.
     pub(crate) fn lease(&self, id: &DeliveryId) -> Option<&StoredLease> {
+        self.own_lease(id).or_else(|| self.own_lease(&all_files_of(id)))
+    }
+
+    fn own_lease(&self, id: &DeliveryId) -> Option<&StoredLease> {
         self.leases.iter().find(|lease| lease.id == *id && lease.expires_at_ms > now_ms())
     }
 
@@ -235,7 +241,15 @@ impl StateSide {
             (None, None) => LeaseSeen::Free,
         };
         let pause = if self.pause(id).is_some() { PauseSeen::Paused } else { PauseSeen::No };
-        decide_delivery_state(held, note.map(|noted| noted.note.state), pause, progress)
+        let said = note.map(|noted| noted.note.state);
+        // Nothing is left to read, and its worker waits for the next file.
+        let waits_for_files = held == LeaseSeen::Held && self.own_lease(id).is_none();
+        let said = if waits_for_files {
+            said.filter(|said| *said == WorkerState::Stopped).or(Some(WorkerState::Running))
+        } else {
+            said
+        };
+        decide_delivery_state(held, said, pause, progress)
     }
 }
 

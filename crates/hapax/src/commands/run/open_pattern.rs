@@ -11,7 +11,7 @@ use hapax_model::position::DeliveryId;
 use tokio::sync::watch;
 
 use super::files::Files;
-use super::pattern_lease::{PatternLease, RELEASE_LIMIT, Terms};
+use super::pattern_lease::{PatternLease, RELEASE_LIMIT, Terms, all_files_of};
 use crate::assemble::{AnyState, How, part_of};
 use crate::config::{Config, Source};
 use crate::exit::Failure;
@@ -64,10 +64,7 @@ impl OpenPattern {
         let by_name = matches!(part.source, Source::File(file) if file.rotation == RotationRule::ByName);
         // Where the pattern is a lane's own name, the two leases are two.
         let terms = Terms {
-            id: DeliveryId {
-                lane: format!("{}{}", self.id.lane, if by_name { " (all)" } else { "" }),
-                ..self.id.clone()
-            },
+            id: if by_name { all_files_of(&self.id) } else { self.id.clone() },
             lease: delivery.lease,
             take_over: self.how.take_over,
             retries: &delivery.retries,

@@ -18,6 +18,11 @@ use crate::exit::Failure;
 /// How long a store may take to take a lease back: one that does not answer keeps nobody, the lease ends by itself.
 pub(super) const RELEASE_LIMIT: Duration = Duration::from_secs(5);
 
+/// What the lease of a pattern is called where the pattern is a lane's own name.
+pub(crate) fn all_files_of(lane: &DeliveryId) -> DeliveryId {
+    DeliveryId { lane: format!("{} (all)", lane.lane), ..lane.clone() }
+}
+
 /// A lease that is renewed until it is released, lost or dropped.
 pub(super) struct PatternLease {
     id: DeliveryId,
