@@ -305,7 +305,13 @@ fn left_inside(parts: &mut Decoder, top: &str, value: &Value, name: &mut dyn FnM
             let text = serde_json::to_string(value).unwrap_or_default();
             parts.left_inside(top, &Inner::Json(&text), name);
         }
-        _ => parts.left_inside(top, &Inner::Plain, name),
+        Value::Bytes(_)
+        | Value::String(_)
+        | Value::Regex(_)
+        | Value::Integer(_)
+        | Value::Float(_)
+        | Value::Boolean(_)
+        | Value::Timestamp(_) => parts.left_inside(top, &Inner::Plain, name),
     }
 }
 

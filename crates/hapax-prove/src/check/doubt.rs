@@ -8,7 +8,6 @@ use super::history::{Found, IN_DOUBT, LetterRow};
 use super::{Anomaly, Finding, some};
 use crate::setting::Place;
 use crate::shape::{Contents, Shape};
-use crate::truth::Truth;
 use crate::workload::Input;
 
 /// Whether inputs may be in doubt at all.
@@ -22,7 +21,11 @@ pub enum Doubt {
 
 /// The inputs that could be delivered and of which a letter says that they are in doubt.
 #[must_use]
-pub fn doubtful<'a>(doubt: Doubt, truth: &'a Truth, read: usize, letters: &[LetterRow]) -> Vec<&'a Input> {
+pub fn doubtful<'a>(
+    doubt: Doubt,
+    inputs: impl IntoIterator<Item = &'a Input>,
+    letters: &[LetterRow],
+) -> Vec<&'a Input> {
     match doubt {
         Doubt::Excluded => Vec::new(),
         Doubt::Allowed => {
@@ -32,7 +35,7 @@ pub fn doubtful<'a>(doubt: Doubt, truth: &'a Truth, read: usize, letters: &[Lett
                 .map(|letter| letter.bytes.trim_ascii_end())
                 .collect();
             let stands_for = |input: &&Input| !input.rows().is_empty() && lines.contains(input.line.as_bytes());
-            truth.inputs.iter().take(read).filter(stands_for).collect()
+            inputs.into_iter().filter(stands_for).collect()
         }
     }
 }
@@ -60,6 +63,7 @@ mod tests {
     use super::*;
     use crate::check::history::{History, ProgressRow};
     use crate::check::{Terms, judge};
+    use crate::truth::Truth;
     use crate::workload::{Mix, inputs};
 
     const READ: usize = 60;

@@ -125,7 +125,7 @@ pub struct Terms {
 #[must_use]
 pub fn judge(truth: &Truth, read: usize, terms: Terms, found: &Found, history: &History) -> Vec<Finding> {
     let mut expected = truth.contents_after(read);
-    let doubtful = doubt::doubtful(terms.doubt, truth, read, &found.letters);
+    let doubtful = doubt::doubtful(terms.doubt, truth.inputs.iter().take(read), &found.letters);
     let mut findings = doubt::excuse(truth.shape, terms.place, &mut expected, found, &doubtful);
     findings.extend(rows::judge(truth.shape, &expected, &found.rows, |n| truth.event(n)));
     let in_doubt = doubtful.iter().map(|input| input.line.as_str());

@@ -12,6 +12,7 @@ use super::case::{FaultMoment, SourceCase, SourceLayout, WorkerArrangement};
 use super::lane_ledger::{LaneLedger, lane_ledgers, unended_lanes};
 use super::record_writer::RecordWriter;
 use super::rotation::{FIRST_NAME, MarkPlace, StemFiles};
+use crate::check::doubt::Doubt;
 use crate::check::history::Found;
 use crate::check::{Anomaly, Finding};
 use crate::child::{Child, Exit};
@@ -198,15 +199,27 @@ impl SourceWorld {
     /// guarantees deliver everything once, whoever is killed.
     #[must_use]
     pub fn forbids(&self, anomaly: Anomaly) -> bool {
-        let doubt = self.case.moment == FaultMoment::TargetAway && !self.target_is_file();
-        // Letters in doubt are not told apart here: what at-most-once did not deliver for one may be missing.
-        let excused = self.case.setting.guarantee == Guarantee::AtMostOnce
-            && matches!(anomaly, Anomaly::Lost | Anomaly::InnocentDied | Anomaly::LetterLost | Anomaly::Ledger);
-        let forbidden = self.case.setting.forbids(anomaly) && !excused;
+        let forbidden = self.case.setting.forbids(anomaly);
         match self.case.setting.place {
-            Place::Sink => !doubt || forbidden,
+            Place::Sink => !self.commits_may_be_in_doubt() || forbidden,
             Place::State => self.calm || forbidden,
         }
+    }
+
+    /// Whether an input may be missing for which a letter in doubt stands.
+    #[must_use]
+    pub fn doubt(&self) -> Doubt {
+        let in_doubt = self.case.setting.place == Place::State || self.commits_may_be_in_doubt();
+        match self.case.setting.guarantee {
+            Guarantee::AtMostOnce if in_doubt => Doubt::Allowed,
+            Guarantee::AtMostOnce | Guarantee::AtLeastOnce | Guarantee::IdempotentKeys | Guarantee::ExactlyOnce => {
+                Doubt::Excluded
+            }
+        }
+    }
+
+    fn commits_may_be_in_doubt(&self) -> bool {
+        self.case.moment == FaultMoment::TargetAway && !self.target_is_file()
     }
 
     /// Says that something is wrong.

@@ -7,10 +7,11 @@ use std::collections::BTreeMap;
 use super::lane_ledger::LaneLedger;
 use super::record_writer::{WrittenStem, WrittenStems};
 use super::source_world::{SourceWorld, WORKFLOW};
+use crate::check::doubt::{self, Doubt};
 use crate::check::history::{Found, LetterRow};
 use crate::check::{Anomaly, Finding, books, rows};
 use crate::child::Exit;
-use crate::setting::Place;
+use crate::setting::{Place, Setting};
 use crate::shape::{Contents, Row, Shape};
 use crate::workload::{Fate, Input};
 
@@ -26,15 +27,30 @@ pub enum Extent {
     },
 }
 
+/// What a case is judged by.
+#[derive(Debug, Clone, Copy)]
+struct Terms {
+    shape: Shape,
+    place: Place,
+    doubt: Doubt,
+}
+
+impl Terms {
+    fn of(world: &SourceWorld) -> Self {
+        let Setting { shape, place, .. } = world.case.setting;
+        Self { shape, place, doubt: world.doubt() }
+    }
+}
+
 /// Judges what is there now.
 ///
 /// # Errors
 /// What the database says.
 pub fn judge(world: &mut SourceWorld, extent: Extent) -> anyhow::Result<()> {
     let (found, ledgers) = (world.found()?, world.ledgers()?);
-    let (shape, place) = (world.case.setting.shape, world.case.setting.place);
+    let terms = Terms::of(world);
     let writer = world.writer.clone();
-    let findings = judge_stems(&writer.stems().stems, shape, place, extent, &found, &ledgers);
+    let findings = judge_stems(&writer.stems().stems, terms, extent, &found, &ledgers);
     for finding in findings {
         let known = world.findings.iter().chain(&world.allowed).any(|known| *known == finding);
         if !known {
@@ -50,10 +66,11 @@ pub fn judge(world: &mut SourceWorld, extent: Extent) -> anyhow::Result<()> {
 /// # Errors
 /// What the database says.
 pub fn all_rows_are_there(world: &SourceWorld) -> anyhow::Result<bool> {
-    let (found, shape) = (world.found()?, world.case.setting.shape);
+    let (found, terms) = (world.found()?, Terms::of(world));
+    let shape = terms.shape;
     let stems = world.writer.stems();
     let expected: Contents =
-        stems.stems.iter().flat_map(|stem| contents_after(shape, stem, stem.records.len())).collect();
+        stems.stems.iter().flat_map(|stem| expected_after(terms, stem, stem.records.len(), &found).contents).collect();
     let there: Contents = found.rows.iter().map(|row| (shape.row_name(row), row.clone())).collect();
     Ok(expected == there)
 }
@@ -61,12 +78,12 @@ pub fn all_rows_are_there(world: &SourceWorld) -> anyhow::Result<bool> {
 /// The judgement itself: a function of what was written and what was found.
 fn judge_stems(
     stems: &[WrittenStem],
-    shape: Shape,
-    place: Place,
+    terms: Terms,
     extent: Extent,
     found: &Found,
     ledgers: &[LaneLedger],
 ) -> Vec<Finding> {
+    let Terms { shape, place, .. } = terms;
     let mut findings: Vec<Finding> = ledgers.iter().flat_map(|ledger| ledger.judge(place)).collect();
     let events: BTreeMap<i64, &Row> =
         stems.iter().flat_map(|stem| &stem.records).flat_map(Input::rows).map(|row| (row.n, row)).collect();
@@ -76,12 +93,13 @@ fn judge_stems(
         let read = counted_for(stem, stems.len(), ledgers);
         let wanted = match extent {
             Extent::Everything => stem.records.len(),
-            Extent::Beginning { .. } => landed(shape, place, stem, &rows, read),
+            Extent::Beginning { .. } => landed(terms, stem, &rows, read, found),
         };
+        let expected = expected_after(terms, stem, wanted, found);
         let event = |n: i64| events.get(&n).copied();
         let of_stem = |finding: Finding| Finding::new(finding.anomaly, format!("{}: {}", stem.name, finding.detail));
-        findings
-            .extend(rows::judge(shape, &contents_after(shape, stem, wanted), &rows, event).into_iter().map(of_stem));
+        findings.extend(rows::judge(shape, &expected.contents, &rows, event).into_iter().map(of_stem));
+        findings.extend(expected.findings);
         findings.extend(judge_counts(number, stem, read, extent));
         // Letters are one commit with the position: where rows are another, they are ahead of both.
         let settled = match extent {
@@ -89,12 +107,28 @@ fn judge_stems(
             Extent::Beginning { .. } => wanted.min(usize::try_from(read).unwrap_or(usize::MAX)),
         };
         dead.extend(dead_lines(stem, settled));
+        dead.extend(expected.doubtful.iter().map(|input| input.line.as_str()));
     }
     findings.extend(strangers(stems.len(), &found.rows));
     findings.extend(books::judge_letters(&dead, &found.letters));
     findings.extend(books::judge_balance(&found.rows, &found.balance));
     findings.extend(judge_dead(ledgers, &found.letters));
     findings
+}
+
+/// What must be there after so many records of a stem.
+struct Expected<'a> {
+    contents: Contents,
+    /// Inputs for which a letter in doubt stands.
+    doubtful: Vec<&'a Input>,
+    findings: Vec<Finding>,
+}
+
+fn expected_after<'a>(terms: Terms, stem: &'a WrittenStem, count: usize, found: &Found) -> Expected<'a> {
+    let mut contents = contents_after(terms.shape, stem, count);
+    let doubtful = doubt::doubtful(terms.doubt, stem.records.iter().take(count), &found.letters);
+    let findings = doubt::excuse(terms.shape, terms.place, &mut contents, found, &doubtful);
+    Expected { contents, doubtful, findings }
 }
 
 fn contents_after(shape: Shape, stem: &WrittenStem, count: usize) -> Contents {
@@ -126,13 +160,13 @@ fn counted_for(stem: &WrittenStem, stems: usize, ledgers: &[LaneLedger]) -> u64 
 
 /// How many records of a stem have landed: as many as the ledger says. Where rows and ledger are two commits, rows may be
 /// ahead of it.
-fn landed(shape: Shape, place: Place, stem: &WrittenStem, rows: &[Row], read: u64) -> usize {
+fn landed(terms: Terms, stem: &WrittenStem, rows: &[Row], read: u64, found: &Found) -> usize {
     let read = usize::try_from(read).unwrap_or(usize::MAX).min(stem.records.len());
-    if place == Place::Sink {
+    if terms.place == Place::Sink {
         return read;
     }
     let same = |count: &usize| {
-        let contents = contents_after(shape, stem, *count);
+        let contents = expected_after(terms, stem, *count, found).contents;
         contents.len() == rows.len() && rows.iter().all(|row| contents.values().any(|wanted| wanted == row))
     };
     (read..=stem.records.len()).find(same).unwrap_or(read)

@@ -1,6 +1,7 @@
 use super::super::lane_ledger::LoggedEpochs;
 use super::super::record_writer::RecordWriter;
 use super::*;
+use crate::check::history::IN_DOUBT;
 
 /// A stem with 100 records of `shape`, some of them poisoned.
 fn written(shape: Shape) -> RecordWriter {
@@ -43,7 +44,8 @@ fn kinds(
     let (writer, mut found, mut ledgers) = honest(shape, count);
     let stems = writer.stems();
     spoil(&mut found, &mut ledgers, &stems.stems[0]);
-    let findings = judge_stems(&stems.stems, shape, Place::Sink, extent, &found, &ledgers);
+    let terms = Terms { shape, place: Place::Sink, doubt: Doubt::Excluded };
+    let findings = judge_stems(&stems.stems, terms, extent, &found, &ledgers);
     findings.into_iter().map(|finding| finding.anomaly).collect()
 }
 
@@ -70,6 +72,32 @@ fn a_loss_is_found() {
         let short = kinds(shape, Extent::Everything, 60, |_, _, _| {});
         assert!(short.contains(&Anomaly::Ledger), "{shape:?}: {short:?}");
     }
+}
+
+/// Goal: at-most-once may leave a record out only where a letter in doubt stands for it. Method: a row less, with and without such a
+/// letter, where doubt can be and where it cannot; a letter beside its row.
+#[test]
+fn only_a_letter_in_doubt_excuses_a_loss() {
+    let judged = |place, doubt, with_letter: bool, keeps_row: bool| {
+        let (writer, mut found, mut ledgers) = honest(Shape::Append, 100);
+        let stems = writer.stems();
+        let row = if keeps_row { found.rows.last().cloned() } else { found.rows.pop() }.expect("a row");
+        if with_letter {
+            let input = stems.stems[0].records.iter().find(|input| input.rows().iter().any(|r| r.n == row.n));
+            let bytes = input.expect("its record").line.clone().into_bytes();
+            found.letters.push(LetterRow { code: IN_DOUBT.to_owned(), bytes, ..found.letters[0].clone() });
+            let [_, delivered, _, dead, ..] = &mut ledgers[0].totals;
+            (*delivered, *dead) = (*delivered - 1, *dead + 1);
+        }
+        let terms = Terms { shape: Shape::Append, place, doubt };
+        let findings = judge_stems(&stems.stems, terms, Extent::Everything, &found, &ledgers);
+        findings.into_iter().map(|finding| finding.anomaly).filter(|kind| *kind != Anomaly::Ledger).collect::<Vec<_>>()
+    };
+    assert_eq!(judged(Place::State, Doubt::Allowed, true, false), []);
+    assert_eq!(judged(Place::State, Doubt::Allowed, true, true), [], "it may have landed");
+    assert_eq!(judged(Place::Sink, Doubt::Allowed, true, true), [Anomaly::InnocentDied]);
+    assert_eq!(judged(Place::State, Doubt::Allowed, false, false), [Anomaly::Lost]);
+    assert_eq!(judged(Place::Sink, Doubt::Excluded, true, false), [Anomaly::Lost, Anomaly::InnocentDied]);
 }
 
 /// Goal: a doubled record is seen. Method: a row again, and a letter again.
@@ -127,7 +155,8 @@ fn letters_are_wanted_as_far_as_the_position_was_saved() {
     let ledgers: Vec<LaneLedger> = ledgers.into_iter().map(|ledger| LaneLedger { totals, logged, ..ledger }).collect();
     let judged = |letters: &[LetterRow]| {
         let found = Found { rows: found.rows.clone(), letters: letters.to_vec(), ..Found::default() };
-        let findings = judge_stems(&stems.stems, Shape::Append, Place::State, STOPPED, &found, &ledgers);
+        let terms = Terms { shape: Shape::Append, place: Place::State, doubt: Doubt::Excluded };
+        let findings = judge_stems(&stems.stems, terms, STOPPED, &found, &ledgers);
         findings.into_iter().map(|finding| finding.anomaly).collect::<Vec<_>>()
     };
     assert_eq!(judged(&letters), []);
