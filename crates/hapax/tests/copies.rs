@@ -300,3 +300,28 @@ fn a_check_agrees_about_a_path_whose_file_was_rotated_away() {
     goes_on(&world, "1 2 3");
     goes_on(&world, "1 2 3");
 }
+
+/// Goal: who moves a whole workflow passes over compressed copies of what was read, as a run does; one that is named is begun, and said to
+/// be delivered again. Method: files that were read and compressed, another that was rewritten; accept, then name the archive.
+#[test]
+fn a_reset_passes_over_archives_of_files_that_were_read() {
+    for source in ["path: 'in/*', rotation: none", "path: 'in/*'"] {
+        let world = shop(source);
+        world.write("in/f1", lines(&[1, 2]));
+        world.write("in/f2", lines(&[3]));
+        world.hapax(&["run", "--once"]).exits(0);
+        compress(&world, "in/f1");
+        world.hapax(&["run", "--once"]).exits(0);
+        world.write("in/f2", lines(&[40]));
+        world.hapax(&["run", "--once"]).exits(5);
+        let answer = world.hapax(&["reset", "orders", "--accept", "--yes"]);
+        answer.exits(0).says(&["in/f1.gz: passed over", "compressed copy of in/f1"]);
+        answer.keeps_silent_about(&["in/f1.gz: no progress yet"]);
+        world.hapax(&["run", "--once"]).exits(0);
+        assert_eq!(sorted(&world), "1 2 3 40", "{source}");
+        let answer = world.hapax(&["reset", "orders", "--lane", "in/f1.gz", "--accept", "--yes"]);
+        answer.exits(0).says(&["warning", "compressed copy of in/f1", "delivered again"]);
+        world.hapax(&["run", "--once"]).exits(0);
+        assert_eq!(sorted(&world), "1 1 2 2 3 40", "{source}");
+    }
+}
