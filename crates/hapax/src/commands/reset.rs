@@ -219,7 +219,7 @@ fn say(plan: &Plan) {
         }
         None => println!("{}: no progress yet; starts at {}", plan.id, plan.to),
     }
-    plan.given_up.iter().for_each(|name| println!("  given up unread: {name} (for good, under whatever name)"));
+    plan.given_up.iter().for_each(|name| println!("  given up unread: {name}"));
     plan.warning.iter().for_each(|warning| println!("  warning: {warning}"));
     if let (Some(from), Some(contract)) = (&plan.from, &plan.contract) {
         from.contract.differences(contract).iter().for_each(|difference| println!("  accepted: {difference}"));
