@@ -300,3 +300,80 @@ fn a_check_agrees_about_a_path_whose_file_was_rotated_away() {
     goes_on(&world, "1 2 3");
     goes_on(&world, "1 2 3");
 }
+
+/// Goal: who moves a whole workflow passes over compressed copies of what was read, as a run does; one that is named is begun, and said to
+/// be delivered again. Method: files that were read and compressed, another that was rewritten; accept, then name the archive.
+#[test]
+fn a_reset_passes_over_archives_of_files_that_were_read() {
+    for source in ["path: 'in/*', rotation: none", "path: 'in/*'"] {
+        let world = shop(source);
+        world.write("in/f1", lines(&[1, 2]));
+        world.write("in/f2", lines(&[3]));
+        world.hapax(&["run", "--once"]).exits(0);
+        compress(&world, "in/f1");
+        world.hapax(&["run", "--once"]).exits(0);
+        world.write("in/f2", lines(&[40]));
+        world.hapax(&["run", "--once"]).exits(5);
+        let answer = world.hapax(&["reset", "orders", "--accept", "--yes"]);
+        answer.exits(0).says(&["in/f1.gz: passed over", "compressed copy of in/f1"]);
+        answer.keeps_silent_about(&["in/f1.gz: no progress yet"]);
+        world.hapax(&["run", "--once"]).exits(0);
+        assert_eq!(sorted(&world), "1 2 3 40", "{source}");
+        let answer = world.hapax(&["reset", "orders", "--lane", "in/f1.gz", "--accept", "--yes"]);
+        answer.exits(0).says(&["warning", "compressed copy of in/f1", "delivered again"]);
+        world.hapax(&["run", "--once"]).exits(0);
+        assert_eq!(sorted(&world), "1 1 2 2 3 40", "{source}");
+    }
+}
+
+/// Goal: a person who accepts that the last file is gone has a lane that rests, whatever becomes of the older files, and goes on with the
+/// next that comes. Method: remove the last file that was read to its end; accept; compress the older one; a next file.
+#[test]
+fn a_lane_whose_last_file_is_gone_rests_once_that_is_accepted() {
+    for (source, first, second, third) in [
+        ("path: 'in/b-*', order: name", "in/b-1", "in/b-2", "in/b-3"),
+        ("path: 'in/*.jsonl'", "in/app.jsonl.1", "in/app.jsonl", "in/app.jsonl"),
+    ] {
+        let world = shop(source);
+        let begun = if first.ends_with(".1") { second } else { first };
+        world.write(begun, lines(&[1, 2]));
+        world.hapax(&["run", "--once"]).exits(0);
+        if begun != first {
+            rename(&world.path(begun), &world.path(first));
+        }
+        world.write(second, lines(&[3, 4]));
+        goes_on(&world, "1 2 3 4");
+        fs::remove_file(world.path(second)).expect("removed");
+        let older = first.trim_start_matches("in/");
+        stops(&world, &["HX3002", "read to its end", older, "--accept"], "1 2 3 4");
+        let answer = world.hapax(&["reset", "orders", "--accept", "--yes"]);
+        answer.exits(0).says(&["goes on with the next file that comes", "nothing is delivered again"]);
+        goes_on(&world, "1 2 3 4");
+        compress(&world, first);
+        goes_on(&world, "1 2 3 4");
+        world.hapax(&["reset", "orders", "--accept", "--yes"]).exits(0);
+        goes_on(&world, "1 2 3 4");
+        world.write(third, lines(&[5]));
+        goes_on(&world, "1 2 3 4 5");
+        goes_on(&world, "1 2 3 4 5");
+    }
+}
+
+/// Goal: lines that came to files after they were left are named, all of them, by who stops and by who gives them up. Method: two such
+/// files; the stop, a dry run, the acceptance.
+#[test]
+fn late_lines_are_named_where_they_stop_and_where_they_are_given_up() {
+    let world = shop("path: 'in/b-*', order: name");
+    for id in 1..=3 {
+        world.write(&format!("in/b-{id}"), lines(&[id]));
+    }
+    goes_on(&world, "1 2 3");
+    world.append("in/b-1", lines(&[4]));
+    world.append("in/b-2", lines(&[5]));
+    stops(&world, &["written to b-1 behind byte 9", "written to b-2 behind byte 9"], "1 2 3");
+    for doing in ["--dry-run", "--yes"] {
+        let answer = world.hapax(&["reset", "orders", "--accept", doing]);
+        answer.exits(0).says(&["given up unread: bytes 9 to 18 of b-1", "given up unread: bytes 9 to 18 of b-2"]);
+    }
+    goes_on(&world, "1 2 3");
+}

@@ -97,7 +97,7 @@ pub fn bring_together(
         None => Ok(None),
     };
     let tail = tail.map_err(|error| format!("its files cannot be read: {error}"))?;
-    let facts = Facts { device: last.map(|at| members[at].device), tail, archive: None, copy: None, name: None, read };
+    let facts = Facts { device: last.map(|at| members[at].device), tail, read, ..Facts::default() };
     let incarnation = Incarnation::new(number, &current.1.incarnation.text);
     let at = Bookmark { facts: Some(facts.to_text().into()), incarnation, ..current.1.clone() };
     let in_order = gone.into_iter().chain(rows.into_iter().flatten()).map(|(lane, _)| lane);

@@ -25,6 +25,8 @@ pub(super) struct Facts {
     pub(super) copy: Option<String>,
     /// What the file is called in its chain, as it was last seen; none from a version that did not say.
     pub(super) name: Option<String>,
+    /// Whether a person has accepted that the file is gone: the next one that nobody has read follows it.
+    pub(super) gone: bool,
     /// Files of the chain that were read, or passed when the delivery began, and lie there still.
     pub(super) read: Vec<ReadMember>,
 }
@@ -62,6 +64,7 @@ impl Facts {
             map.extend(self.archive.as_ref().map(|end| ("archive".to_owned(), json!([end.offset, end.hash]))));
             map.extend(self.copy.as_ref().map(|copy| ("copy".to_owned(), json!(copy))));
             map.extend(self.name.as_ref().map(|name| ("name".to_owned(), json!(name))));
+            map.extend(self.gone.then(|| ("gone".to_owned(), json!(true))));
         }
         facts.to_string()
     }
@@ -80,6 +83,7 @@ impl Facts {
             archive: hash("archive")?,
             copy: words("copy"),
             name: words("name"),
+            gone: map.get("gone").and_then(Value::as_bool).unwrap_or(false),
             read: read.ok_or_else(broken)?,
         })
     }
@@ -174,6 +178,7 @@ mod tests {
             archive: Some(TailHash { offset: 9, hash: "ff00".into() }),
             copy: Some("inode 8".into()),
             name: Some("a".into()),
+            gone: true,
             read: vec![read],
         };
         for facts in [facts, Facts::default()] {

@@ -356,9 +356,12 @@ pub fn prospect(bookmark: &Bookmark, stem: Option<&FoundStem>) -> Prospect {
     let is_current = |member: &Member| {
         text.starts_with(&format!("{},", member.identity)) || facts.copy.as_deref() == Some(&member.identity)
     };
-    let Some(at) = stem.members.iter().position(is_current) else { return Prospect::Unfinished };
-    let current = &stem.members[at];
     let unread = |member: &&Member| member.length > 0 && facts.entry(member).is_none();
+    let Some(at) = stem.members.iter().position(is_current) else {
+        let nothing_new = !stem.members.iter().any(|member| unread(&member));
+        return if facts.gone && nothing_new { Prospect::Finished } else { Prospect::Unfinished };
+    };
+    let current = &stem.members[at];
     let whole = match &facts.archive {
         Some(end) => current.length == end.offset,
         None => current.length == bookmark.position.offset && !super::is_compressed(&current.path),

@@ -8,6 +8,7 @@ mod facts;
 mod feed;
 #[cfg(test)]
 mod format_tests;
+mod gone;
 mod header;
 mod incarnation;
 mod lines;

@@ -44,7 +44,7 @@ impl FileSource {
         let moved = match listing.iter().position(|member| is_of(member, other, &facts)) {
             Some(_) => match self.place(other)? {
                 Place::Found(..) => return Ok(other.clone()),
-                Place::Replaced(_) => None,
+                Place::Replaced(_) | Place::Resting => None,
                 Place::Gone(what) | Place::Other(what) | Place::Restored(RestoredCopy { now: what, .. }) => {
                     return Err(self.gap(&what));
                 }
@@ -117,7 +117,8 @@ impl FileSource {
 
     /// Where the delivery of `bookmark` goes on if a person accepts what is there now: at the same place if its file, or a copy of
     /// it, holds what was read, or behind it if that was read to its end and others follow; at the beginning of the file if only
-    /// its content has changed; else with the oldest file that was not read. None if there is no such file.
+    /// its content has changed; else with the oldest file that was not read, or with the next that comes. None if none of its
+    /// files is there.
     ///
     /// # Errors
     /// If the files cannot be read.
@@ -126,9 +127,10 @@ impl FileSource {
         let listing = self.listing(&facts)?;
         let place = self.place(bookmark)?;
         let facts = self.recognised(&listing, &facts).map_err(|error| self.unavailable(error))?;
+        let facts = self.less_late_lines(&listing, facts).map_err(|error| self.unavailable(error))?;
         let opened = match place {
             Place::Found(opened, _) | Place::Restored(RestoredCopy { opened, .. }) => Some(opened),
-            Place::Replaced(_) | Place::Gone(_) | Place::Other(_) => None,
+            Place::Replaced(_) | Place::Resting | Place::Gone(_) | Place::Other(_) => None,
         };
         let current = listing.iter().position(|member| match &opened {
             Some(opened) => member.identity == opened.identity(), // also a compressed or restored copy of what was read
@@ -137,8 +139,11 @@ impl FileSource {
         if let (Some(opened), Some(at)) = (opened, current) {
             return self.accept_same(bookmark, facts, &listing, at, &opened).map(Some);
         }
-        let unread = || listing.iter().position(|member| member.length > 0 && facts.entry(member).is_none());
-        let Some(at) = current.or_else(unread) else { return Ok(None) };
+        let unread = if current.is_none() { self.oldest_unread(&listing, &facts)? } else { None };
+        let Some(at) = current.or(unread) else {
+            let (many, nothing_there) = (self.is_one_of_many(), listing.is_empty());
+            return Ok((many && !nothing_there).then(|| Self::accept_gone(bookmark, facts)));
+        };
         let again = if current.is_some() { ", and delivers again what of it was delivered before" } else { "" };
         let how = format!("begins {} from its beginning{again}", listing[at].name);
         Ok(Some(Accepted { at: self.beginning_of(&listing, at, bookmark, facts)?, how }))
@@ -167,17 +172,13 @@ impl FileSource {
             facts.read.push(read_whole(current, bookmark, &facts));
             return Ok(Accepted { at: self.beginning_of(listing, next, bookmark, facts)?, how });
         }
-        // Older files that nobody read, or that were changed since, are given up.
-        let mut read = Vec::new();
-        for (index, member) in listing.iter().enumerate().filter(|(index, _)| *index != at) {
-            let entry = facts.entry(member);
-            let changed = entry.map(|entry| self.changed(member, entry)).transpose();
-            match (entry, changed.map_err(|error| self.unavailable(error))?.flatten()) {
-                (Some(entry), None) => read.push(entry.clone()),
-                (None | Some(_), _) if index < at => read.push(ReadMember::passed(member)),
-                (None | Some(_), _) => {}
-            }
-        }
+        // Older files that nobody read are given up.
+        let others = listing.iter().enumerate().filter(|(index, _)| *index != at);
+        let read = others.filter_map(|(index, member)| match facts.entry(member) {
+            None if index < at => Some(ReadMember::passed(member)),
+            entry => entry.cloned(),
+        });
+        let read = read.collect();
         (facts.read, facts.device) = (read, Some(opened.device()));
         facts.copy = (!opened.was(bookmark)).then(|| opened.identity().to_owned());
         let how =
@@ -185,7 +186,19 @@ impl FileSource {
         Ok(Accepted { at: Bookmark { facts: Some(facts.to_text().into()), ..bookmark.clone() }, how })
     }
 
-    /// The names of files that lie there, were not read up to `from`, and are passed by who goes on at `to`.
+    /// The facts of who gives up what came to files, or was written into them, after they were read.
+    fn less_late_lines(&self, listing: &[Member], mut facts: Facts) -> io::Result<Facts> {
+        for member in listing {
+            for entry in facts.read.iter_mut().filter(|entry| entry.identity == member.identity) {
+                if self.changed(member, entry)?.is_some() {
+                    *entry = ReadMember::passed(member);
+                }
+            }
+        }
+        Ok(facts)
+    }
+
+    /// What lies there, was not read up to `from`, and is passed by who goes on at `to`: files, and parts of files.
     ///
     /// # Errors
     /// If the files cannot be read.
@@ -194,17 +207,35 @@ impl FileSource {
         let listing = self.listing(&before)?;
         let current = match self.place(from) {
             Ok(Place::Found(opened, _) | Place::Restored(RestoredCopy { opened, .. })) => opened.identity().to_owned(),
-            Ok(Place::Replaced(_) | Place::Gone(_) | Place::Other(_)) | Err(_) => String::new(),
+            Ok(Place::Replaced(_) | Place::Resting | Place::Gone(_) | Place::Other(_)) | Err(_) => String::new(),
         };
         let known = self.recognised(&listing, &before).map_err(|error| self.unavailable(error))?;
         // One that was given up before, and is known by its name alone, is named again.
         let was_known = |member: &Member| {
             before.entry(member).is_some() || known.entry(member).is_some_and(|entry| !entry.is_passed())
         };
-        let given_up = listing
-            .iter()
-            .filter(|member| after.entry(member).is_some() && !was_known(member) && member.identity != current);
-        Ok(given_up.map(|member| member.name.clone()).collect())
+        let mut given_up = Vec::new();
+        for member in &listing {
+            let Some(now) = after.entry(member) else { continue };
+            if !was_known(member) && member.identity != current {
+                given_up.push(format!("{} (for good, under whatever name)", member.name));
+                continue;
+            }
+            let was = known.entry(member).filter(|_| now.is_passed() && now.length == member.length);
+            given_up.extend(was.map(|was| self.given_up_of(member, was)).transpose()?.flatten());
+        }
+        Ok(given_up)
+    }
+
+    /// What came to a file, or was written into it, after it was read.
+    fn given_up_of(&self, member: &Member, was: &ReadMember) -> Result<Option<String>, SourceError> {
+        let changed = self.changed(member, was).map_err(|error| self.unavailable(error))?;
+        let (name, from, to) = (&member.name, was.length, member.length);
+        Ok(changed.map(|_| match (member.packed, to > from) {
+            (false, true) => format!("bytes {from} to {to} of {name}"),
+            (true, true) => format!("what came to {name} after it was read"),
+            (_, false) => format!("{name}, which was read and rewritten since: what it holds now"),
+        }))
     }
 
     /// The beginning of the oldest file that is there, except those that were passed when the delivery began; none if there is no
@@ -229,7 +260,7 @@ impl FileSource {
         let mut facts = self.facts_of(bookmark)?;
         let opened = match self.place(bookmark)? {
             Place::Found(opened, _) => opened,
-            Place::Replaced(_) => {
+            Place::Replaced(_) | Place::Resting => {
                 return Err(self.gap("the file that was read is gone; `--to next` begins the one there"));
             }
             Place::Gone(what) | Place::Other(what) | Place::Restored(RestoredCopy { now: what, .. }) => {

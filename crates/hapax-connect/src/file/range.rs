@@ -61,7 +61,7 @@ impl FileSource {
                 reached.identity()
             )),
             Place::Gone(missing) => Some(missing),
-            Place::Replaced(_) | Place::Restored(_) | Place::Other(_) => {
+            Place::Replaced(_) | Place::Resting | Place::Restored(_) | Place::Other(_) => {
                 let was = without_end(&to.incarnation.text);
                 Some(format!("file number {last} ({was}) is gone, or no longer what it was"))
             }
@@ -73,11 +73,12 @@ impl FileSource {
         let (facts, mut number) = (self.facts_of(from)?, from.incarnation.number);
         let current = match self.place(from)? {
             Place::Found(opened, _) => opened,
-            Place::Replaced(_) if number == last => return Ok(Reached::OwnEnd),
+            Place::Replaced(_) | Place::Resting if number == last => return Ok(Reached::OwnEnd),
             Place::Replaced(opened) => {
                 number += 1;
                 opened
             }
+            Place::Resting => return Ok(Reached::Nowhere("the file is gone".to_owned())),
             Place::Restored(copy) => return Ok(Reached::Nowhere(format!("{} is a copy of it", copy.name))),
             Place::Gone(missing) | Place::Other(missing) => return Ok(Reached::Nowhere(missing)),
         };

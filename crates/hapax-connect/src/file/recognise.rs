@@ -34,6 +34,8 @@ pub(super) enum Place {
     Found(Opened, Seam),
     /// The file was read to its end and is gone; this one is at its path, and follows.
     Replaced(Opened),
+    /// The file is gone, which a person has accepted, and no other that was not read has come yet.
+    Resting,
     /// The file is gone, and a copy of it lies there: the same bytes under another inode. A person decides.
     Restored(RestoredCopy),
     Gone(String),
@@ -128,8 +130,10 @@ impl FileSource {
     }
 
     /// The file is nowhere: what is there in its place?
-    fn not_found(&self, bookmark: &Bookmark, facts: &Facts) -> Result<Place, SourceError> {
-        let at = bookmark.position.offset;
+    fn not_found(&mut self, bookmark: &Bookmark, facts: &Facts) -> Result<Place, SourceError> {
+        if facts.gone {
+            return self.after_gone(bookmark, facts);
+        }
         let copy = || self.find_restored(bookmark, facts).map_err(|error| self.unavailable(error));
         let opened = match self.open() {
             Err(error) if error.kind() == io::ErrorKind::NotFound && self.is_one_of_many() => {
@@ -137,8 +141,7 @@ impl FileSource {
                 if let Some(copy) = copy()? {
                     return Ok(Place::Restored(copy));
                 }
-                let may_be = self.may_be_archive(bookmark, facts);
-                return Ok(Place::Gone(format!("the file is gone, and was read only up to byte {at}{may_be}")));
+                return Ok(Place::Gone(self.how_gone(bookmark, facts)));
             }
             opened => opened.map_err(|error| self.unavailable(error))?,
         };
@@ -157,7 +160,7 @@ impl FileSource {
 
     /// Which archives a file may have become of which nothing is known that could be compared. None is taken for it: it may have
     /// had a successor that was compressed too, and be gone itself.
-    fn may_be_archive(&self, bookmark: &Bookmark, facts: &Facts) -> String {
+    pub(super) fn may_be_archive(&self, bookmark: &Bookmark, facts: &Facts) -> String {
         let listing = Stem::of(&self.config.path, self.config.rotation)
             .and_then(|stem| stem.list(self.config.rotation))
             .unwrap_or_default();
@@ -173,7 +176,7 @@ impl FileSource {
     }
 
     /// Only a folder that is on the same device as before can tell that a file is gone: another may be mounted there.
-    fn same_device(&self, facts: &Facts) -> io::Result<()> {
+    pub(super) fn same_device(&self, facts: &Facts) -> io::Result<()> {
         use std::os::unix::fs::MetadataExt as _;
         let stem = Stem::of(&self.config.path, self.config.rotation)?;
         let device = std::fs::metadata(&stem.folder)?.dev();
@@ -250,19 +253,18 @@ impl FileSource {
         Ok(false)
     }
 
-    /// Files that were read before are still what they were; else what has changed about which.
+    /// Files that were read before are still what they were; else what has changed about which, all of them.
     pub(super) fn changed_after_reading(&self, facts: &Facts) -> io::Result<Option<String>> {
         if !self.config.rotation.makes_chains() || facts.read.is_empty() {
             return Ok(None);
         }
         let listing = self.members(facts)?;
+        let mut changes = Vec::new();
         for member in &listing {
             let Some(entry) = facts.entry(member) else { continue };
-            if let Some(change) = self.changed(member, entry)? {
-                return Ok(Some(change));
-            }
+            changes.extend(self.changed(member, entry)?);
         }
-        Ok(None)
+        Ok((!changes.is_empty()).then(|| changes.join("; ")))
     }
 
     /// A file of the chain that is older than the one that is read, and that nobody has read.

@@ -132,6 +132,7 @@ impl FileSource {
             Place::Found(opened, seam) => (opened, seam),
             Place::Replaced(opened) => return self.reading_of_next(opened, bookmark, follow),
             Place::Gone(missing) => return Err(self.gap(&missing)),
+            Place::Resting => return Err(self.unavailable(io::ErrorKind::NotFound.into())),
             Place::Restored(RestoredCopy { now, .. }) | Place::Other(now) => {
                 return Err(self.gap(&vanished(bookmark, &now)));
             }
@@ -402,11 +403,11 @@ impl Source for FileSource {
     async fn hold(&mut self, bookmark: &Bookmark) -> Result<Held, SourceError> {
         let facts = self.facts_of(bookmark)?;
         match self.place(bookmark)? {
-            Place::Replaced(opened) => {
-                self.naming(&opened).map_err(|error| self.unavailable(error))?;
-                Ok(Held::Yes)
+            Place::Resting => {
+                let changed = self.changed_after_reading(&facts).map_err(|error| self.unavailable(error))?;
+                Ok(changed.map_or(Held::Yes, |missing| Held::Gone { missing }))
             }
-            Place::Found(opened, _) => {
+            Place::Replaced(opened) | Place::Found(opened, _) => {
                 self.naming(&opened).map_err(|error| self.unavailable(error))?;
                 let beside = self.other_content_beside(&facts).map_err(|error| self.unavailable(error))?;
                 let changed = match beside {
@@ -440,6 +441,7 @@ impl Source for FileSource {
         } else {
             (facts.tail, facts.archive, facts.copy) = (None, None, None);
         }
+        facts.gone = false;
         facts.name = self.name_of(&reading.opened, &facts).or(facts.name);
         if planted(Bug::IncarnationLearnedAnew) {
             facts.tail = reading.opened.tail_hash(reading.lines.offset()).map_err(|error| self.unavailable(error))?;

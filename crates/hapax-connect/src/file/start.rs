@@ -87,10 +87,9 @@ impl FileSource {
         Ok(Facts {
             device: Some(opened.device()),
             tail: opened.tail_hash(offset)?,
-            archive: None,
-            copy: None,
             name: listing.get(at).filter(|member| member.identity == opened.identity()).map(|found| found.name.clone()),
             read: older,
+            ..Facts::default()
         })
     }
 }

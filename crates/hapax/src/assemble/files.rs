@@ -103,6 +103,14 @@ pub(crate) fn is_copy_of_read(part: &Part<'_>, lane: &FileLane, known: &BTreeMap
     source.is_copy_of_read(original).unwrap_or(false)
 }
 
+/// Whether the file of a lane that progress knows is gone with a person's consent, and nothing else of it is to be read yet.
+pub(crate) fn rests_behind_gone(part: &Part<'_>, lane: &FileLane, at: &Bookmark) -> bool {
+    match (Part { file: Some(lane), ..*part }).open_source() {
+        AnySource::File(mut source) => source.rests(at),
+        AnySource::Generate(_) => false,
+    }
+}
+
 /// Why a pattern is refused that finds one file under two names.
 pub(crate) fn under_two_names(workflow: &str, one: &str, other: &str, name: &str) -> Failure {
     let message = format!(

@@ -2,6 +2,9 @@
 
 mod begins;
 
+use std::collections::BTreeMap;
+
+use hapax_connect::file::many::unpacked_name;
 use hapax_connect::file::{Accepted, FileSource, with_end, without_end};
 use hapax_engine::books::{Books as _, OldNames, StateBooks as _};
 use hapax_engine::source::{Held, Source as _, SourceError, StartAt};
@@ -11,7 +14,10 @@ use hapax_model::progress::Progress;
 
 use self::begins::Begins;
 use super::{confirmed, known_workflow, load};
-use crate::assemble::{AnyBooks, AnySource, AnyState, Part, Purpose, find_files, lanes, lanes_gone_back, parts};
+use crate::assemble::{
+    AnyBooks, AnySource, AnyState, Part, Purpose, find_files, is_copy_of_read, known_lanes, lanes, lanes_gone_back,
+    parts,
+};
 use crate::cli::{ResetArgs, Shared};
 use crate::config::Config;
 use crate::exit::{Failure, USAGE};
@@ -26,6 +32,7 @@ pub(crate) async fn reset(args: &ResetArgs, shared: &Shared) -> Result<u8, Failu
         .filter(|part| args.sink.as_ref().is_none_or(|sink| *sink == part.sink.name))
         .filter(|part| args.lane.as_ref().is_none_or(|lane| *lane == part.id().lane))
         .collect();
+    let chosen = less_read_copies(args, chosen, &loaded.config).await?;
     let gone = lanes_without_anything(args, &chosen, &loaded.config).await?;
     if chosen.is_empty() && gone.is_empty() {
         return Err(usage(format!("no complete workflow \"{}\" with that sink and lane is configured", args.workflow)));
@@ -38,6 +45,62 @@ pub(crate) async fn reset(args: &ResetArgs, shared: &Shared) -> Result<u8, Failu
             Err(usage("say what to do: --to POSITION, --accept, --adopt OLD, or --lane NEW --adopt-lane OLD".into()))
         }
     }
+}
+
+/// Without compressed copies of files that were read to their end: a run passes them over, and so does who moves a whole workflow.
+/// One that is named with `--lane` is meant.
+async fn less_read_copies<'a>(
+    args: &ResetArgs,
+    chosen: Vec<Part<'a>>,
+    config: &Config,
+) -> Result<Vec<Part<'a>>, Failure> {
+    let moves = (args.accept || args.to.is_some()) && args.adopt.is_none() && args.adopt_lane.is_none();
+    if !moves || args.lane.is_some() {
+        return Ok(chosen);
+    }
+    let (mut kept, mut known) = (Vec::new(), BTreeMap::new());
+    for part in chosen {
+        let id = part.id();
+        if part.file.is_some() && !known.contains_key(&id.sink) {
+            known.insert(id.sink.clone(), known_lanes(&part, config).await?);
+        }
+        match known.get(&id.sink).and_then(|known| read_as(&part, known)) {
+            Some(original) => {
+                println!(
+                    "{id}: passed over, a compressed copy of {original}, which was read to its end: nothing to read"
+                );
+            }
+            None => kept.push(part),
+        }
+    }
+    Ok(kept)
+}
+
+/// What a person should know of a file without progress that another lane of the pattern has delivered.
+async fn delivered_elsewhere(part: &Part<'_>, config: &Config) -> Result<Option<String>, Failure> {
+    let Some(lane) = part.file else { return Ok(None) };
+    let known = known_lanes(part, config).await?;
+    if let Some(original) = read_as(part, &known) {
+        let what =
+            format!("it is a compressed copy of {original}, which was read to its end: all of it is delivered again");
+        return Ok(Some(what));
+    }
+    let mut source = part.open_source();
+    for (other, at) in known.iter().filter(|(other, _)| **other != lane.name) {
+        if source.reads_what(other, at).await? {
+            let what =
+                format!("it holds what {other} has delivered, up to position {}: that is delivered again", at.position);
+            return Ok(Some(what));
+        }
+    }
+    Ok(None)
+}
+
+/// The lane that has read all of a file which has no progress under its own name: that one was compressed since.
+fn read_as<'a>(part: &Part<'_>, known: &'a BTreeMap<String, Bookmark>) -> Option<&'a str> {
+    let lane = part.file.filter(|lane| !known.contains_key(&lane.name))?;
+    let (original, _) = known.get_key_value(unpacked_name(&lane.name)?)?;
+    is_copy_of_read(part, lane, known).then_some(original)
 }
 
 fn usage(message: String) -> Failure {
@@ -156,7 +219,7 @@ fn say(plan: &Plan) {
         }
         None => println!("{}: no progress yet; starts at {}", plan.id, plan.to),
     }
-    plan.given_up.iter().for_each(|name| println!("  given up unread: {name} (for good, under whatever name)"));
+    plan.given_up.iter().for_each(|name| println!("  given up unread: {name}"));
     plan.warning.iter().for_each(|warning| println!("  warning: {warning}"));
     if let (Some(from), Some(contract)) = (&plan.from, &plan.contract) {
         from.contract.differences(contract).iter().for_each(|difference| println!("  accepted: {difference}"));
@@ -228,6 +291,7 @@ async fn plan(args: &ResetArgs, part: &Part<'_>, config: &Config) -> Result<Plan
         }
     };
     let warning = match args.to.as_deref().and_then(|text| text.parse::<Position>().ok()) {
+        None if from.is_none() && args.to.as_deref() != Some("latest") => delivered_elsewhere(part, config).await?,
         None => None,
         Some(position) => match begins::begins(part, from.as_ref(), position).await {
             Begins::Yes => None,

@@ -17,7 +17,7 @@ use hapax_model::position::Bookmark;
 use super::super::run::moved::{Moved, refuse_other_lanes};
 use crate::assemble::{
     AnySource, AnyState, How, Live, Part, is_copy_of_read, known_lanes, lanes_gone_back, lanes_of_files,
-    under_two_names,
+    rests_behind_gone, under_two_names,
 };
 use crate::config::checked::FileLane;
 use crate::config::{Config, Source};
@@ -178,7 +178,7 @@ async fn files_to_look_at(part: &Part<'_>, config: &Config) -> Result<Vec<FileLa
         let opened = match known.get(&lane.name).map(|at| (at, prospect(at, stem))) {
             _ if gone_back.contains(&lane.name) => true,
             None => !is_copy_of_read(part, &lane, &known),
-            Some((_, Prospect::Unfinished)) => true,
+            Some((at, Prospect::Unfinished)) => !rests_behind_gone(part, &lane, at),
             Some((_, Prospect::Gone)) => false,
             Some((_, Prospect::Vanished)) => found.unreadable.is_empty(),
             // At rest: opened only if it is no longer what was read.

@@ -17,7 +17,7 @@ use hapax_model::position::{Bookmark, DeliveryId};
 use super::pattern_lease::PatternLease;
 use super::start::SharedLook;
 use crate::assemble::{
-    AnyBooks, Part, Purpose, is_copy_of_read, known_lanes, lanes_gone_back, part_of, under_two_names,
+    AnyBooks, Part, Purpose, is_copy_of_read, known_lanes, lanes_gone_back, part_of, rests_behind_gone, under_two_names,
 };
 use crate::config::checked::{FileLane, FileSource};
 use crate::config::{Config, Source};
@@ -140,7 +140,7 @@ impl Files {
         }
         self.said.retain(|said| found.unreadable.contains(said) || found.misnamed.contains(said));
         for stem in &found.stems {
-            if !self.is_read_copy(config, stem) {
+            if !self.is_read_copy(config, stem) && !self.rests_behind_gone(config, stem) {
                 self.look_at(stem);
             }
         }
@@ -186,6 +186,21 @@ impl Files {
         );
         self.at_rest.insert(lane.name, signature);
         true
+    }
+
+    /// Whether the file of a lane is gone with a person's consent, and what lies there of its chain was read.
+    fn rests_behind_gone(&mut self, config: &Config, stem: &FoundStem) -> bool {
+        let Some(at) = self.known.get(&stem.lane).filter(|_| !self.is_busy(&stem.lane)) else { return false };
+        let signature = stem.signature();
+        let unfinished = prospect(at, Some(stem)) == Prospect::Unfinished && !self.gone_back.contains(&stem.lane);
+        let tried = self.tried.get(&stem.lane).is_some_and(|(seen, _)| *seen == signature);
+        let Some(part) = part_of(config, &self.of).filter(|_| unfinished && !tried) else { return false };
+        let (name, path, crowd) = (stem.lane.clone(), stem.path.clone(), self.crowd.clone());
+        let rests = rests_behind_gone(&part, &FileLane { name, path, first_seen: None, crowd }, at);
+        if rests {
+            self.at_rest.insert(stem.lane.clone(), signature);
+        }
+        rests
     }
 
     fn look_at(&mut self, stem: &FoundStem) {
