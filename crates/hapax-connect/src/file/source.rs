@@ -16,7 +16,7 @@ use hapax_model::fault::{Bug, planted};
 use hapax_model::position::{Bookmark, Incarnation, Position};
 use tokio::time::sleep;
 
-use super::chain::RotationRule;
+use super::chain::{RotationRule, Stem};
 use super::config::{Crowd, FileSourceConfig};
 use super::facts::Facts;
 use super::feed::{Feed, Unreadable};
@@ -26,7 +26,7 @@ use super::lines::{Lines, Seam, Tail};
 use super::reading::{Filled, PATIENCE_POLLS, Reading, Rules, Step};
 use super::recognise::{GrowingCopy, Place, continued, vanished};
 use super::restored::RestoredCopy;
-use super::turn::{Doubt, NextFile, WriterOfCurrent};
+use super::turn::{DOUBT_LASTS, Doubt, NextFile, WriterOfCurrent};
 
 /// How long a poll waits when there is nothing.
 pub(super) const WAIT: Duration = Duration::from_millis(25);
@@ -363,6 +363,42 @@ impl FileSource {
         Ok(false)
     }
 
+    /// Whether the source goes on from `bookmark`, as one look at its folder tells.
+    fn judge_held(&mut self, bookmark: &Bookmark) -> Result<Held, SourceError> {
+        let facts = self.facts_of(bookmark)?;
+        match self.place(bookmark)? {
+            Place::Resting => {
+                let changed = self.changed_after_reading(&facts).map_err(|error| self.unavailable(error))?;
+                Ok(changed.map_or(Held::Yes, |missing| Held::Gone { missing }))
+            }
+            Place::Replaced(opened) | Place::Found(opened, _) => {
+                self.naming(&opened).map_err(|error| self.unavailable(error))?;
+                let beside = self.other_content_beside(&facts).map_err(|error| self.unavailable(error))?;
+                let changed = match beside {
+                    None => self.changed_after_reading(&facts).map_err(|error| self.unavailable(error))?,
+                    other => other,
+                };
+                let changed = match changed {
+                    None if bookmark.facts.is_some() || (self.reading.is_some() && !self.facts_unknown) => {
+                        self.unknown_older(&opened, &facts)?
+                    }
+                    changed => changed,
+                };
+                Ok(changed.map_or(Held::Yes, |missing| Held::Gone { missing }))
+            }
+            Place::Gone(missing) => Ok(Held::Gone { missing }),
+            Place::Restored(copy) => Ok(Held::Copied { now: copy.now }),
+            Place::Other(now) => Ok(Held::OtherIncarnation { now }),
+        }
+    }
+
+    /// What the files of the chain are called now.
+    fn names_now(&self) -> Vec<(String, String)> {
+        let listing =
+            Stem::of(&self.config.path, self.config.rotation).and_then(|stem| stem.list(self.config.rotation));
+        listing.unwrap_or_default().into_iter().map(|member| (member.name, member.identity)).collect()
+    }
+
     /// Whether others have waited long enough for this lane to make room.
     fn must_yield(&self) -> bool {
         let waiting = self.config.crowd.as_ref().is_some_and(Crowd::is_waiting);
@@ -401,30 +437,23 @@ impl Source for FileSource {
     }
 
     async fn hold(&mut self, bookmark: &Bookmark) -> Result<Held, SourceError> {
-        let facts = self.facts_of(bookmark)?;
-        match self.place(bookmark)? {
-            Place::Resting => {
-                let changed = self.changed_after_reading(&facts).map_err(|error| self.unavailable(error))?;
-                Ok(changed.map_or(Held::Yes, |missing| Held::Gone { missing }))
+        let began = Instant::now();
+        let mut last = None;
+        loop {
+            let names = self.names_now();
+            let held = self.judge_held(bookmark)?;
+            if held == Held::Yes || began.elapsed() >= DOUBT_LASTS {
+                return Ok(held);
             }
-            Place::Replaced(opened) | Place::Found(opened, _) => {
-                self.naming(&opened).map_err(|error| self.unavailable(error))?;
-                let beside = self.other_content_beside(&facts).map_err(|error| self.unavailable(error))?;
-                let changed = match beside {
-                    None => self.changed_after_reading(&facts).map_err(|error| self.unavailable(error))?,
-                    other => other,
-                };
-                let changed = match changed {
-                    None if bookmark.facts.is_some() || (self.reading.is_some() && !self.facts_unknown) => {
-                        self.unknown_older(&opened, &facts)?
-                    }
-                    changed => changed,
-                };
-                Ok(changed.map_or(Held::Yes, |missing| Held::Gone { missing }))
+            // A folder is not read at once: while a rotation changes it, a file may be seen under two names, or under none. So
+            // what speaks against going on is believed once it was said twice of the same names.
+            let unchanged = names == self.names_now();
+            let said = (held, names);
+            if unchanged && last.as_ref() == Some(&said) {
+                return Ok(said.0);
             }
-            Place::Gone(missing) => Ok(Held::Gone { missing }),
-            Place::Restored(copy) => Ok(Held::Copied { now: copy.now }),
-            Place::Other(now) => Ok(Held::OtherIncarnation { now }),
+            last = unchanged.then_some(said);
+            sleep(WAIT).await;
         }
     }
 

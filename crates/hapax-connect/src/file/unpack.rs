@@ -16,6 +16,8 @@ use super::feed::{Fed, Packing, Unreadable, read_once};
 const BROKEN: &str = "HX3010";
 /// How much one call unpacks on its way to an offset.
 const STEP: u64 = 8 * 1024 * 1024;
+/// How much of that is unpacked in one go.
+const PASSED_AT_ONCE: usize = 64 * 1024;
 /// How long an archive that is cut off may take to grow: it may just be written.
 const PATIENCE: Duration = Duration::from_secs(1);
 /// How often a long way is spoken of.
@@ -29,6 +31,8 @@ pub(super) struct Unpacking {
     /// How many bytes were unpacked.
     at: u64,
     lines: u64,
+    /// Room for what is unpacked on the way to an offset.
+    passed: Vec<u8>,
     /// Where the file ended when the archive was not complete, and since when.
     cut: Option<(u64, Instant)>,
     said: Instant,
@@ -56,7 +60,7 @@ impl Read for FromStart {
 
 impl Unpacking {
     pub(super) fn new(file: File, packing: Packing) -> Self {
-        Self { file, packing, reader: None, at: 0, lines: 0, cut: None, said: Instant::now() }
+        Self { file, packing, reader: None, at: 0, lines: 0, passed: Vec::new(), cut: None, said: Instant::now() }
     }
 
     pub(super) const fn packing(&self) -> Packing {
@@ -87,8 +91,13 @@ impl Unpacking {
                 self.say(offset);
                 return Ok(Fed::NotYet);
             }
-            let most = usize::try_from(offset - self.at).unwrap_or(usize::MAX).min(into.len());
-            match self.unpack(&mut into[..most])? {
+            // Not into what the caller gave: that may be a single byte.
+            let mut passed = std::mem::take(&mut self.passed);
+            passed.resize(PASSED_AT_ONCE, 0);
+            let most = usize::try_from(offset - self.at).unwrap_or(usize::MAX).min(passed.len());
+            let fed = self.unpack(&mut passed[..most]);
+            self.passed = passed;
+            match fed? {
                 Fed::Bytes(_) => {}
                 // The archive held more when the position was taken.
                 Fed::End => return Err(self.broken("it ends before the position that was delivered")),
@@ -148,5 +157,37 @@ impl Unpacking {
             self.said = Instant::now();
             tracing::info!(at = self.at, to = offset, "unpacking up to the position that was delivered");
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicU64, Ordering};
+
+    use super::*;
+
+    /// Gives as many zeros as there is room for, and counts how often it is asked.
+    struct Zeros(Arc<AtomicU64>);
+
+    impl Read for Zeros {
+        fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+            self.0.fetch_add(1, Ordering::SeqCst);
+            into.fill(0);
+            Ok(into.len())
+        }
+    }
+
+    /// Goal: the way to a position costs as little for one byte as for many. Method: a single byte behind a megabyte.
+    #[test]
+    fn the_way_to_one_byte_is_unpacked_in_large_steps() {
+        let asked = Arc::new(AtomicU64::new(0));
+        let file = tempfile::tempfile().expect("a file");
+        let mut unpacking = Unpacking::new(file, Packing::Gzip);
+        unpacking.reader = Some(Box::new(Zeros(Arc::clone(&asked))));
+        assert!(matches!(unpacking.read_at(&mut [0], 1_000_000), Ok(Fed::Bytes(1))));
+        assert_eq!(unpacking.at, 1_000_001);
+        let asked = asked.load(Ordering::SeqCst);
+        assert!(asked <= 1_000_000 / PASSED_AT_ONCE as u64 + 2, "asked {asked} times");
     }
 }
