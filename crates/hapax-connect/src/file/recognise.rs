@@ -202,8 +202,6 @@ impl FileSource {
     pub(super) fn is_of_this_chain(&self, lane: &str, other: &Bookmark) -> Result<bool, SourceError> {
         let theirs = self.facts_of(other)?;
         let packed_from_it = unpacked_name(&self.lane).is_some_and(|name| name == lane);
-        let both_there =
-            !packed_from_it && self.still_has(lane, other, &theirs).map_err(|error| self.unavailable(error))?;
         let look = || -> io::Result<bool> {
             let stem = Stem::of(&self.config.path, self.config.rotation)?;
             for member in stem.list(self.config.rotation)? {
@@ -212,9 +210,12 @@ impl FileSource {
                 {
                     return Ok(true);
                 }
-                let Some(opened) = self.open_if_there(&member.path)?.filter(|_| !both_there) else { continue };
+                let Some(opened) = self.open_if_there(&member.path)? else { continue };
                 // Of a header alone nothing was delivered, and every file may begin with it.
-                if opened.holds_what_was_read(other, &theirs)? && other.position.offset > self.header_end(&opened)? {
+                let same =
+                    opened.holds_what_was_read(other, &theirs)? && other.position.offset > self.header_end(&opened)?;
+                // Asked last: it reads the whole folder.
+                if same && (packed_from_it || !self.still_has(lane, other, &theirs)?) {
                     return Ok(true);
                 }
             }
