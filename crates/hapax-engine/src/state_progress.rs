@@ -191,7 +191,7 @@ impl<K: IdempotentSink, P: ProgressStore> StateProgress<K, P> {
             }
             doubtful => {
                 tracing::warn!(delivery = %self.id, inputs = doubtful, "an earlier worker may have written these; at-most-once makes letters of them");
-                Arc::new(in_doubt::with_letters(&batch, doubtful))
+                Arc::new(in_doubt::with_letters(&batch, doubtful, in_doubt::SentBy::AnEarlierLife))
             }
         }
     }

@@ -69,12 +69,11 @@ fn letters_of_doubt_are_marked_on_sqlite() {
     letters_of_doubt_are_marked::<crate::world::World>();
 }
 
-/// Goal: an input that a killed worker may have sent is a letter that says so, for programs and for people, and one that is
-/// only bad does not. Method: a worker that is killed while the table is locked and its intent is saved; the next run.
-fn letters_of_doubt_are_marked<P: Lockable>() {
-    let place = &P::ready();
+/// A worker that was killed while it may have been writing order 2: the table was locked, and its intent saved.
+fn killed_in_doubt<P: Lockable>() -> P {
+    let place = P::ready();
     let world = place.world();
-    place.configure("onConflict: append, progress: state", "guarantee: at-most-once, maxRejects: 100%");
+    place.configure(IN_STATE, AT_MOST_ONCE);
     world.write("orders.jsonl", [order(1, 10), "no json\n".to_owned()].concat());
     let worker = world.start("worker.log", &["run"]);
     let read = || world.status().iter().filter_map(|delivery| delivery["progress"]["read"].as_u64()).sum::<u64>();
@@ -85,6 +84,17 @@ fn letters_of_doubt_are_marked<P: Lockable>() {
     drop(worker);
     drop(held);
     world.append("orders.jsonl", order(3, 30));
+    place
+}
+
+const IN_STATE: &str = "onConflict: append, progress: state";
+const AT_MOST_ONCE: &str = "guarantee: at-most-once, maxRejects: 100%";
+
+/// Goal: an input that a killed worker may have sent is a letter that says so, for programs and for people, and one that is
+/// only bad does not. Method: a worker that is killed while the table is locked and its intent is saved; the next run.
+fn letters_of_doubt_are_marked<P: Lockable>() {
+    let place = &killed_in_doubt::<P>();
+    let world = place.world();
     world.hapax(&["run", "--once", "--take-over"]).exits(0);
     assert_eq!((place.count("orders"), place.count("orders WHERE id = 2")), (2, 0), "never sent again");
     let deliveries = world.status();
@@ -103,6 +113,79 @@ fn letters_of_doubt_are_marked<P: Lockable>() {
     assert_eq!(place.count("orders WHERE id = 2"), 0, "it stays until a person says so");
     world.hapax(&[&replay[..], &["--in-doubt"]].concat()).exits(0).says(&["as --in-doubt allows"]);
     assert_eq!(place.count("orders WHERE id = 2"), 1);
+}
+
+#[cfg(feature = "postgres")]
+#[test]
+fn doubt_survives_what_a_person_does_on_postgres() {
+    doubt_survives_what_a_person_does::<crate::postgres::world::Shop>();
+}
+
+#[test]
+fn doubt_survives_what_a_person_does_on_sqlite() {
+    doubt_survives_what_a_person_does::<crate::world::World>();
+}
+
+/// Goal: what may have been sent is not sent again because a person accepted what is there, restored the file or gave its lane
+/// another name in between. Method: each before the next run.
+fn doubt_survives_what_a_person_does<P: Lockable>() {
+    for deed in ["accepted", "restored", "moved"] {
+        let place = &killed_in_doubt::<P>();
+        let world = place.world();
+        match deed {
+            "accepted" => {
+                world.hapax(&["reset", "orders", "--accept", "--yes"]).exits(0);
+            }
+            "restored" => {
+                let bytes = world.read("orders.jsonl");
+                world.write("copy", bytes);
+                std::fs::rename(world.path("copy"), world.path("orders.jsonl")).expect("restored");
+                world.hapax(&["run", "--once", "--take-over"]).exits(5);
+                world.hapax(&["reset", "orders", "--accept", "--yes"]).exits(0);
+            }
+            _ => {
+                let lane = |name: &str| world.path(name).to_string_lossy().into_owned();
+                std::fs::rename(world.path("orders.jsonl"), world.path("moved.jsonl")).expect("moved");
+                world.write("hapax.yaml", world.read("hapax.yaml").replace("orders.jsonl", "moved.jsonl"));
+                let (new, old) = (lane("moved.jsonl"), lane("orders.jsonl"));
+                let adopt = ["reset", "orders", "--lane", &new, "--adopt-lane", &old, "--yes"];
+                world.hapax(&adopt).exits(0);
+            }
+        }
+        world.hapax(&["run", "--once", "--take-over"]).exits(0);
+        assert_eq!((place.count("orders"), place.count("orders WHERE id = 2")), (2, 0), "{deed}: never sent again");
+        world.hapax(&["dlq", "list"]).exits(0).says(&["HX2040"]);
+        world.hapax(&["reconcile"]).exits(0).says(&["adds up"]);
+    }
+}
+
+/// Goal: a letter in doubt stays so, whatever refuses it: a transform with a slip at the next start, or a replay. Method: both; then the
+/// slip is mended, and a plain replay leaves the letter where it is.
+#[cfg(feature = "transform")]
+#[test]
+fn a_slip_takes_no_doubt_away() {
+    let with_slip = |world: &crate::world::World| {
+        let good = world.read("hapax.yaml");
+        world.write("hapax.yaml", good.replace("    sink:", "    transform: '.amount = upcase!(.nothing)'\n    sink:"));
+        good
+    };
+    for at_start in [true, false] {
+        let world = killed_in_doubt::<crate::world::World>();
+        if at_start {
+            let good = with_slip(&world);
+            world.hapax(&["run", "--once", "--take-over"]).exits(0);
+            world.write("hapax.yaml", good);
+        } else {
+            world.hapax(&["run", "--once", "--take-over"]).exits(0);
+            let good = with_slip(&world);
+            let replay = ["dlq", "replay", "--cause", "HX2040", "--in-doubt", "--yes"];
+            world.hapax(&replay).exits(1).says(&["1 refused again"]);
+            world.write("hapax.yaml", good);
+        }
+        world.hapax(&["dlq", "show", "2"]).exits(0).says(&["HX2040", "now it cannot be delivered"]);
+        world.hapax(&["dlq", "replay", "--yes"]).exits(1).says(&["1 letter(s): in doubt"]);
+        assert_eq!(world.ask::<i64>("SELECT count(*) FROM orders WHERE id = 2"), 0, "{at_start}");
+    }
 }
 
 /// Goal: under at-most-once a replay that is killed between rows and marks doubles nothing: its letters were marked as in

@@ -16,7 +16,7 @@ use super::ask;
 use super::error::{During, target_name};
 use super::progress;
 use super::tables::has_table;
-use crate::table::admin::{Joined, Raised, adopt_clash, no_delivery, nothing_to_adopt};
+use crate::table::admin::{Joined, Raised, adopt_clash, no_delivery, nothing_to_adopt, stays_in_place};
 use crate::table::kept::{now_ms, stored, stored_totals};
 use crate::table::own_row::OwnRow as _;
 
@@ -84,6 +84,7 @@ async fn move_to(
                   updated_at_ms = excluded.updated_at_ms, contract = excluded.contract";
     let (position, incarnation) = (to.position.to_string(), to.stored_incarnation());
     let (by, now) = (format!("reset by {}", session_name()), stored(now_ms()));
+    let was = progress::look(session, id).await?;
     let changed = match contract.map(Contract::to_text) {
         None => {
             let values: ask::Values<'_> = &[&id.workflow, &id.sink, &id.lane, &position, &incarnation, &by, &now];
@@ -99,11 +100,24 @@ async fn move_to(
     if changed == 0 {
         return Err(no_delivery(target_name(session), id));
     }
-    // What no longer holds: that it was adopted away, and what was about to be sent.
-    for table in ["adopted", "intents"] {
-        delete(session, table, id).await?;
+    delete(session, "adopted", id).await?;
+    if was.is_some_and(|was| stays_in_place(&was.bookmark, to)) {
+        keep_doubt(session, id).await?;
+    } else {
+        delete(session, "intents", id).await?;
     }
     progress::look(session, id).await?.ok_or_else(|| no_delivery(target_name(session), id))
+}
+
+/// What was about to be sent may have been sent, and stays in doubt; its keys are not expected again, for a person may have accepted
+/// others.
+async fn keep_doubt(session: &Session, id: &DeliveryId) -> Result<(), SinkError> {
+    if !has_table(session, "intents").await? {
+        return Ok(());
+    }
+    let sql = "UPDATE hapax.intents SET digest = decode(repeat('00', 32), 'hex') \
+               WHERE workflow = $1 AND sink = $2 AND lane = $3";
+    ask::execute(session, During::Look, sql, &[&id.workflow, &id.sink, &id.lane]).await.map(|_| ())
 }
 
 /// Removes the row or rows of one delivery from one of our tables, if that table is here.
@@ -337,7 +351,10 @@ async fn move_lane_memory(session: &Session, old: &DeliveryId, new: &DeliveryId)
     if old == new || !has_table(session, "intents").await? {
         return Ok(());
     }
-    delete(session, "intents", new).await?;
+    // Only if there is another to take its place: where progress is kept here too, the new one's came with it.
+    let make_room = "DELETE FROM hapax.intents WHERE workflow = $1 AND sink = $2 AND lane = $4 AND EXISTS \
+                     (SELECT 1 FROM hapax.intents WHERE workflow = $1 AND sink = $2 AND lane = $3)";
+    ask::execute(session, During::Look, make_room, &[&old.workflow, &old.sink, &old.lane, &new.lane]).await?;
     rename_lane(session, "intents", old, new).await
 }
 

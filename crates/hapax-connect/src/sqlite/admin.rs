@@ -20,7 +20,7 @@ use rusqlite::{Connection, Row, Transaction, TransactionBehavior, named_params, 
 use super::error::{During, after_commit, path_of, target_name};
 use super::progress::{self, delivery, key, unsigned};
 use super::tables::{Role, damaged, ensure, has_table, look_error};
-use crate::table::admin::{Joined, Raised, adopt_clash, no_delivery, nothing_to_adopt};
+use crate::table::admin::{Joined, Raised, adopt_clash, no_delivery, nothing_to_adopt, stays_in_place};
 use crate::table::kept::{now_ms, stored};
 use crate::table::stored::bookmark;
 
@@ -65,6 +65,7 @@ pub fn reset(
     contract: Option<&Contract>,
 ) -> Result<Progress, SinkError> {
     in_transaction(connection, |transaction| {
+        let was = progress::look(transaction, id)?;
         let sql = "UPDATE hapax_progress SET generation = generation + 1, position = :position, \
                    incarnation = :incarnation, contract = coalesce(:contract, contract), session = :session, \
                    updated_at_ms = :now WHERE workflow = :workflow AND sink = :sink AND lane = :lane";
@@ -81,7 +82,12 @@ pub fn reset(
             (0, Some(contract)) => insert(transaction, id, to, &contract)?,
             (_, _) => {}
         }
-        forget_side_notes(transaction, id)?;
+        delete(transaction, "hapax_adopted", id)?;
+        if was.is_some_and(|was| stays_in_place(&was.bookmark, to)) {
+            keep_doubt(transaction, id)?;
+        } else {
+            delete(transaction, "hapax_intents", id)?;
+        }
         progress::look(transaction, id)?.ok_or_else(|| no_delivery(target_name(&path_of(transaction)), id))
     })
 }
@@ -101,12 +107,14 @@ fn insert(connection: &Connection, id: &DeliveryId, to: &Bookmark, contract: &st
     Ok(())
 }
 
-/// What no longer holds once a person moved the delivery: that it was adopted away, and what was about to be sent.
-fn forget_side_notes(connection: &Connection, id: &DeliveryId) -> Result<(), SinkError> {
-    for table in ["hapax_adopted", "hapax_intents"] {
-        delete(connection, table, id)?;
+/// What was about to be sent may have been sent, and stays in doubt; its keys are not expected again, for a person may have accepted
+/// others.
+fn keep_doubt(connection: &Connection, id: &DeliveryId) -> Result<(), SinkError> {
+    if !has_table(connection, "hapax_intents")? {
+        return Ok(());
     }
-    Ok(())
+    let sql = "UPDATE hapax_intents SET digest = zeroblob(32) WHERE workflow = ?1 AND sink = ?2 AND lane = ?3";
+    connection.execute(sql, key(id)).map(|_| ()).map_err(|error| look_error(connection, &error))
 }
 
 fn delete(connection: &Connection, table: &'static str, id: &DeliveryId) -> Result<usize, SinkError> {
@@ -292,9 +300,12 @@ fn move_lane_memory(connection: &Connection, old: &DeliveryId, new: &DeliveryId)
     if old == new || !has_table(connection, "hapax_intents")? {
         return Ok(());
     }
-    delete(connection, "hapax_intents", new)?;
+    // Only if there is another to take its place: where progress is kept here too, the new one's came with it.
+    let make_room = "DELETE FROM hapax_intents WHERE workflow = ?1 AND sink = ?2 AND lane = ?4 AND EXISTS \
+                     (SELECT 1 FROM hapax_intents WHERE workflow = ?1 AND sink = ?2 AND lane = ?3)";
     let sql = "UPDATE hapax_intents SET lane = ?4 WHERE workflow = ?1 AND sink = ?2 AND lane = ?3";
     let values = params![old.workflow, old.sink, old.lane, new.lane];
+    connection.execute(make_room, values).map_err(|error| look_error(connection, &error))?;
     connection.execute(sql, values).map_err(|error| look_error(connection, &error))?;
     Ok(())
 }

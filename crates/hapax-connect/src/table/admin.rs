@@ -4,10 +4,15 @@ use hapax_engine::books::{ADOPT_CLASH, NO_DELIVERY};
 use hapax_engine::sink::SinkError;
 use hapax_model::epoch::Generation;
 use hapax_model::ledger::Totals;
-use hapax_model::position::DeliveryId;
+use hapax_model::position::{Bookmark, DeliveryId};
 use hapax_model::progress::Progress;
 
 use super::kept::stored;
+
+/// Whether a delivery that a person puts at `to` goes on where it was: then what was in doubt there still is.
+pub(crate) fn stays_in_place(was: &Bookmark, to: &Bookmark) -> bool {
+    (was.incarnation.number, was.position) == (to.incarnation.number, to.position)
+}
 
 /// There is no progress of that delivery.
 pub(crate) fn no_delivery(target: String, id: &DeliveryId) -> SinkError {

@@ -1,7 +1,7 @@
 //! What a buffer counts, and a buffer without some of its events.
 
 use hapax_model::ledger::Totals;
-use hapax_model::letter::Cause;
+use hapax_model::letter::{Cause, Letter};
 
 use super::{Batch, Operation};
 
@@ -52,6 +52,11 @@ impl Batch {
             letters: self.letters.clone(),
             filtered: self.filtered,
         }
+    }
+
+    /// The letters, by input.
+    pub(crate) fn letters_mut(&mut self) -> &mut [(usize, Letter)] {
+        &mut self.letters
     }
 
     /// Adds a letter for an input among those that have letters.

@@ -454,7 +454,7 @@ impl<K: TransactionalSink, T: StateStore> Committer<K, T> {
     /// the letters are no events, and are committed until they are there.
     async fn commit_letters(&mut self, record: &EpochRecord, batch: &Arc<Batch>) -> Result<Committed, Stop> {
         self.abort_or_claim().await?;
-        let letters = Arc::new(in_doubt::with_letters(batch, batch.inputs.len()));
+        let letters = Arc::new(in_doubt::with_letters(batch, batch.inputs.len(), in_doubt::SentBy::ThisLife));
         let mut record = EpochRecord { counts: letters.counts(), ..record.clone() };
         record.rejects = RejectRule::new(hapax_model::rejects::OnReject::DeadLetter, 1000);
         self.sink.begin_transaction(record.epoch).map_err(|e| Stop::of_sink(&e))?;

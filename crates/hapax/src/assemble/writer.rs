@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use hapax_engine::batch::Batch;
 use hapax_engine::books::Books as _;
-use hapax_engine::letters::{ReplayRule, Replayed};
+use hapax_engine::in_doubt::still_in_doubt;
+use hapax_engine::letters::{ReplayRule, Replayed, StoredLetter};
 use hapax_engine::second_pass::SecondPass;
 use hapax_engine::sink::{IdempotentSink as _, Target as _, UpsertLimits};
 use hapax_model::epoch::Epoch;
@@ -51,18 +52,21 @@ impl Writer {
         }
     }
 
-    /// Writes the events of `batch`, whose inputs are the letters `ids`, and marks those that went through. Only a table
+    /// Writes the events of `batch`, whose inputs are `letters`, and marks those that went through. Only a table
     /// with our progress beside it can keep to `rule`.
     pub(crate) async fn write(
         &mut self,
         books: &mut AnyBooks,
-        ids: &[i64],
+        letters: &[StoredLetter],
         batch: Batch,
         rule: ReplayRule,
     ) -> Result<Replayed, Failure> {
         match self {
-            Self::Table(table) => Ok(table.replay(ids, batch, rule).await?),
-            Self::Apart(table) => write_apart(table, books, ids, batch).await,
+            Self::Table(table) => {
+                let ids: Vec<i64> = letters.iter().map(|letter| letter.id).collect();
+                Ok(table.replay(&ids, batch, rule).await?)
+            }
+            Self::Apart(table) => write_apart(table, books, letters, batch).await,
         }
     }
 }
@@ -70,7 +74,7 @@ impl Writer {
 async fn write_apart(
     sink: &mut AnyBareTable,
     books: &mut AnyBooks,
-    ids: &[i64],
+    letters: &[StoredLetter],
     batch: Batch,
 ) -> Result<Replayed, Failure> {
     let batch = Arc::new(batch);
@@ -81,11 +85,15 @@ async fn write_apart(
         pass: SecondPass::default(),
     };
     let upserted = sink.upsert_batch(Arc::clone(&batch), &limits).await?;
-    let mut refused: BTreeMap<i64, Cause> =
-        batch.letters().iter().map(|(input, letter)| (ids[*input], letter.cause.clone())).collect();
-    let events = upserted.refused.iter();
-    refused.extend(events.map(|(event, cause)| (ids[batch.event(*event).input()], cause.clone())));
-    let good: Vec<i64> = ids.iter().copied().filter(|id| !refused.contains_key(id)).collect();
+    // What was in doubt before this replay, as it was listed, still is: it may have been sent then.
+    let reason = |input: usize, cause: &Cause| {
+        let letter = &letters[input];
+        (letter.id, if letter.is_in_doubt() { still_in_doubt(cause) } else { cause.clone() })
+    };
+    let in_fill = batch.letters().iter().map(|(input, letter)| reason(*input, &letter.cause));
+    let again = upserted.refused.iter().map(|(event, cause)| reason(batch.event(*event).input(), cause));
+    let refused: BTreeMap<i64, Cause> = in_fill.chain(again).collect();
+    let good: Vec<i64> = letters.iter().map(|letter| letter.id).filter(|id| !refused.contains_key(id)).collect();
     let replayed = books.mark_replayed(&good, &refused).await?;
     let refused = refused.into_iter().map(|(id, cause)| (id, cause.to_string())).collect();
     Ok(Replayed { replayed, taken: 0, refused, present: Vec::new(), written: upserted.written })

@@ -279,10 +279,9 @@ impl<'a> Replaying<'a> {
         }
         if !ready.is_empty() {
             let rule = if asks { ReplayRule::OnlyAbsent } else { ReplayRule::Any };
-            let ids: Vec<i64> = ready.iter().map(|letter| letter.id).collect();
             let batch = batch_of(&self.part, &self.live, writer.fields(), &ready);
-            sum.add(writer.write(&mut self.books, &ids, batch, rule).await?);
-            pace.passed(ids.len()).await;
+            sum.add(writer.write(&mut self.books, &ready, batch, rule).await?);
+            pace.passed(ready.len()).await;
         }
         Ok(())
     }
