@@ -347,10 +347,16 @@ impl<'t> Visitor<'t> for ObjectSeed<'_, '_, 't, '_> {
     }
 
     fn visit_map<A: MapAccess<'t>>(self, mut map: A) -> Result<(), A::Error> {
-        let mut hint = 0;
+        let (mut hint, mut entered) = (0, Vec::new());
         while let Some(Text(name)) = map.next_key()? {
             if let Some(at) = self.level.find(&name, hint) {
                 hint = at + 1;
+                if let Some(inner) = &self.level.names[at].inner {
+                    if entered.contains(&at) {
+                        inner.each_slot(&mut |slot| self.pass.fields.forget(slot));
+                    }
+                    entered.push(at);
+                }
                 let raw: &'t RawValue = map.next_value()?;
                 self.pass.take(self.level, &self.level.names[at], raw.get())?;
             } else {

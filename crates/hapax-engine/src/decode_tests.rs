@@ -185,6 +185,19 @@ fn a_repeated_field_takes_its_last_value() {
     assert_eq!(found.last(), Some(&(0, FieldSpan::Number(11..13))));
 }
 
+/// Goal: of two objects under one name the last counts, with all that is in it and nothing of the first. Method: paths into both, one
+/// level deeper, and a last value that is no object.
+#[test]
+fn of_a_repeated_object_only_the_last_is_read() {
+    let mut decoder = decoder(&[".o.id", ".o.a", ".o.in.x", "n"]);
+    let mut slots = |text: &str| -> Vec<usize> {
+        decode(&mut decoder, text.as_bytes()).expect("decodes").into_iter().map(|(slot, _)| slot).collect()
+    };
+    assert_eq!(slots(r#"{"o":{"id":1,"a":2,"in":{"x":1}},"n":1,"o":{"a":3}}"#), [3, 1]);
+    assert_eq!(slots(r#"{"o":{"id":1,"in":{"x":1}},"o":null}"#), [0; 0]);
+    assert_eq!(slots(r#"{"o":{"id":1,"in":{"x":1},"in":{}}}"#), [0]);
+}
+
 /// Goal: `columns: strict` rejects what has no column.
 #[test]
 fn strict_rejects_an_unknown_field() {

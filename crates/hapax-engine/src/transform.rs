@@ -107,6 +107,10 @@ impl TakeFields for Taken {
         self.fields[slot] = Some(field);
     }
 
+    fn forget(&mut self, slot: usize) {
+        self.fields[slot] = None;
+    }
+
     fn start_again(&mut self) {
         self.fields.fill(None);
     }

@@ -215,3 +215,28 @@ fn words_about_files_that_make_no_sense_are_refused() {
         shop(file, TYPED, "", KEYED).hapax(&["check"]).exits(2).says(&words);
     }
 }
+
+/// Goal: in CSV a line of blanks is a record, and only a line without a byte is none. Method: one column, both kinds of lines, with and
+/// without carriage returns; and several columns, where blanks are too few fields.
+#[test]
+fn a_line_of_blanks_is_a_record() {
+    for end in ["\n", "\r\n"] {
+        let world = World::empty();
+        world.sql("CREATE TABLE orders (line TEXT)");
+        let text = "workflows:
+  - id: orders
+    source: { file: { path: in.csv } }
+    sink: { sqlite: { path: shop.db, table: orders, onConflict: append } }
+    delivery: { guarantee: exactly-once, maxRejects: 100% }
+";
+        world.write("hapax.yaml", text);
+        world.write("in.csv", ["line", "a", "  ", "", "b", ""].join(end));
+        world.hapax(&["run", "--once"]).exits(0);
+        let lines = "SELECT group_concat('<' || line || '>', '') FROM orders";
+        assert_eq!(world.ask::<String>(lines), "<a><  ><b>", "{end:?}");
+        world.hapax(&["reset", "orders", "--accept", "--to", "earliest", "--yes"]).exits(0);
+        world.write("in.csv", ["line,more", "a,1", "  ", "b,2", ""].join(end));
+        world.hapax(&["reset", "orders", "--accept", "--to", "earliest", "--yes"]).exits(0);
+        world.hapax(&["run", "--once"]).exits(0).says(&["1 dead"]);
+    }
+}

@@ -57,7 +57,7 @@ fn every_file_of_a_pattern_is_read_once() {
     assert_eq!(ids(&world), "1 2 3 4 5 6");
     let lanes: Vec<String> = world.status().iter().map(|d| d["lane"].as_str().unwrap_or_default().into()).collect();
     assert_eq!(lanes, ["in/a.csv", "in/b.csv", "in/c.csv"]);
-    world.hapax(&["status"]).exits(0).says(&["3 file(s) read to their end: 6 read, 6 delivered"]);
+    world.hapax(&["status"]).exits(0).says(&["3 lane(s) read to their end: 6 read, 6 delivered"]);
     world.hapax(&["stuck"]).exits(0);
     world.hapax(&["tap", "orders", "--lane", "in/c.csv"]).exits(0).says(&["5,50"]);
     world.hapax(&["reset", "orders", "--lane", "in/c.csv", "--to", "earliest", "--yes"]).exits(0).says(&["in/c.csv"]);

@@ -350,13 +350,11 @@ impl Lines {
         Some(Found::Line)
     }
 
-    /// Whether a line is none. In CSV a tab may be a delimiter, and two of them three fields.
+    /// Whether a line is none. In CSV blanks are a value, and a tab may be a delimiter.
     fn is_blank(&self, line: &[u8]) -> bool {
         match self.cut {
             Cut::Lines => is_blank(line),
-            Cut::Records(Dialect { delimiter, .. }) => {
-                line.iter().all(|byte| matches!(byte, b' ' | b'\r') && *byte != delimiter)
-            }
+            Cut::Records(_) => matches!(line, [] | [b'\r']),
         }
     }
 

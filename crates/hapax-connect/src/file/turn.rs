@@ -305,7 +305,8 @@ impl FileSource {
         let description = next.opened.describe(0).map_err(|error| self.unavailable(error))?;
         let before = without_end(&old.incarnation.text).to_owned();
         let incarnation = old.incarnation.next(&description.text);
-        tracing::info!(lane = %self.lane, from = %old.incarnation, to = %incarnation, "the file was rotated");
+        let left = listing.iter().find(|member| member.identity == old.opened.identity()).map(|m| m.name.as_str());
+        tracing::info!(lane = %self.lane, left, next = next_name, number = incarnation.number, "the file was rotated: on to the next");
         let lines = Lines::new(0, self.config.format.cut(), self.config.max_line, Seam::LineStart);
         let reading = Reading::new(next.opened, lines, next.naming, incarnation, description.record, old.follow);
         let reading = reading.map_err(|error| self.unavailable(error))?;

@@ -26,6 +26,9 @@ pub trait TakeFields {
     /// The next field, in the order of the text; a later one for the same slot counts.
     fn take(&mut self, slot: usize, field: FieldSpan);
 
+    /// What was taken for this slot does not count: the object that it was in comes again, and its last counts.
+    fn forget(&mut self, slot: usize);
+
     /// The event is read again from its beginning.
     fn start_again(&mut self);
 }
@@ -33,6 +36,10 @@ pub trait TakeFields {
 impl TakeFields for Vec<(usize, FieldSpan)> {
     fn take(&mut self, slot: usize, field: FieldSpan) {
         self.push((slot, field));
+    }
+
+    fn forget(&mut self, slot: usize) {
+        self.retain(|(taken, _)| *taken != slot);
     }
 
     fn start_again(&mut self) {
@@ -103,6 +110,10 @@ impl TakeFields for EventFields<'_> {
                 Cell::Unescaped(Span::new(start, text.len()))
             }
         };
+    }
+
+    fn forget(&mut self, slot: usize) {
+        self.cells[slot] = Cell::Absent;
     }
 
     fn start_again(&mut self) {

@@ -17,6 +17,14 @@ pub fn path_inside(name: &str) -> Option<FieldPath> {
 }
 
 impl Level {
+    /// Every slot that is taken from it.
+    pub(super) fn each_slot(&self, forget: &mut dyn FnMut(usize)) {
+        for Wanted { slot, inner, .. } in &self.names {
+            slot.iter().for_each(|slot| forget(*slot));
+            inner.iter().for_each(|inner| inner.each_slot(forget));
+        }
+    }
+
     /// Tells every level its path, and whether something takes the whole of it.
     pub(super) fn find_what_is_whole(&mut self) {
         let Self { names, path, whole } = self;
@@ -105,6 +113,8 @@ struct Nobody;
 
 impl TakeFields for Nobody {
     fn take(&mut self, _: usize, _: FieldSpan) {}
+
+    fn forget(&mut self, _: usize) {}
 
     fn start_again(&mut self) {}
 }

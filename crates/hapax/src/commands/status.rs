@@ -165,7 +165,15 @@ fn print_lines(lines: &[Line]) {
         let sum =
             |of: fn(&StoredDelivery) -> u64| read.iter().filter_map(|line| line.stored.as_ref()).map(of).sum::<u64>();
         let (inputs, delivered) = (sum(|s| s.progress.totals.read), sum(|s| s.progress.totals.delivered));
-        println!("{} file(s) read to their end: {inputs} read, {delivered} delivered; --json shows each", read.len());
+        let (filtered, dead) = (sum(|s| s.progress.totals.filtered), sum(|s| s.progress.totals.dead));
+        let rest = match (filtered, dead) {
+            (0, 0) => String::new(),
+            (filtered, dead) => format!(", {filtered} filtered, {dead} dead"),
+        };
+        println!(
+            "{} lane(s) read to their end: {inputs} read, {delivered} delivered{rest}; --json shows each",
+            read.len()
+        );
     }
     for line in lines {
         line.messages().iter().for_each(|message| println!("{}: {message}", line.id));

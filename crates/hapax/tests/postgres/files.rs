@@ -42,5 +42,5 @@ fn many_files_share_the_sessions_of_postgres() {
     shop.world.write("in/1", "{\"id\":61}\n");
     shop.hapax(&["run", "--once"]).exits(0).says(&["read_before=59", "new=1"]);
     assert_eq!(shop.ask("SELECT count(*) || ' ' || count(DISTINCT id) FROM orders"), "61 61");
-    shop.hapax(&["status"]).exits(0).says(&["60 file(s) read to their end: 61 read, 61 delivered"]);
+    shop.hapax(&["status"]).exits(0).says(&["60 lane(s) read to their end: 61 read, 61 delivered"]);
 }

@@ -146,7 +146,7 @@ impl Draft {
         let why = if self.keys.is_empty() {
             "append               # every event is a new row: no fields name one"
         } else {
-            "update               # a later event with the same key replaces the row; also: ignore, newer, append"
+            "update               # a later event with the same key overwrites the columns it brings; also: ignore, newer, append"
         };
         line(text, 8, &format!("onConflict: {why}"));
     }
