@@ -351,7 +351,12 @@ impl Scenario {
             Self::Restored | Self::RestoredGap | Self::Renamed | Self::RenamedAlive | Self::TwoReplays => {
                 on(&[strictest], &both)
             }
-            Self::StoppedInData | Self::StoppedAtCommit | Self::Exhausted | Self::ReadOnly => on(&[strictest], &both),
+            Self::StoppedInData | Self::StoppedAtCommit => {
+                let mut all = on(&[strictest], &both);
+                all.extend(on(&[Setting::new(Guarantee::AtMostOnce, Shape::Append, Place::State)], &one));
+                all
+            }
+            Self::Exhausted | Self::ReadOnly => on(&[strictest], &both),
             // What files have to say about these has nothing to do with the target.
             Self::Rotation | Self::Truncated | Self::TruncatedAlive | Self::Replaced | Self::LatestStart => Vec::new(),
             Self::SpoiledCommit | Self::HeldAnswer => on(&[strictest, exactly(Shape::Update)], &one),

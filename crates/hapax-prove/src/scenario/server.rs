@@ -5,10 +5,12 @@ use std::time::Duration;
 use hapax_services::Stop;
 use rustix::process::Signal;
 
+use crate::check::history::IN_DOUBT;
 use crate::child::Child;
 use crate::database::{Database, Engine, Line};
 use crate::reader::Reader;
 use crate::servers::{NARROW, WORKER};
+use crate::setting::Place;
 use crate::world::{SOON, World};
 
 /// A few attempts that fail.
@@ -59,7 +61,21 @@ pub fn stopped_at(world: &mut World, random: &mut fastrand::Rng, point: &str) ->
     std::thread::sleep(A_WHILE);
     world.must(worker.poll()?.is_none().into(), "the worker ended when the server was away for a moment");
     world.lodging()?.server.start_again()?;
-    goes_on(world, worker, reader)
+    match world.setting.place {
+        Place::Sink => goes_on(world, worker, reader)?,
+        // Nobody sees from the target how far progress is.
+        Place::State => {
+            world.drain(&mut worker)?;
+            world.run_once("last")?;
+            reader.finish()?;
+            world.conclude()?;
+        }
+    }
+    // Only what was being sent is in doubt: what comes after it waits for the server.
+    let in_doubt = world.found()?.letters.iter().filter(|letter| letter.code == IN_DOUBT).count();
+    let text = format!("{in_doubt} inputs are in doubt, more than an epoch has: the outage made letters of others");
+    world.must((in_doubt <= world.config.epoch_events as usize).into(), text);
+    Ok(())
 }
 
 /// No writes for a while, as on a node that is not the primary any more or not yet.
