@@ -69,7 +69,7 @@ impl FileSource {
         }
         let bookmark = self.current_bookmark();
         let tail = reading.opened.tail_hash(bookmark.position.offset)?;
-        let Some(opened) = self.open_if_there(&archive.path)? else { return Ok(false) };
+        let Some(opened) = self.open_member(&archive)? else { return Ok(false) };
         Ok(opened.is_copy(&bookmark, tail.as_ref())? == Some(true))
     }
 
@@ -100,7 +100,7 @@ impl FileSource {
             if !member.packed || facts.entry(member).is_some() || !self.name_allows(facts, member)? {
                 continue;
             }
-            let Some(opened) = self.open_if_there(&member.path)? else { continue };
+            let Some(opened) = self.open_member(member)? else { continue };
             match opened.is_copy(bookmark, facts.tail.as_ref())? {
                 Some(true)
                     if self.knows_header_only(bookmark, &opened)?
@@ -153,8 +153,7 @@ impl FileSource {
         if !member.packed {
             return Ok(Older::Unread);
         }
-        let Some(opened) = self.open_if_there(&member.path)?.filter(|opened| opened.identity() == member.identity)
-        else {
+        let Some(opened) = self.open_member(member)?.filter(|opened| opened.identity() == member.identity) else {
             return Ok(Older::Later);
         };
         let stem = Stem::of(&self.config.path, self.config.rotation)?;
@@ -188,15 +187,13 @@ impl FileSource {
             if given_up || facts.entry(&archive).is_some() || self.compared.contains(&now) {
                 continue;
             }
-            let (Some(beside), Some(opened)) =
-                (self.open_if_there(&original.path)?, self.open_if_there(&archive.path)?)
-            else {
+            let (Some(beside), Some(opened)) = (self.open_member(&original)?, self.open_member(&archive)?) else {
                 continue;
             };
             match opened.is_part_of(&beside)? {
                 Agreement::Whole => _ = self.compared.insert(now),
                 Agreement::SoFar => {} // it is being written, or cut off: what is there lies in the original too
-                Agreement::Other if self.open_if_there(&original.path)?.is_none() => {} // it was finished just now
+                Agreement::Other if self.open_member(&original)?.is_none() => {} // it was finished just now
                 Agreement::Other => {
                     return Ok(Some(format!(
                         "{} lies beside {}, and holds something else: only {} is read, so that what only the archive has would never \

@@ -103,13 +103,14 @@ impl Facts {
         self.read.len() >= READ_MAX
     }
 
-    /// Remembers one more, and forgets those that lie there no longer.
+    /// Remembers one more, and forgets those that lie there no longer. The new one is kept though it is not seen at this moment: it may
+    /// just be compressed.
     pub(super) fn remember(&mut self, read: impl IntoIterator<Item = ReadMember>, listing: &[Member]) {
+        self.read.retain(|known| listing.iter().any(|member| member.identity == known.identity));
         for one in read {
             self.read.retain(|known| known.identity != one.identity);
             self.read.push(one);
         }
-        self.read.retain(|known| listing.iter().any(|member| member.identity == known.identity));
         let surplus = self.read.len().saturating_sub(READ_MAX);
         self.read.drain(..surplus);
     }
@@ -161,6 +162,22 @@ pub(super) fn first_in(text: &str) -> &str {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Goal: the file that was just left is remembered though the folder does not show it at this moment; older ones that are gone are
+    /// not. Method: both, with an empty listing.
+    #[test]
+    fn the_file_that_was_just_left_is_remembered() {
+        let entry = |identity: &str| ReadMember {
+            identity: identity.into(),
+            length: 1,
+            first: String::new(),
+            tail: None,
+            name: String::new(),
+        };
+        let mut facts = Facts { read: vec![entry("inode 1")], ..Facts::default() };
+        facts.remember([entry("inode 2")], &[]);
+        assert_eq!(facts.read, [entry("inode 2")]);
+    }
 
     /// Goal: facts survive their text, and damage is named. Method: all of them, none of them, and texts that are none.
     #[test]

@@ -83,7 +83,7 @@ impl FileSource {
     /// The file that begins as the one of `other` did, and has the same bytes before the place that was read up to.
     fn find_same_content(&self, listing: &[Member], other: &Bookmark, facts: &Facts) -> io::Result<Option<usize>> {
         for (at, member) in listing.iter().enumerate() {
-            let Some(opened) = self.open_if_there(&member.path)? else { continue };
+            let Some(opened) = self.open_member(member)? else { continue };
             if opened.holds_what_was_read(other, facts)? {
                 return Ok(Some(at));
             }
@@ -286,7 +286,7 @@ impl FileSource {
         bookmark: &Bookmark,
         mut facts: Facts,
     ) -> Result<Bookmark, SourceError> {
-        let opened = self.open_if_there(&listing[at].path).map_err(|error| self.unavailable(error))?;
+        let opened = self.open_member(&listing[at]).map_err(|error| self.unavailable(error))?;
         let opened = opened.ok_or_else(|| self.gap("the file has gone just now"))?;
         self.naming(&opened).map_err(|error| self.unavailable(error))?;
         let description = opened.describe(0).map_err(|error| self.unavailable(error))?;

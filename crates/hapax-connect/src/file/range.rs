@@ -105,7 +105,7 @@ impl FileSource {
                 "file number {last} was read, and number {number} is the last that is found: {why}"
             )));
         }
-        let opened = self.open_if_there(&listing[at].path).map_err(|error| self.unavailable(error))?;
+        let opened = self.open_member(&listing[at]).map_err(|error| self.unavailable(error))?;
         let moved = || Reached::Nowhere(format!("{} has moved just now", listing[at].name));
         Ok(opened.filter(|opened| opened.identity() == listing[at].identity).map_or_else(moved, Reached::File))
     }

@@ -188,6 +188,11 @@ impl FileSource {
         }
     }
 
+    /// A file as it was listed; none if it has gone since, or another has its name.
+    pub(super) fn open_member(&self, member: &Member) -> io::Result<Option<Opened>> {
+        Ok(self.open_if_there(&member.path)?.filter(|opened| opened.identity() == member.identity))
+    }
+
     /// None for what is no file, or has gone since the folder was read.
     pub(super) fn open_if_there(&self, path: &Path) -> io::Result<Option<Opened>> {
         match Opened::open(path, &self.config.format) {
@@ -210,7 +215,7 @@ impl FileSource {
                 {
                     return Ok(true);
                 }
-                let Some(opened) = self.open_if_there(&member.path)? else { continue };
+                let Some(opened) = self.open_member(&member)? else { continue };
                 // Of a header alone nothing was delivered, and every file may begin with it.
                 let same =
                     opened.holds_what_was_read(other, &theirs)? && other.position.offset > self.header_end(&opened)?;
@@ -293,7 +298,7 @@ impl FileSource {
         if entry.first.is_empty() {
             return Ok(None);
         }
-        let Some(opened) = self.open_if_there(&member.path)? else { return Ok(None) };
+        let Some(opened) = self.open_member(member)? else { return Ok(None) };
         let begins = || opened.begins_as(&format!("{}, {}", entry.identity, entry.first));
         let ends = || Ok::<_, io::Error>(entry.tail.is_none() || opened.tail(entry.length)? == entry.tail);
         let same = member.packed || (begins()? && ends()?);

@@ -42,7 +42,7 @@ impl FileSource {
         let facts = &self.recognised(&listing, facts)?;
         let mut found = Vec::new();
         for (at, member) in listing.iter().enumerate().filter(|(_, member)| facts.entry(member).is_none()) {
-            let Some(opened) = self.open_if_there(&member.path)? else { continue };
+            let Some(opened) = self.open_member(member)? else { continue };
             if !opened.holds_what_was_read(bookmark, facts)? {
                 continue;
             }
@@ -93,7 +93,7 @@ impl FileSource {
         if !same_length && !member.packed {
             return Ok(None);
         }
-        let Some(opened) = self.open_if_there(&member.path)? else { return Ok(None) };
+        let Some(opened) = self.open_member(member)? else { return Ok(None) };
         let text = format!("{}, {}", entry.identity, entry.first);
         if opened.packing()? == Packing::None {
             let same = same_length

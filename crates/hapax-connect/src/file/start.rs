@@ -21,7 +21,7 @@ impl FileSource {
             let stem = Stem::of(&self.config.path, self.config.rotation).map_err(|error| self.unavailable(error))?;
             let listing = stem.list(self.config.rotation).map_err(|error| self.unavailable(error))?;
             if let Some(member) = listing.iter().find(|member| member.identity == *first)
-                && let Some(opened) = self.open_if_there(&member.path).map_err(|error| self.unavailable(error))?
+                && let Some(opened) = self.open_member(member).map_err(|error| self.unavailable(error))?
                 && opened.identity() == *first
             {
                 return Ok(opened);

@@ -163,7 +163,7 @@ impl FileSource {
         let unknown = |member: &Member| member.packed && self.facts.entry(member).is_none();
         let mut found = Vec::new();
         for (index, member) in listing.iter().enumerate().filter(|(_, member)| unknown(member)) {
-            let Some(opened) = self.open_if_there(&member.path)?.filter(|_| member.packed) else { continue };
+            let Some(opened) = self.open_member(member)?.filter(|_| member.packed) else { continue };
             if self.name_allows(&self.facts, member)? && opened.is_copy(&bookmark, tail.as_ref())? == Some(true) {
                 found.push(index);
             }
@@ -207,7 +207,7 @@ impl FileSource {
     /// Whether a rotated file has a header and nothing more.
     fn holds_no_record(&self, member: &Member) -> Result<bool, SourceError> {
         let look = || -> io::Result<bool> {
-            let Some(opened) = self.open_if_there(&member.path)? else { return Ok(false) };
+            let Some(opened) = self.open_member(member)? else { return Ok(false) };
             Ok(matches!(self.naming(&opened)?, Naming::Known { behind, .. } if behind == opened.length()?))
         };
         look().map_err(|error| self.unavailable(error))
@@ -263,7 +263,7 @@ impl FileSource {
 
     /// Opens the next file; if nothing moves meanwhile, the current one can be left.
     pub(super) fn prepare(&mut self, member: &Member, passed: Vec<Member>) -> Result<Step, SourceError> {
-        let Some(opened) = self.open_if_there(&member.path).map_err(|error| self.unavailable(error))? else {
+        let Some(opened) = self.open_member(member).map_err(|error| self.unavailable(error))? else {
             return Ok(Step::Quiet);
         };
         let naming = self.naming(&opened).map_err(|error| unavailable(&member.path, error))?;

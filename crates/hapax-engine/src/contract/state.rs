@@ -285,7 +285,8 @@ async fn saved_progress_is_fenced_and_keeps_its_letters(harness: &mut impl Harne
     assert_eq!(books.recent_epochs(&id("w"), 9).await.expect("the store answers").len(), 1);
 }
 
-/// Goal: what was about to be sent is known after a restart; a reset forgets it. Method: save, open again, reset.
+/// Goal: what was about to be sent is known after a restart, and after a reset that goes on where it was, without its keys; one to another
+/// place forgets it. Method: save, open again, reset to both.
 async fn an_intent_survives_a_restart(harness: &mut impl Harness) {
     harness.empty().await;
     let mut state = harness.open().await;
@@ -297,8 +298,12 @@ async fn an_intent_survives_a_restart(harness: &mut impl Harness) {
     drop(state);
     let mut state = harness.open().await;
     assert_eq!(state.load_intent(&id("w")).await.expect("the store answers"), Some(intent(6)));
-    let to = Bookmark::at("a", 0);
-    harness.books().await.reset(&id("w"), &to, None).await.expect("the store answers");
+    let here = was.bookmark.clone();
+    let there = Bookmark { position: Position::at(here.position.offset + 1), ..here.clone() };
+    harness.books().await.reset(&id("w"), &here, None).await.expect("the store answers");
+    let kept = Intent { digest: [0; 32], ..intent(6) };
+    assert_eq!(state.load_intent(&id("w")).await.expect("the store answers"), Some(kept));
+    harness.books().await.reset(&id("w"), &there, None).await.expect("the store answers");
     assert_eq!(state.load_intent(&id("w")).await.expect("the store answers"), None);
 }
 
