@@ -153,7 +153,7 @@ impl FileSource {
         if !member.packed {
             return Ok(Older::Unread);
         }
-        let Some(opened) = self.open_member(member)?.filter(|opened| opened.identity() == member.identity) else {
+        let Some(opened) = self.open_member(member)? else {
             return Ok(Older::Later);
         };
         let stem = Stem::of(&self.config.path, self.config.rotation)?;
@@ -182,7 +182,7 @@ impl FileSource {
         }
         let stem = Stem::of(&self.config.path, self.config.rotation)?;
         for (original, archive) in stem.archives_beside(self.config.rotation)? {
-            let given_up = facts.entry(&original).is_some_and(|entry| entry.first.is_empty() && entry.length > 0);
+            let given_up = facts.has_given_up(&original);
             let now = format!("{} {} {} {:?}", original.identity, archive.identity, archive.length, archive.modified);
             if given_up || facts.entry(&archive).is_some() || self.compared.contains(&now) {
                 continue;

@@ -46,9 +46,8 @@ impl FileSource {
         let listing = self.members(facts).map_err(|error| self.unavailable(error))?;
         let Some(at) = self.oldest_unread(&listing, facts)? else { return Ok(Place::Resting) };
         let opened = self.open_member(&listing[at]).map_err(|error| self.unavailable(error))?;
-        let same = opened.filter(|opened| opened.identity() == listing[at].identity);
         let moved = || self.unavailable(io::Error::other(format!("{} has moved just now", listing[at].name)));
-        same.map(Place::Replaced).ok_or_else(moved)
+        opened.map(Place::Replaced).ok_or_else(moved)
     }
 
     /// The oldest file of the chain that holds something and that nobody has read, also under another inode or compressed.

@@ -22,7 +22,6 @@ impl FileSource {
             let listing = stem.list(self.config.rotation).map_err(|error| self.unavailable(error))?;
             if let Some(member) = listing.iter().find(|member| member.identity == *first)
                 && let Some(opened) = self.open_member(member).map_err(|error| self.unavailable(error))?
-                && opened.identity() == *first
             {
                 return Ok(opened);
             }

@@ -163,7 +163,7 @@ impl FileSource {
         let unknown = |member: &Member| member.packed && self.facts.entry(member).is_none();
         let mut found = Vec::new();
         for (index, member) in listing.iter().enumerate().filter(|(_, member)| unknown(member)) {
-            let Some(opened) = self.open_member(member)?.filter(|_| member.packed) else { continue };
+            let Some(opened) = self.open_member(member)? else { continue };
             if self.name_allows(&self.facts, member)? && opened.is_copy(&bookmark, tail.as_ref())? == Some(true) {
                 found.push(index);
             }
