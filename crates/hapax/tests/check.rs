@@ -98,7 +98,11 @@ fn a_verdict_needs_what_it_rests_on() {
     answer.exits(1).says(&["not judged: the target cannot be read", "HX4001"]).keeps_silent_about(&["once holds"]);
     std::fs::rename(world.path("away.db"), world.path("shop.db")).expect("the target is back");
     world.write("hapax.yaml", format!("state: \"sqlite://orders.jsonl\"\n{}", world.read("hapax.yaml")));
-    world.hapax(&["check", "--live"]).exits(1).says(&["state store: HX4"]);
+    let answer = world.hapax(&["check", "--live"]);
+    answer.exits(1).says(&["state store: HX4", "exactly-once is not judged: the state store cannot be read"]);
+    answer.keeps_silent_about(&["exactly-once holds"]);
+    let json = world.hapax(&["check", "--live", "--json"]).exits(1).json();
+    assert_eq!(json["checked"][0]["judged"], serde_json::Value::from(false));
     let pattern = world
         .read("hapax.yaml")
         .replace("orders.jsonl\"", "hapax-data/s.db\"")

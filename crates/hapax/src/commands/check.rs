@@ -25,6 +25,8 @@ struct Finding<'a> {
     audit: Audit,
     live: Option<Result<Live, Failure>>,
     source: SourceSeen,
+    /// The state store cannot be read, without which a run begins nothing.
+    without_state: bool,
     /// Why a run would stop although source and table are fit: what was delivered before does not go on here.
     resume: Option<Failure>,
 }
@@ -44,14 +46,11 @@ enum SourceSeen {
 impl Finding<'_> {
     /// What the verdict would rest on and is not to be had.
     fn missing(&self) -> Option<String> {
-        match (&self.live, &self.source) {
-            (Some(Err(failure)), SourceSeen::Unreadable(_)) => {
-                Some(format!("the source cannot be read, and {}", why_not_looked_at(failure)))
-            }
-            (Some(Err(failure)), _) => Some(why_not_looked_at(failure).to_owned()),
-            (_, SourceSeen::Unreadable(_)) => Some("the source cannot be read".to_owned()),
-            (_, SourceSeen::NotAsked | SourceSeen::NoFileYet | SourceSeen::Readable(_)) => None,
-        }
+        let source = matches!(self.source, SourceSeen::Unreadable(_)).then_some("the source cannot be read");
+        let target = self.live.as_ref().and_then(|live| live.as_ref().err()).map(why_not_looked_at);
+        let state = self.without_state.then_some("the state store cannot be read");
+        let missing: Vec<&str> = [source, target, state].into_iter().flatten().collect();
+        (!missing.is_empty()).then(|| missing.join(", and "))
     }
 
     fn live(&self) -> Option<&Live> {
@@ -160,7 +159,7 @@ async fn find<'a>(
         }
         _ => None,
     };
-    Finding { part, audit, live, source, resume }
+    Finding { part, audit, live, source, without_state: state.is_err(), resume }
 }
 
 async fn look_at_source(part: &Part<'_>, live: Option<&Live>) -> SourceSeen {
@@ -180,7 +179,7 @@ async fn look_at_source(part: &Part<'_>, live: Option<&Live>) -> SourceSeen {
 }
 
 fn print_finding(finding: &Finding<'_>, args: &CheckArgs) {
-    let Finding { part, audit, live, source, resume } = finding;
+    let Finding { part, audit, live, source, resume, .. } = finding;
     println!("{} → {}: {}", part.workflow.id, part.sink.name, finding.headline());
     if let Some(source) = part.source_in_words() {
         println!("  source: {source}");
@@ -289,7 +288,7 @@ fn as_json(findings: &[Finding<'_>], incomplete: &[(&str, &str)], state: Option<
     let checked: Vec<_> = findings
         .iter()
         .map(|finding| {
-            let Finding { part, audit, live, source, resume } = finding;
+            let Finding { part, audit, live, source, resume, .. } = finding;
             let judged = finding.missing().is_none() || finding.refusal().is_some();
             let refused = finding.refusal().map(|r| json!({"code": r.code, "reason": r.reason, "cure": r.cure}));
             let live = live.as_ref().map(|live| match live {
