@@ -188,6 +188,8 @@ clauses!(sink, Server:
     statements_are_filled_and_the_rest_is_written_too,
 );
 
+clauses!(tombstones, Server: a_tombstone_does_not_show_the_cut);
+
 /// Goal: what the server fills in by itself is left to it. Method: a counter, generated columns of both kinds, a default
 /// that is an expression.
 #[tokio::test]

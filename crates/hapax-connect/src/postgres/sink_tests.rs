@@ -180,6 +180,8 @@ clauses!(sink, Server:
     statements_are_filled_and_the_rest_is_written_too,
 );
 
+clauses!(tombstones, Server: a_tombstone_does_not_show_the_cut);
+
 /// Goal: rows of a partitioned table are told apart as elsewhere. Method: new and known keys in two partitions, in a
 /// schema of its own.
 #[tokio::test]

@@ -138,6 +138,8 @@ clauses!(sink, File:
     statements_are_filled_and_the_rest_is_written_too,
 );
 
+clauses!(tombstones, File: a_tombstone_does_not_show_the_cut);
+
 /// Goal: a table that was dropped and made again is another table, between runs and in the middle of one.
 /// Method: recreate it, commit; inspect; recreate it under the same rows.
 #[tokio::test]

@@ -205,11 +205,17 @@ impl<C: LiveColumn> Mapping<C> {
         self.may_be_left_out(at) && !self.columns[at].live.fills_itself() && self.version != Some(at)
     }
 
-    /// Whether a tombstone leaves a column as it is that a later event may leave out: the rows below it are then needed.
+    /// Whether a tombstone leaves a column of the row as it was: which event filled it last then shows, so the rows below it
+    /// are needed.
     #[must_use]
     pub fn tombstone_keeps(&self) -> bool {
-        (0..self.columns.len())
-            .any(|at| self.may_be_left_out(at) && self.columns[at].live.fills_itself() && self.version != Some(at))
+        let is_written = |at: usize| {
+            self.key.contains(&at)
+                || self.version == Some(at)
+                || self.columns[at].feed == Feed::Deleted
+                || self.is_cleared(at)
+        };
+        !(0..self.columns.len()).all(is_written)
     }
 
     /// Takes over what was known of the table before it changed: which columns are gone, whose fields events may still

@@ -1,4 +1,4 @@
-//! The same input in epochs of other sizes, into tables where a row meets others than that of its key.
+//! The same input in epochs of other sizes, into tables where a row meets others than that of its key, or keeps what was removed.
 //!
 //! Writes: a table, a workflow and its letters for each rule and each size. Invariant: tables, what their triggers saw, and letters
 //! are the same for all sizes, though the worker was killed on the way.
@@ -20,7 +20,7 @@ const KEYS: u32 = 5;
 /// Events per epoch; none: as it is by default.
 const CUTS: [Option<u32>; 4] = [Some(1), Some(2), Some(7), None];
 
-/// What makes a row meet others.
+/// What makes a row meet others, or show what was in it before.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Rule {
     /// A second unique index.
@@ -31,6 +31,8 @@ enum Rule {
     Apart,
     /// Triggers that refuse, and write down what they saw.
     Triggers,
+    /// Removed rows stay, with a column that no tombstone may clear.
+    Tombstones,
 }
 
 impl Rule {
@@ -40,15 +42,34 @@ impl Rule {
             Self::Parent => "parent",
             Self::Apart => "apart",
             Self::Triggers => "triggers",
+            Self::Tombstones => "tombstones",
+        }
+    }
+
+    /// What the sink's block says of conflicts.
+    const fn on_conflict(self) -> &'static str {
+        match self {
+            Self::Unique | Self::Parent | Self::Apart | Self::Triggers => "onConflict: update",
+            Self::Tombstones => "onConflict: newer, versionColumn: v",
+        }
+    }
+
+    /// Everything that a row of its tables holds.
+    const fn whole_row(self) -> &'static str {
+        match self {
+            Self::Unique | Self::Parent | Self::Apart | Self::Triggers => "concat_ws(' ', id, a, coalesce(b, -1))",
+            Self::Tombstones => {
+                "concat_ws(' ', id, coalesce(a, '-'), b, v, CASE WHEN hapax_deleted THEN 'gone' ELSE 'there' END)"
+            }
         }
     }
 
     /// Those that a database has, and that Hapax takes there.
     const fn all(engine: Engine) -> &'static [Self] {
         match engine {
-            Engine::Sqlite => &[Self::Unique, Self::Parent, Self::Triggers],
-            Engine::Postgres => &[Self::Unique, Self::Parent, Self::Apart, Self::Triggers],
-            Engine::Mysql => &[Self::Parent, Self::Triggers],
+            Engine::Sqlite => &[Self::Unique, Self::Parent, Self::Triggers, Self::Tombstones],
+            Engine::Postgres => &[Self::Unique, Self::Parent, Self::Apart, Self::Triggers, Self::Tombstones],
+            Engine::Mysql => &[Self::Parent, Self::Triggers, Self::Tombstones],
         }
     }
 
@@ -60,6 +81,13 @@ impl Rule {
             Self::Parent => format!("CREATE TABLE {t} ({columns}, FOREIGN KEY (b) REFERENCES {t} (id));"),
             Self::Apart => format!("CREATE TABLE {t} ({columns}, EXCLUDE USING btree (b WITH =));"),
             Self::Triggers => format!("CREATE TABLE {t} ({columns});{}", triggers(engine, t)),
+            Self::Tombstones => {
+                let deleted = match engine {
+                    Engine::Sqlite => "INTEGER NOT NULL DEFAULT 0",
+                    Engine::Postgres | Engine::Mysql => "boolean NOT NULL DEFAULT false",
+                };
+                format!("CREATE TABLE {t} ({columns} NOT NULL, v int NOT NULL, hapax_deleted {deleted});")
+            }
         }
     }
 }
@@ -105,7 +133,7 @@ pub fn compared(world: &mut World, random: &mut fastrand::Rng) -> anyhow::Result
         for cut in CUTS {
             let table = table(*rule, cut);
             world.target().execute(&rule.tables(engine, &table))?;
-            world.config.further.push_str(&workflow(&sink, &table, cut));
+            world.config.further.push_str(&workflow(&sink, &table, rule.on_conflict(), cut));
         }
     }
     world.write_config()?;
@@ -140,23 +168,23 @@ fn sink(world: &World) -> String {
     }
 }
 
-fn workflow(sink: &str, table: &str, cut: Option<u32>) -> String {
+fn workflow(sink: &str, table: &str, on_conflict: &str, cut: Option<u32>) -> String {
     let epoch = cut.map_or_else(String::new, |events| format!("epoch: {{ maxEvents: {events} }}, "));
     format!(
         "\x20 - id: {table}\n\
          \x20   source: {{ file: {{ path: cuts.jsonl, start: earliest }} }}\n\
-         \x20   sink: {{ {sink}, table: {table}, onConflict: update, deleteWhen: '.op == \"d\"' }} }}\n\
+         \x20   sink: {{ {sink}, table: {table}, {on_conflict}, deleteWhen: '.op == \"d\"' }} }}\n\
          \x20   delivery: {{ guarantee: exactly-once, deduplication: {{ keyFields: [id] }}, {epoch}maxRejects: 100%, \
          lease: 1500ms, retries: {{ backoffMs: [20, 50, 100] }} }}\n"
     )
 }
 
 fn event(n: usize, random: &mut fastrand::Rng) -> String {
-    let id = random.u32(0..KEYS);
+    let (id, v) = (random.u32(0..KEYS), n + random.usize(0..3));
     match random.u32(0..10) {
-        0 | 1 => format!("{{\"id\":{id},\"op\":\"d\"}}"),
-        2 => format!("{{\"id\":{id},\"a\":\"n{n}\",\"b\":null}}"),
-        _ => format!("{{\"id\":{id},\"a\":\"n{n}\",\"b\":{}}}", random.u32(0..KEYS)),
+        0 | 1 => format!("{{\"id\":{id},\"v\":{v},\"op\":\"d\"}}"),
+        2 => format!("{{\"id\":{id},\"v\":{v},\"a\":\"n{n}\",\"b\":null}}"),
+        _ => format!("{{\"id\":{id},\"v\":{v},\"a\":\"n{n}\",\"b\":{}}}", random.u32(0..KEYS)),
     }
 }
 
@@ -170,14 +198,14 @@ fn compare(world: &mut World, rule: Rule) -> anyhow::Result<()> {
     let mut ends = Vec::new();
     for cut in CUTS {
         let t = table(rule, cut);
-        let rows = texts(&target, &format!("SELECT concat_ws(' ', id, a, coalesce(b, -1)) FROM {t} ORDER BY id"))?;
+        let rows = texts(&target, &format!("SELECT {} FROM {t} ORDER BY id", rule.whole_row()))?;
         let dead = texts(
             &target,
             &format!("SELECT concat_ws(' ', position, code) FROM {letters} WHERE workflow = '{t}' ORDER BY id"),
         )?;
         let seen = match rule {
             Rule::Triggers => texts(&target, &format!("SELECT what FROM seen_{t} ORDER BY n"))?,
-            Rule::Unique | Rule::Parent | Rule::Apart => Vec::new(),
+            Rule::Unique | Rule::Parent | Rule::Apart | Rule::Tombstones => Vec::new(),
         };
         ends.push((t, [rows, dead, seen]));
     }

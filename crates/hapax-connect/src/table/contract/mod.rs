@@ -6,6 +6,7 @@ pub(crate) mod replay;
 pub(crate) mod sink;
 #[cfg(feature = "sqlite")]
 pub(crate) mod state_file;
+pub(crate) mod tombstones;
 #[cfg(any(feature = "sqlite", feature = "postgres"))]
 pub(crate) mod triggers;
 pub(crate) mod values;
