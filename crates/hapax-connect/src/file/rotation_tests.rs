@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::file::chain::Stem;
+use crate::file::was_read_to_its_end;
 
 /// Commits what was read: the bookmark as progress would keep it.
 async fn committed(source: &mut FileSource, from: &Bookmark) -> Bookmark {
@@ -313,6 +314,66 @@ async fn a_replaced_file_is_followed_after_a_restart() {
         assert_eq!((at.incarnation.number, at.position), (bookmark.incarnation.number + 1, Position::at(0)));
         expect_lines(&mut source, &["3"]).await;
     }
+}
+
+/// Goal: where files are declared to be written anew, a live worker goes on after an archive as a restarted one does. Method: an
+/// archive at the path, read to its end and left quiet, or replaced at once; then another archive, a plain file, and an archive
+/// again; last, nothing at the path for a while.
+#[cfg(feature = "compression")]
+#[tokio::test]
+async fn a_live_worker_follows_an_archive_that_is_replaced() {
+    for quiet in [true, false] {
+        let bed = Bed::new("");
+        fs::write(&bed.path, gzip_of(b"1\n2\n")).expect("packed");
+        let config = FileSourceConfig { rotation: RotationRule::Replaced, ..FileSourceConfig::new(bed.path.clone()) };
+        let mut source = FileSource::new(config.clone());
+        let start = source.start(StartAt::Earliest).await.expect("there");
+        source.assign(&start, Follow::Yes).await.expect("assign");
+        expect_lines(&mut source, &["1", "2"]).await;
+        for (content, line) in [(gzip_of(b"3\n"), "3"), (b"4\n".to_vec(), "4"), (gzip_of(b"5\n"), "5")] {
+            while quiet && !was_read_to_its_end(&source.bookmark().incarnation.text) {
+                expect_polled(&mut source, Polled::Idle).await;
+            }
+            let next = bed.directory.path().join("next");
+            std::thread::sleep(Duration::from_millis(20));
+            fs::write(&next, content).expect("written");
+            fs::rename(&next, &bed.path).expect("replaced");
+            expect_turn(&mut source).await;
+            expect_lines(&mut source, &[line]).await;
+        }
+        fs::remove_file(&bed.path).expect("removed");
+        expect_polled(&mut source, Polled::Idle).await;
+        bed.append("6\n");
+        expect_turn(&mut source).await;
+        expect_lines(&mut source, &["6"]).await;
+    }
+}
+
+/// Goal: an archive that is asked for once counts as read where it may be replaced, and what has replaced it meanwhile is read too.
+/// Method: runs to the end, before and after it was replaced.
+#[cfg(feature = "compression")]
+#[tokio::test]
+async fn an_archive_that_is_replaced_is_followed_by_who_asks_once() {
+    let bed = Bed::new("");
+    fs::write(&bed.path, gzip_of(b"1\n")).expect("packed");
+    let config = FileSourceConfig { rotation: RotationRule::Replaced, ..FileSourceConfig::new(bed.path.clone()) };
+    let start = FileSource::new(config.clone()).start(StartAt::Earliest).await.expect("there");
+    let (mut at, mut lines) = (start, Vec::new());
+    for line in ["1", "2", "3"] {
+        let mut source = FileSource::new(config.clone());
+        source.assign(&at, Follow::No).await.expect("assign");
+        let mut inputs = Inputs::default();
+        while source.poll(&mut inputs, ROOM).await.expect("poll") != Polled::End {}
+        lines.extend(texts(&inputs));
+        assert_eq!(lines.last().map(String::as_str), Some(line));
+        at = committed(&mut source, &at).await;
+        assert!(was_read_to_its_end(&at.incarnation.text), "{at:?}");
+        std::thread::sleep(Duration::from_millis(20));
+        fs::write(bed.directory.path().join("next"), gzip_of(format!("{}\n", lines.len() + 1).as_bytes()))
+            .expect("packed");
+        fs::rename(bed.directory.path().join("next"), &bed.path).expect("replaced");
+    }
+    assert_eq!(lines, ["1", "2", "3"]);
 }
 
 /// A source of dated files that has read the first two, which are one line each, and has the third before it.

@@ -198,9 +198,8 @@ impl FileSource {
     fn at_end(&mut self, into: &mut Inputs) -> Result<Step, SourceError> {
         self.check_left()?;
         let at_path = look(self.config.live_path()).map_err(|error| self.unavailable(error))?;
-        let Self { config, reading, lane, .. } = self;
+        let Self { config, reading, .. } = self;
         let reading = reading.as_mut().expect("`assign` comes before `poll`");
-        let rules = Rules { format: &config.format, expected: &config.expected, max_line: config.max_line };
         if reading.is_packed() {
             return self.end_of_archive(into);
         }
@@ -215,8 +214,16 @@ impl FileSource {
             }
             return Ok(Step::Busy);
         }
+        self.at_quiet_end(at_path.as_ref(), into)
+    }
+
+    /// There is nothing more in the file now. If it has lost its name, another may follow; else it is waited with.
+    fn at_quiet_end(&mut self, at_path: Option<&Metadata>, into: &mut Inputs) -> Result<Step, SourceError> {
+        let Self { config, reading, lane, .. } = self;
+        let reading = reading.as_mut().expect("`assign` comes before `poll`");
+        let rules = Rules { format: &config.format, expected: &config.expected, max_line: config.max_line };
         match at_path {
-            Some(other) if !reading.opened.is(&other) => self.rotated(into),
+            Some(other) if !reading.opened.is(other) => self.rotated(into),
             None if config.crowd.is_some() || config.rotation.makes_chains() => self.rotated(into),
             Some(_) | None => {
                 reading.rotated_polls = 0;
@@ -313,8 +320,8 @@ impl FileSource {
         step.map_err(|error| unavailable(&config.path, error))
     }
 
-    /// An archive was read to its end. One with a rotated name is followed by the next of its chain; any other is the end
-    /// of the lane: it is not followed, and what comes to its path later is another file.
+    /// An archive was read to its end. One with a rotated name is followed by the next of its chain, and one that will be replaced
+    /// by what is renamed over it; any other is the end of the lane: what comes to its path later is another file.
     fn end_of_archive(&mut self, into: &mut Inputs) -> Result<Step, SourceError> {
         let Self { config, reading, lane, .. } = self;
         let reading = reading.as_mut().expect("`assign` comes before `poll`");
@@ -332,6 +339,9 @@ impl FileSource {
         let is_live = at_path.as_ref().is_some_and(|found| reading.opened.is(found));
         if config.rotation.makes_chains() && !is_live {
             return self.find_next();
+        }
+        if config.rotation == RotationRule::Replaced {
+            return self.at_quiet_end(at_path.as_ref(), into);
         }
         if reading.follow == Follow::Yes {
             tracing::info!(lane, "the archive was read to its end; compressed files are read once and not followed");
