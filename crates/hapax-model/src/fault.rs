@@ -5,7 +5,8 @@
 //! process under test is the same program as ever:
 //!
 //! - `HAPAX_FAULT=sql.cas_done:kill:3` kills the process the third time it passes `sql.cas_done`; `stop` stops it;
-//!   `pause-250` sleeps 250 ms there. Several faults are joined by `;`.
+//!   `pause-250` sleeps 250 ms there; `hold` keeps the thread there until the file `HAPAX_FAULT_LOG` with `.go` behind
+//!   its name exists. Several faults are joined by `;`.
 //! - `HAPAX_FAULT_LOG=path`: every fault appends its name there before it acts, which is how a prover knows that it
 //!   happened.
 //! - `HAPAX_HURRY=second-pass`: a time that takes too long for a prover is over at once.
@@ -142,6 +143,7 @@ mod switch {
         Kill,
         Stop,
         Pause(Duration),
+        Hold,
     }
 
     #[derive(Debug)]
@@ -167,9 +169,10 @@ mod switch {
         let action = match parts.next().unwrap_or("kill") {
             "kill" => Action::Kill,
             "stop" => Action::Stop,
+            "hold" => Action::Hold,
             other => {
                 let ms = other.strip_prefix("pause-").and_then(|ms| ms.parse().ok());
-                Action::Pause(Duration::from_millis(ms.expect("HAPAX_FAULT: the action is kill, stop or pause-MS")))
+                Action::Pause(Duration::from_millis(ms.expect("HAPAX_FAULT: kill, stop, hold or pause-MS")))
             }
         };
         let on_hit = parts.next().map_or(1, |n| n.parse().expect("HAPAX_FAULT: the third part is a count"));
@@ -199,6 +202,15 @@ mod switch {
                 std::thread::sleep(Duration::from_millis(100));
             }
             Action::Pause(time) => std::thread::sleep(time),
+            Action::Hold => hold(),
+        }
+    }
+
+    /// Keeps this thread until the file `FAULT_LOG.go` is there; the others go on.
+    fn hold() {
+        let log = std::env::var("HAPAX_FAULT_LOG").expect("HAPAX_FAULT: who is held is let go beside HAPAX_FAULT_LOG");
+        while !std::path::Path::new(&format!("{log}.go")).exists() {
+            std::thread::sleep(Duration::from_millis(2));
         }
     }
 

@@ -19,6 +19,8 @@ pub struct Config {
     pub start: &'static str,
     /// Events per epoch.
     pub epoch_events: u32,
+    /// How long an epoch stays open that is not full.
+    pub epoch_interval: Duration,
     /// How long a worker that does not renew it keeps its lease.
     pub lease: Duration,
     /// How long a claim waits for a lock.
@@ -47,6 +49,7 @@ impl Config {
             target: "target.db".into(),
             start: "earliest",
             epoch_events: 100,
+            epoch_interval: Duration::from_millis(10),
             lease,
             claim_timeout: Duration::from_secs(1),
             commit_timeout: Duration::from_secs(30),
@@ -71,7 +74,8 @@ impl Config {
     }
 
     fn workflow(&self, setting: Setting, server: Option<&str>, id: &str, input: &str) -> String {
-        let Self { key_fields, start, epoch_events, lease, claim_timeout, commit_timeout, conditions, .. } = self;
+        let Self { key_fields, start, epoch_events, epoch_interval, lease, .. } = self;
+        let Self { claim_timeout, commit_timeout, conditions, .. } = self;
         let (shape, place) = (setting.shape, setting.place);
         let interval = match place {
             Place::Sink => "",
@@ -96,12 +100,13 @@ impl Config {
 {transform}\
              \x20   sink: {{ {sink} }}\n\
              \x20   delivery: {{ guarantee: {guarantee}, deduplication: {{ keyFields: [{key_fields}]{unique} }}, \
-             epoch: {{ interval: 10ms, maxEvents: {epoch_events}, commitTimeout: {commit}ms }}, lease: {lease}ms, \
+             epoch: {{ interval: {open}ms, maxEvents: {epoch_events}, commitTimeout: {commit}ms }}, lease: {lease}ms, \
              claimTimeout: {claim}ms, maxRejects: 50%, retries: {{ backoffMs: [20, 50, 100] }}, \
              conditions: [{conditions}] }}\n",
             transform = self.transform.map_or_else(String::new, |program| format!("    transform: \"{program}\"\n")),
             unique = shape.deduplication_extra(),
             guarantee = setting.guarantee.name(),
+            open = epoch_interval.as_millis(),
             lease = lease.as_millis(),
             claim = claim_timeout.as_millis(),
             commit = commit_timeout.as_millis(),

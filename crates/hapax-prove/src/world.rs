@@ -11,7 +11,7 @@ use anyhow::Context;
 use rustix::process::Signal;
 
 use crate::check::doubt::Doubt;
-use crate::check::history::{Found, History, Moment, Outcome};
+use crate::check::history::{Found, History, Moment, Outcome, Sample};
 use crate::check::{Anomaly, Finding, Terms, judge};
 use crate::child::{Child, Exit};
 use crate::config::Config;
@@ -183,6 +183,16 @@ impl World {
         Ok(std::fs::write(self.dir.join("hapax.yaml"), text)?)
     }
 
+    /// From here on an epoch closes only when it is full or the input ends, however slowly it is read: what one holds is
+    /// the same on every machine.
+    ///
+    /// # Errors
+    /// If the configuration cannot be written.
+    pub fn epochs_close_when_full(&mut self) -> anyhow::Result<()> {
+        self.config.epoch_interval = Duration::from_secs(600);
+        self.write_config()
+    }
+
     /// Keeps what is in the server's databases beside the logs: they go away with the cell.
     pub fn dump(&self) {
         for database in [self.target(), self.state()] {
@@ -291,6 +301,37 @@ impl World {
             std::thread::sleep(Duration::from_millis(2));
         }
         false
+    }
+
+    /// Lets a process go on that a fault holds.
+    ///
+    /// # Errors
+    /// If the file that it waits for cannot be written.
+    pub fn let_go(&self, child: &Child) -> anyhow::Result<()> {
+        Ok(std::fs::write(self.dir.join(format!("{}.go", fault_log(&child.name))), "")?)
+    }
+
+    /// Whether `worker` delivers everything that was fed: false once it has ended without, or [`SOON`] is over.
+    ///
+    /// # Errors
+    /// If the system refuses.
+    pub fn delivers_all(&self, reader: &Reader, worker: &mut Child) -> anyhow::Result<bool> {
+        let (started, fed) = (Instant::now(), self.fed as u64);
+        let all = |sample: &Sample| sample.progress.read >= fed;
+        while started.elapsed() < SOON {
+            let ended = worker.poll()?.is_some();
+            if ended {
+                reader.refresh();
+            }
+            if reader.latest().as_ref().is_some_and(all) {
+                return Ok(true);
+            }
+            if ended {
+                return Ok(false);
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        Ok(false)
     }
 
     /// Writes the input up to line `upto`.

@@ -106,14 +106,9 @@ pub(crate) async fn all(session: &mut Session) -> Result<Vec<(DeliveryId, Progre
 /// else what the database said.
 pub async fn claim(session: &mut Session, id: &DeliveryId, claim: &Claim) -> Result<Progress, SinkError> {
     refuse_long_names(session, id)?;
-    let before = if planted(Bug::ProgressBeforeFence) { look(session, id).await? } else { None };
     ask::begin(session, During::Claim).await?;
     let raised = raise(session, id, claim).await;
-    let raised = ask::end(session, During::Claim, raised).await?;
-    Ok(match before {
-        None => raised,
-        Some(old) => Progress { generation: raised.generation, ..old },
-    })
+    ask::end(session, During::Claim, raised).await
 }
 
 /// [`claim`], but whoever blocks it for longer than `claim_timeout` and is one of ours is ended: a worker that was

@@ -98,17 +98,12 @@ async fn claim_within(
     claim: &Claim,
     limit: Option<Duration>,
 ) -> Result<Progress, SinkError> {
-    let before = if planted(Bug::ProgressBeforeFence) { look(session, id).await? } else { None };
     ask::begin(session, During::Claim).await?;
     let raised = match wait_for(session, limit).await {
         Ok(()) => raise(session, id, claim).await,
         Err(error) => Err(error),
     };
-    let raised = ask::end(session, During::Claim, raised).await?;
-    Ok(match before {
-        None => raised,
-        Some(old) => Progress { generation: raised.generation, ..old },
-    })
+    ask::end(session, During::Claim, raised).await
 }
 
 /// [`claim`], but whoever blocks it for longer than `claim_timeout` and carries our name is ended: a worker that was

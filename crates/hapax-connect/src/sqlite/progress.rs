@@ -83,7 +83,6 @@ pub(crate) fn all(connection: &Connection) -> Result<Vec<(DeliveryId, Progress, 
 /// else what the database said.
 pub fn claim(connection: &Connection, id: &DeliveryId, claim: &Claim) -> Result<Progress, SinkError> {
     let path = path_of(connection);
-    let before = if planted(Bug::ProgressBeforeFence) { look(connection, id)? } else { None };
     let fail = |error| sink_error(&path, During::Claim, &error);
     let transaction = Transaction::new_unchecked(connection, TransactionBehavior::Immediate).map_err(fail)?;
     let raised = match claim {
@@ -95,7 +94,7 @@ pub fn claim(connection: &Connection, id: &DeliveryId, claim: &Claim) -> Result<
         point("claim.sent");
     }
     after_commit(&path, During::Claim, checked_commit(&transaction))?;
-    Ok(before.map_or_else(|| raised.clone(), |old| Progress { generation: raised.generation, ..old }))
+    Ok(raised)
 }
 
 fn take(

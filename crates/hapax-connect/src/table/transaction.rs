@@ -307,7 +307,8 @@ where
     transaction.swap_progress(&job.id, &expected_progress(&job.was, &job.record), &job.record).await
 }
 
-/// Only with the bug planted: progress in a transaction of its own, after the data.
+/// Only with the bug planted: progress in a transaction of its own, after the data. Its COMMIT is at no fault point: at
+/// `sql.commit_sent` an epoch's rows are always there, and its progress is not.
 async fn progress_afterwards<H, T>(transaction: &mut T, job: &Job<H>, totals: Totals) -> Result<(), Trouble>
 where
     H: Home<Inspected = T::Table>,
@@ -317,7 +318,7 @@ where
     transaction.swap_progress(&job.id, &expected_progress(&job.was, &job.record), &job.record).await?;
     transaction.correct_totals(&job.id, job.record.epoch, totals).await?;
     transaction.log_epoch(&job.id, job.was.generation, &job.record, job.record.counts).await?;
-    Ok(transaction.commit("sql.commit_sent").await?)
+    Ok(transaction.commit("planted.progress_sent").await?)
 }
 
 fn letter_epoch<H: Home>(job: &Job<H>) -> LetterEpoch<'_> {

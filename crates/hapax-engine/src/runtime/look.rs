@@ -83,6 +83,7 @@ impl From<SourceError> for Refusal {
 /// What looking without fencing has found.
 struct Seen {
     contract: Contract,
+    found: Option<Progress>,
     witness: Option<Witness>,
     /// Where the delivery would begin.
     start: Bookmark,
@@ -132,7 +133,7 @@ async fn look<S: Source, K: TransactionalSink, T: StateStore>(
         },
     };
     compare(settings, found.as_ref(), &contract, witness.as_ref(), &start, source).await?;
-    Ok(Seen { contract, witness, start })
+    Ok(Seen { contract, found, witness, start })
 }
 
 async fn try_once<S: Source, K: TransactionalSink, T: StateStore>(
@@ -141,11 +142,15 @@ async fn try_once<S: Source, K: TransactionalSink, T: StateStore>(
     sink: &mut K,
     state: Option<&mut T>,
 ) -> Result<Claimed, Refusal> {
-    let Seen { contract, witness, start } = look(settings, source, sink, state).await?;
+    let Seen { contract, found, witness, start } = look(settings, source, sink, state).await?;
     point("look.done");
 
     let claim = Claim::Take { start, contract: contract.clone(), session: settings.session.clone() };
-    let progress = sink.init_transactions(&claim).await?;
+    let claimed = sink.init_transactions(&claim).await?;
+    let progress = match found.filter(|_| fault::planted(Bug::ProgressBeforeFence)) {
+        Some(looked_at) => Progress { generation: claimed.generation, ..looked_at },
+        None => claimed,
+    };
     compare(settings, Some(&progress), &contract, witness.as_ref(), &progress.bookmark, source).await?;
     say_went_back(settings, &progress, witness.as_ref());
     point("claim.answered");

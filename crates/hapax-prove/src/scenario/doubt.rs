@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use rustix::process::Signal;
 
-use super::point::{must_have_happened, shut_out_of, woken_inside_its_transaction};
+use super::point::{must_have_happened, shut_out_of};
+use super::workers::{STARTS, Woken, woken_beside_held};
 use crate::check::Anomaly;
 use crate::child::{Child, Exit};
 use crate::observe::write_locked;
@@ -65,6 +66,7 @@ pub fn failing_commit(world: &mut World, random: &mut fastrand::Rng) -> anyhow::
 /// # Errors
 /// If it could not be told to its end.
 pub fn failing_last_commit(world: &mut World) -> anyhow::Result<()> {
+    world.epochs_close_when_full()?;
     let reader = world.reader();
     world.feed(60)?;
     let mut worker = worker_in_doubt(world, 1, &["run", "--once"], "")?;
@@ -100,24 +102,26 @@ pub fn zombie(world: &mut World, random: &mut fastrand::Rng) -> anyhow::Result<(
     let reader = world.reader();
     world.feed(world.count() / 2)?;
     let mut first = stopped_in_doubt(world, random.u64(2..=5))?;
-    // By chance its heartbeat was just writing: nobody can take over before it is awake, and then it need not be fenced.
-    if let Some(shut) = shut_out_of(world)? {
-        woken_inside_its_transaction(world, &mut first, shut)?;
-        world.feed(world.count())?;
-        world.run_once("last")?;
-        reader.finish()?;
-        return world.conclude();
+    for _ in 1..STARTS {
+        if shut_out_of(world)?.is_none() {
+            break;
+        }
+        // By chance its heartbeat was just writing: nobody could take over before it is awake, and then it need not be fenced.
+        world.signal(&mut first, Signal::KILL)?;
+        world.wait(&mut first)?;
+        first = stopped_in_doubt(world, 1)?;
     }
     let owner = generation(&reader);
-    let mut second = world.follow("second")?;
+    let mut second = world.launch("second", &["run"]).faults("source.assigned:hold:1").start()?;
     let claimed = reader.wait_for(SOON, |sample| sample.progress.generation > owner);
     world.must(claimed.into(), "the second worker did not take over");
     let taken = generation(&reader);
-    world.signal(&mut first, Signal::CONT)?;
-    world.expect(&mut first, Exit::Code(4))?;
+    if woken_beside_held(world, &reader, &mut first)? == Woken::Wrote {
+        return Ok(());
+    }
+    world.let_go(&second)?;
     world.feed(world.count())?;
-    let fed = world.fed as u64;
-    let delivered = reader.wait_for(SOON, |sample| sample.progress.read >= fed);
+    let delivered = world.delivers_all(&reader, &mut second)?;
     world.must(delivered.into(), "the second worker did not finish the work");
     let now = generation(&reader);
     // An owner that is itself in doubt claims its own lane again.

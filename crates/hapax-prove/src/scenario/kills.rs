@@ -14,6 +14,7 @@ use crate::world::{SOON, Trouble, World};
 /// If it could not be told to its end.
 pub fn plain(world: &mut World) -> anyhow::Result<()> {
     world.trouble = Trouble::None;
+    world.epochs_close_when_full()?;
     let reader = world.reader();
     world.feed(world.count() / 2)?;
     world.run_once("first")?;
@@ -54,6 +55,7 @@ pub fn random(world: &mut World, random: &mut fastrand::Rng) -> anyhow::Result<(
 /// # Errors
 /// If it could not be told to its end.
 pub fn first_epoch(world: &mut World) -> anyhow::Result<()> {
+    world.epochs_close_when_full()?;
     let reader = world.reader();
     world.feed(world.count())?;
     for time in 1..=2 {
@@ -97,6 +99,7 @@ pub fn drain(world: &mut World, random: &mut fastrand::Rng) -> anyhow::Result<()
 /// # Errors
 /// If it could not be told to its end.
 pub fn naive(world: &mut World, random: &mut fastrand::Rng) -> anyhow::Result<()> {
+    world.epochs_close_when_full()?;
     world.feed(world.count())?;
     for point in [
         "sql.data_middle",

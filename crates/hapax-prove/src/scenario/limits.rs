@@ -12,8 +12,11 @@ use std::time::{Duration, Instant};
 use anyhow::Context as _;
 use rustix::process::Signal;
 
-use crate::child::Child;
+use crate::child::{Child, Exit};
 use crate::feed::append;
+use crate::servers::Need;
+use crate::setting::Setting;
+use crate::workload::Mix;
 use crate::world::{SOON, World};
 
 /// How many workflows there are beside the one that is judged by its table.
@@ -29,16 +32,27 @@ const FEW_DESCRIPTORS: std::ops::Range<u32> = 10..40;
 const AT_ONCE: Duration = Duration::from_millis(10);
 /// Long enough that only memory closes an epoch of more than the budget, however slowly it is read.
 const UNTIL_FULL: Duration = Duration::from_secs(5);
+/// So long that one line in each of the neighbours' buffers is more than the budget.
+const LONG_LINE_BYTES: usize = 4 * 1024 * 1024;
+/// How many short lines come after it, and it.
+const SHORT_LINES: usize = 8 * 1024;
+const MEMORY_USED: &str = "hapax_memory_used_bytes";
+/// So many other workers deliver everything while one that is blocked does not move.
+const OVERTAKEN: usize = 3;
+/// And it does not move for at least so long.
+const PATIENCE: Duration = Duration::from_secs(8);
 /// How often a worker is started with few descriptors.
 const SHORT_LIVES: usize = 6;
 
-/// Five targets are locked while more is read than the whole budget holds: the sixth delivery goes on, and the five when they
-/// are let.
+/// Five targets are locked, and their deliveries hold more than the whole budget: the sixth goes on, and the five when they are
+/// let.
 ///
 /// # Errors
 /// If it could not be told to its end.
 pub fn blocked_neighbours(world: &mut World, random: &mut fastrand::Rng) -> anyhow::Result<()> {
-    let lines = short_lines();
+    // Each of them takes the first line as a whole, whatever is left: together more than there is. Then none takes more.
+    let first = line(0, LONG_LINE_BYTES);
+    let lines: Vec<String> = std::iter::once(first).chain((1..SHORT_LINES).map(|n| line(n, 2 * 1024))).collect();
     let (mut worker, pages) = start_with_neighbours(world, AT_ONCE)?;
     world.feed(world.count() / 3)?;
     world.wait_all_read()?;
@@ -50,14 +64,19 @@ pub fn blocked_neighbours(world: &mut World, random: &mut fastrand::Rng) -> anyh
         locks.push(lock);
     }
     append(&world.dir.join("backlog.jsonl"), lines.iter().map(String::as_str))?;
-    // Beyond the reserves there is nothing left.
-    let lent = wait_metric(&pages, "hapax_memory_used_bytes", "", MEMORY_BYTES - (NEIGHBOURS as f64 + 1.0) * MIB)?;
-    world.must(lent.into(), "the blocked deliveries never took the memory that they could");
+    let lent = wait_metric(&pages, MEMORY_USED, "", MEMORY_BYTES)?;
+    world.must(lent.into(), "the blocked deliveries never took all of the memory");
     let middle = world.count() / 3 + random.usize(1..world.count() / 3);
-    world.feed(middle)?;
-    world.wait_all_read()?;
-    world.feed(world.count())?;
-    world.wait_all_read()?;
+    for upto in [middle, world.count()] {
+        world.feed(upto)?;
+        if !goes_on_beside_others(world)? {
+            // What a blocked delivery does later says nothing more.
+            return Ok(());
+        }
+    }
+    let held = metric(&pages, MEMORY_USED, "")?;
+    world
+        .must((held >= MEMORY_BYTES).into(), format!("the blocked deliveries gave memory back: {held} bytes are lent"));
     for (number, lock) in locks.into_iter().enumerate() {
         let behind = rows(world, number)?;
         world.must(
@@ -69,6 +88,47 @@ pub fn blocked_neighbours(world: &mut World, random: &mut fastrand::Rng) -> anyh
     neighbours_deliver(world, lines.len())?;
     world.drain(&mut worker)?;
     world.conclude()
+}
+
+/// Whether everything that was fed is read. If not, it is blocked and not only slow: it has not moved while so many others,
+/// each started after the one before had ended, delivered as much, each alone on this machine with the same load.
+fn goes_on_beside_others(world: &mut World) -> anyhow::Result<bool> {
+    let (fed, mut read, mut overtaken, mut moved) = (world.fed as u64, 0, 0, Instant::now());
+    loop {
+        let now = world.found()?.progress.map_or(0, |progress| progress.read);
+        if now >= fed {
+            return Ok(true);
+        }
+        if now > read {
+            (read, overtaken, moved) = (now, 0, Instant::now());
+        }
+        if overtaken >= OVERTAKEN && moved.elapsed() > PATIENCE {
+            let text = format!(
+                "of {fed} inputs {read} are read, and none more while {overtaken} other workers read all of theirs"
+            );
+            world.blame(text);
+            return Ok(false);
+        }
+        if moved.elapsed() > PATIENCE / 4 {
+            another_reads_all(world, overtaken)?;
+            overtaken += 1;
+        } else {
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+}
+
+/// A worker with an input and a target of its own, from its start to the end of its input.
+fn another_reads_all(world: &World, number: usize) -> anyhow::Result<()> {
+    let dir = world.dir.join("others").join(number.to_string());
+    if dir.exists() {
+        std::fs::remove_dir_all(&dir)?;
+    }
+    let mut other = World::new(world.environment(), &dir, Setting::strictest(), (Mix::Clean, Need::Databases), 1)?;
+    other.feed(other.count())?;
+    let mut worker = other.launch("other", &["run", "--once"]).start()?;
+    anyhow::ensure!(other.wait(&mut worker)? == Exit::Code(0), "another worker failed: {}", worker.said());
+    Ok(())
 }
 
 /// Inputs that are longer than a reserve, of five deliveries at once, and the smallest budget: epochs close early, and
@@ -161,11 +221,6 @@ fn neighbour_targets(world: &World) -> Vec<PathBuf> {
     (0..NEIGHBOURS).map(|number| world.dir.join(format!("neighbour{number}.db"))).collect()
 }
 
-/// More than the whole budget holds, in short lines.
-fn short_lines() -> Vec<String> {
-    (0..12 * 1024).map(|n| line(n, 2 * 1024)).collect()
-}
-
 fn line(n: usize, bytes: usize) -> String {
     format!("{{\"n\":{n},\"text\":\"{}\"}}", "x".repeat(bytes))
 }
@@ -211,14 +266,18 @@ fn ask(address: &str, path: &str) -> anyhow::Result<String> {
     Ok(answer)
 }
 
-/// Waits until the values of a metric, of lines with this label, are together at least `least`; whether they are.
+/// The values of a metric, of lines with this label, together.
+fn metric(address: &str, name: &str, label: &str) -> anyhow::Result<f64> {
+    let page = ask(address, "/metrics")?;
+    let lines = page.lines().filter(|line| line.starts_with(name) && line.contains(label));
+    Ok(lines.filter_map(|line| line.rsplit(' ').next()?.parse::<f64>().ok()).sum())
+}
+
+/// Waits until a metric is at least `least`; whether it is.
 fn wait_metric(address: &str, name: &str, label: &str, least: f64) -> anyhow::Result<bool> {
     let started = Instant::now();
     while started.elapsed() < SOON {
-        let page = ask(address, "/metrics")?;
-        let lines = page.lines().filter(|line| line.starts_with(name) && line.contains(label));
-        let values = lines.filter_map(|line| line.rsplit(' ').next()?.parse::<f64>().ok());
-        if values.sum::<f64>() >= least {
+        if metric(address, name, label)? >= least {
             return Ok(true);
         }
         std::thread::sleep(Duration::from_millis(20));

@@ -57,6 +57,7 @@ pub(super) fn something_before(world: &mut World, random: &mut fastrand::Rng, po
 }
 
 fn kill_on_the_way(world: &mut World, random: &mut fastrand::Rng, point: &Point) -> anyhow::Result<()> {
+    world.epochs_close_when_full()?;
     let reader = world.reader();
     something_before(world, random, point)?;
     world.feed(world.count())?;

@@ -78,6 +78,7 @@ pub fn cut_at(world: &mut World, random: &mut fastrand::Rng, point: &Point, acti
 /// # Errors
 /// If it could not be told to its end.
 pub fn spoiled(world: &mut World, random: &mut fastrand::Rng) -> anyhow::Result<()> {
+    world.epochs_close_when_full()?;
     let reader = world.reader();
     world.feed(world.count() - LAST)?;
     let pass = random.u64(1..=5);

@@ -4,10 +4,12 @@ use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
 
-use super::point::{Shut, TAIL, fenced_or_begins_anew, names_holder, shut_out_of, woken_inside_its_transaction};
+use super::point::{TAIL, fenced_or_begins_anew, names_holder, shut_out_of, woken_inside_its_transaction};
 use crate::check::Anomaly;
+use crate::check::history::Sample;
 use crate::child::{Child, Exit};
 use crate::feed::Pace;
+use crate::observe::write_locked;
 use crate::reader::Reader;
 use crate::world::{SOON, World};
 
@@ -61,32 +63,60 @@ pub fn take_over(world: &mut World) -> anyhow::Result<()> {
     let reader = world.reader();
     let feeder = world.feed_slowly(world.count(), PACE);
     // The claim has to wait for a commit: what a claimer read before that is old.
-    let mut first = world.launch("first", &["run"]).faults("sql.before_commit:stop:4").start()?;
-    let stopped = first.wait_stopped(SOON)?;
-    world.must(stopped.into(), "the first worker never came to its fourth COMMIT");
-    // If it was stopped while it wrote to a file that is the state store, nobody could take the lease before it is awake.
-    let shut_by_chance = world.setting.stack.has_server() && shut_out_of(world)? == Some(Shut::State);
-    if shut_by_chance {
-        world.signal(&mut first, Signal::CONT)?;
-    }
-    let mut second = world.launch("second", &["run", "--take-over"]).start()?;
-    if !shut_by_chance {
-        must_wait(world, &first, &mut second)?;
-        // Longer than the pause before the next claim, shorter than that one's patience.
-        std::thread::sleep(Duration::from_millis(400));
-        world.signal(&mut first, Signal::CONT)?;
-    }
+    let mut first = stopped_at(world, "first", "sql.before_commit", 4)?;
+    reader.refresh();
+    let before = reader.latest().map(|sample| sample.progress).unwrap_or_default();
+    let mut second = looks_before_the_commit(world, &first)?;
+    world.signal(&mut first, Signal::CONT)?;
+    let committed = reader.wait_for(SOON, |sample| sample.progress.epoch > before.epoch);
+    world.must(committed.into(), "the first worker never ended its COMMIT");
+    world.let_go(&second)?;
     world.expect(&mut first, Exit::Code(4))?;
     feeder.finish()?;
-    let fed = world.fed as u64;
-    let delivered = reader.wait_for(SOON, |sample| sample.progress.read >= fed);
+    let delivered = world.delivers_all(&reader, &mut second)?;
     world.must(delivered.into(), "the second worker did not finish the work");
-    let generation = reader.latest().map(|sample| sample.progress.generation);
-    let text = format!("two claims were asked for, generation is {generation:?}: an owner lost its lane to nobody");
-    world.must((generation == Some(2)).into(), text);
+    let generation = reader.latest().map_or(0, |sample| sample.progress.generation);
+    let owner = before.generation;
+    let text =
+        format!("one claim came after generation {owner}, now it is {generation}: an owner lost its lane to nobody");
+    world.must((generation == owner + 1).into(), text);
     world.drain(&mut second)?;
     reader.finish()?;
     world.conclude()
+}
+
+/// How often a worker is started until it stops where it holds nothing but what it was stopped with.
+pub(super) const STARTS: u64 = 10;
+
+/// A worker that is stopped at `point`, at this pass. Not one that was writing to a file that is the state store just then, by
+/// chance: nobody could take the lease before that one is awake.
+pub(super) fn stopped_at(world: &mut World, name: &str, point: &str, pass: u64) -> anyhow::Result<Child> {
+    for start in 0..STARTS {
+        let pass = if start == 0 { pass } else { 1 };
+        let mut worker = world.launch(name, &["run"]).faults(format!("{point}:stop:{pass}")).start()?;
+        let stopped = worker.wait_stopped(SOON)?;
+        anyhow::ensure!(stopped, "{} never stopped at {point}", worker.name);
+        if !write_locked(&world.state())? {
+            return Ok(worker);
+        }
+        world.signal(&mut worker, Signal::KILL)?;
+        world.wait(&mut worker)?;
+    }
+    anyhow::bail!("the worker writes to the state store all the time")
+}
+
+/// A second worker that takes over, and has looked at progress before the first one's COMMIT: it waits for the lock. Where that
+/// is a file's it has also named the holder, and is held between another look and its claim.
+fn looks_before_the_commit(world: &mut World, first: &Child) -> anyhow::Result<Child> {
+    let in_file = !world.setting.stack.has_server();
+    let faults = if in_file { "look.done:hold:2" } else { "" };
+    let mut second = world.launch("second", &["run", "--take-over"]).faults(faults).start()?;
+    must_wait(world, first, &mut second)?;
+    if in_file {
+        let held = world.wait_fault(&second, "look.done");
+        world.must(held.into(), "the second worker did not look again");
+    }
+    Ok(second)
 }
 
 /// Waits until the second worker waits for what the first one has: a file's claimer names the holder of the lock, in a
@@ -140,15 +170,9 @@ pub fn zombie_late(world: &mut World, random: &mut fastrand::Rng) -> anyhow::Res
 pub fn zombie_early(world: &mut World, random: &mut fastrand::Rng) -> anyhow::Result<()> {
     let reader = world.reader();
     world.feed(world.count() - TAIL)?;
-    let faults = format!("barrier:stop:{}", random.u64(1..=6));
-    let mut first = world.launch("zombie", &["run"]).faults(faults).start()?;
-    let stopped = first.wait_stopped(SOON)?;
-    world.must(stopped.into(), "the first worker never stopped");
-    if let Some(shut) = shut_out_of(world)? {
-        // By chance it renews its lease just now.
-        woken_inside_its_transaction(world, &mut first, shut)?;
-    } else {
-        woken_before_the_first_commit(world, &reader, &mut first)?;
+    let mut first = stopped_at(world, "zombie", "barrier", random.u64(1..=6))?;
+    if woken_before_the_first_commit(world, &reader, &mut first)? == Woken::Wrote {
+        return Ok(());
     }
     world.feed(world.count())?;
     world.run_once("last")?;
@@ -156,15 +180,49 @@ pub fn zombie_early(world: &mut World, random: &mut fastrand::Rng) -> anyhow::Re
     world.conclude()
 }
 
-fn woken_before_the_first_commit(world: &mut World, reader: &Reader, first: &mut Child) -> anyhow::Result<()> {
+/// What a worker did that woke up after another had claimed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Woken {
+    /// It ended.
+    Ended,
+    /// It moved progress. The story is over.
+    Wrote,
+}
+
+/// Wakes `zombie` up while the new owner is held between its claim and its first commit: whatever moves progress or raises the
+/// generation now is not the owner.
+pub(super) fn woken_beside_held(world: &mut World, reader: &Reader, zombie: &mut Child) -> anyhow::Result<Woken> {
+    let key = |sample: &Sample| (sample.progress.generation, sample.progress.epoch);
+    reader.refresh();
+    let claimed = reader.latest().as_ref().map(key);
+    world.signal(zombie, Signal::CONT)?;
+    let started = Instant::now();
+    while zombie.poll()?.is_none() && started.elapsed() < SOON && reader.latest().as_ref().map(key) == claimed {
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    reader.refresh();
+    let now = reader.latest().as_ref().map(key);
+    if now != claimed {
+        let text =
+            format!("generation and epoch went from {claimed:?} to {now:?} by {}, which was fenced", zombie.name);
+        world.accuse(Anomaly::ZombieWrite, text);
+        return Ok(Woken::Wrote);
+    }
+    world.expect(zombie, Exit::Code(4))?;
+    Ok(Woken::Ended)
+}
+
+fn woken_before_the_first_commit(world: &mut World, reader: &Reader, first: &mut Child) -> anyhow::Result<Woken> {
     reader.refresh();
     let owner = reader.latest().map_or(0, |sample| sample.progress.generation);
-    let claim = world.launch("second", &["run", "--once"]).faults("source.assigned:pause-1500:1");
-    let mut second = claim.start()?;
+    let mut second = world.launch("second", &["run", "--once"]).faults("source.assigned:hold:1").start()?;
     let claimed = reader.wait_for(SOON, |sample| sample.progress.generation > owner);
     world.must(claimed.into(), "the second worker did not claim");
-    world.signal(first, Signal::CONT)?;
-    world.expect(first, Exit::Code(4))?;
+    let woken = woken_beside_held(world, reader, first)?;
+    if woken == Woken::Wrote {
+        return Ok(woken);
+    }
+    world.let_go(&second)?;
     world.expect(&mut second, Exit::Code(0))?;
     reader.refresh();
     let generation = reader.latest().map_or(0, |sample| sample.progress.generation);
@@ -172,5 +230,5 @@ fn woken_before_the_first_commit(world: &mut World, reader: &Reader, first: &mut
         let text = format!("generation is {generation}, one claim after {owner}: the owner lost its lane to a zombie");
         world.accuse(Anomaly::ZombieWrite, text);
     }
-    Ok(())
+    Ok(woken)
 }
