@@ -151,7 +151,7 @@ pub(crate) async fn first_inputs_of(part: &Part<'_>, live: Option<&Live>) -> Res
                     return Ok(None);
                 }
                 let open = |found: FoundStem| {
-                    let (name, first_seen) = (found.lane.clone(), found.first(Born::Before));
+                    let (name, first_seen) = (found.lane.clone(), found.first(Born::Before, &file.format));
                     let lane = FileLane { name, path: found.path, first_seen, crowd: Crowd::default() };
                     Part { file: Some(&lane), ..*part }.open_source_for(live)
                 };

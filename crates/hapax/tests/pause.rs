@@ -1,5 +1,6 @@
 //! `hapax pause` and `hapax resume`.
 
+use crate::files::gzip;
 use crate::web::{address, get_json};
 use crate::world::{KEYED, World, orders, rename, until};
 
@@ -88,5 +89,36 @@ fn a_file_that_is_rotated_before_the_first_claim_is_read() {
         worker.terminate();
         worker.ends().exits(0);
         world.accounts_for(3, 0);
+    }
+}
+
+/// Goal: a worker that is paused before its first claim reads the file that it found, though that was compressed meanwhile, and those
+/// that came after it; of one that was empty nothing is guessed. Method: a file rotated and compressed, then two others; a path, a
+/// pattern that finds all of them, and one that does not; the same with an empty file.
+#[test]
+fn a_file_that_is_compressed_before_the_first_claim_is_read() {
+    for (path, first) in
+        [("orders.jsonl", 1..=2), ("orders.jsonl*", 1..=2), ("o*.jsonl", 1..=2), ("orders.jsonl", 1..=0)]
+    {
+        let world = World::shop("", KEYED);
+        world.write("hapax.yaml", world.read("hapax.yaml").replace("path: orders.jsonl", &format!("path: '{path}'")));
+        world.write("orders.jsonl", orders(first.clone()));
+        world.hapax(&["pause", "orders"]).exits(0);
+        let worker = world.start("worker.log", &["run"]);
+        worker.until_it_says("paused");
+        world.write("orders.jsonl.2.gz", gzip(orders(1..=2).as_bytes()));
+        std::fs::remove_file(world.path("orders.jsonl")).expect("compressed");
+        world.write("orders.jsonl.1", orders(3..=3));
+        world.write("orders.jsonl", orders(4..=4));
+        world.hapax(&["resume", "orders"]).exits(0);
+        if first.is_empty() {
+            let ended = worker.ends();
+            ended.exits(5).says(&["HX3002", "orders.jsonl is gone before anything of it was read; orders.jsonl.2.gz"]);
+            continue;
+        }
+        until(&format!("all files of {path} are read"), || world.rows() == 4);
+        worker.terminate();
+        worker.ends().exits(0);
+        world.accounts_for(4, 0);
     }
 }

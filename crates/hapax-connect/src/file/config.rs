@@ -1,6 +1,5 @@
 //! What a file source is told.
 
-use std::fs::Metadata;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -10,7 +9,7 @@ use hapax_engine::source::StartAt;
 use hapax_model::field::FieldPath;
 
 use super::chain::RotationRule;
-use super::incarnation::identity;
+use super::first_seen::FirstSeen;
 use super::lines::Cut;
 
 /// The longest line that is an event, unless the configuration says otherwise.
@@ -34,7 +33,7 @@ pub struct FileSourceConfig {
     /// What files with rotated names mean.
     pub rotation: RotationRule,
     /// The file that the lane begins with, if it was seen before the lane could start; else the one at the path.
-    pub first_seen: Option<String>,
+    pub first_seen: Option<FirstSeen>,
     /// Who waits for this lane to make room, if it is one of many.
     pub crowd: Option<Crowd>,
     /// What archives of the lane's own name are.
@@ -147,15 +146,6 @@ pub enum OwnArchives {
 }
 
 impl FileSourceConfig {
-    /// Remembers which file is at the path: who waits for its first claim, for a resume or for the target, waits with that file.
-    pub(super) fn seen_now(mut self) -> Self {
-        if self.first_seen.is_none() && self.crowd.is_none() && self.rotation.makes_chains() {
-            self.first_seen =
-                std::fs::metadata(&self.path).ok().filter(Metadata::is_file).map(|found| identity(&found));
-        }
-        self
-    }
-
     /// Where the file is that has the lane's own name; none where no file has it.
     pub(super) fn live_path(&self) -> Option<&Path> {
         Some(&*self.path).filter(|_| self.rotation != RotationRule::ByName)

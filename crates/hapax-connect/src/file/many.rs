@@ -12,7 +12,9 @@ pub use super::chain::unpacked_name;
 use super::chain::{
     Member, PACKED_ENDINGS, RotationRule, Stem, Suffix, group_by_stem, own_archives_by_stem, readable_folder, stem_name,
 };
+use super::config::FileFormat;
 use super::facts::Facts;
+use super::first_seen::FirstSeen;
 use super::incarnation::was_read_to_its_end;
 
 /// Whether a path is a pattern: it holds `*`, `?` or `[`.
@@ -322,9 +324,10 @@ pub fn lane_of(path: &str) -> &str {
 impl FoundStem {
     /// What tells the file that a new lane begins with from all others.
     #[must_use]
-    pub fn first(&self, born: Born) -> Option<String> {
+    pub fn first(&self, born: Born, format: &FileFormat) -> Option<FirstSeen> {
         let begins = |member: &&Member| born == Born::Since || self.matched.contains(&member.name);
-        self.members.iter().find(begins).map(|member| member.identity.clone())
+        let member = self.members.iter().find(begins)?;
+        FirstSeen::at(&member.path, &member.name, format)
     }
 
     pub(super) fn members(&self) -> &[Member] {

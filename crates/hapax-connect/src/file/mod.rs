@@ -6,6 +6,7 @@ mod copies;
 pub mod earlier;
 mod facts;
 mod feed;
+mod first_seen;
 #[cfg(test)]
 mod format_tests;
 mod gone;
@@ -26,6 +27,7 @@ mod unpack;
 
 pub use chain::RotationRule;
 pub use config::{Crowd, CsvOptions, Expected, FileFormat, FileSourceConfig, HeaderFrom, LaneName, OwnArchives};
+pub use first_seen::FirstSeen;
 pub use incarnation::{is_compressed, was_read_to_its_end, with_end, without_end};
 pub use moved::Accepted;
 pub use source::FileSource;

@@ -12,6 +12,7 @@ use hapax_model::position::{Bookmark, Incarnation, Position};
 use super::chain::{Member, Suffix};
 use super::facts::{Facts, ReadMember, first_in};
 use super::feed::Packing;
+use super::first_seen::FirstSeen;
 use super::incarnation::{Opened, was_read_to_its_end, without_end};
 use super::recognise::{Place, never_read};
 use super::restored::RestoredCopy;
@@ -29,8 +30,8 @@ pub struct Accepted {
 impl FileSource {
     /// The file that a delivery without progress begins with, if it was there when this source was made.
     #[must_use]
-    pub fn first_seen(&self) -> Option<&str> {
-        self.config.first_seen.as_deref()
+    pub fn first_seen(&self) -> Option<&FirstSeen> {
+        self.config.first_seen.as_ref()
     }
 
     /// Where this lane goes on if it takes over the progress of another: at the same byte of the same file, which was renamed,

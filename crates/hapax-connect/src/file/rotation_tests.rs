@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::file::chain::Stem;
+use crate::file::first_seen::FirstSeen;
 use crate::file::was_read_to_its_end;
 
 /// Commits what was read: the bookmark as progress would keep it.
@@ -383,7 +384,10 @@ async fn in_the_second_of_three(bed: &Bed, rotation: RotationRule, names: [&str;
     let dated = |name: &str| bed.directory.path().join(name);
     fs::rename(&bed.path, dated(names[0])).expect("dated");
     let first = Stem::of(&bed.path, rotation).and_then(|stem| stem.list(rotation)).expect("a listing");
-    let claimed = FileSourceConfig { first_seen: Some(first[0].identity.clone()), ..config.clone() };
+    let claimed = FileSourceConfig {
+        first_seen: FirstSeen::at(&first[0].path, &first[0].name, &config.format),
+        ..config.clone()
+    };
     let mut source = FileSource::new(claimed);
     let start = source.start(StartAt::Earliest).await.expect("there");
     source.assign(&start, Follow::Yes).await.expect("assign");

@@ -11,32 +11,26 @@ use hapax_model::position::{Bookmark, Position};
 use super::chain::{Stem, contradiction_among};
 use super::facts::{Facts, ReadMember};
 use super::feed::Packing;
+use super::first_seen::Begin;
 use super::incarnation::{Fit, Opened};
 use super::source::FileSource;
 
 impl FileSource {
     /// The file that a delivery without progress begins with: the one that was seen first, else the one at the path.
-    fn first_file(&self) -> Result<Opened, SourceError> {
-        if let Some(first) = &self.config.first_seen {
-            let stem = Stem::of(&self.config.path, self.config.rotation).map_err(|error| self.unavailable(error))?;
-            let listing = stem.list(self.config.rotation).map_err(|error| self.unavailable(error))?;
-            if let Some(member) = listing.iter().find(|member| member.identity == *first)
-                && let Some(opened) = self.open_member(member).map_err(|error| self.unavailable(error))?
-            {
-                return Ok(opened);
-            }
-            return Err(self.gap("the file is gone, and by its progress nothing of it was read"));
+    fn first_file(&mut self) -> Result<Begin, SourceError> {
+        if let Some(first) = self.config.first_seen.clone() {
+            return self.seen_first(&first);
         }
         match self.open() {
             Err(error) if error.kind() == io::ErrorKind::NotFound && self.is_one_of_many() => {
                 Err(self.gap("the file is gone, and by its progress nothing of it was read"))
             }
-            opened => opened.map_err(|error| self.unavailable(error)),
+            opened => opened.map(|opened| (opened, None)).map_err(|error| self.unavailable(error)),
         }
     }
 
-    pub(super) fn resolve(&self, at: StartAt) -> Result<Bookmark, SourceError> {
-        let opened = self.first_file()?;
+    pub(super) fn resolve(&mut self, at: StartAt) -> Result<Bookmark, SourceError> {
+        let (opened, described) = self.first_file()?;
         let packed = opened.packing().map_err(|error| self.unavailable(error))? != Packing::None;
         let offset = match at {
             StartAt::Earliest => 0,
@@ -52,9 +46,12 @@ impl FileSource {
         if let Some(what) = self.contradiction_behind(&opened).map_err(|error| self.unavailable(error))? {
             return Err(self.gap(&what));
         }
-        let description = opened.describe(offset).map_err(|error| self.unavailable(error))?;
+        let description = match described {
+            Some(original) => original,
+            None => opened.describe(offset).map_err(|error| self.unavailable(error))?.text,
+        };
         let facts = self.first_facts(&opened, offset).map_err(|error| self.unavailable(error))?;
-        Ok(Bookmark { facts: Some(facts.to_text().into()), ..Bookmark::at(&description.text, offset) })
+        Ok(Bookmark { facts: Some(facts.to_text().into()), ..Bookmark::at(&description, offset) })
     }
 
     /// Whether the files that a delivery would begin with have an order.

@@ -49,7 +49,7 @@ pub(crate) fn lanes_of_files(file: &FileSource, folder: &Path, known: BTreeMap<S
         .stems
         .into_iter()
         .map(|stem| {
-            let first_seen = stem.first(Born::Before).filter(|_| !known.contains_key(&stem.lane));
+            let first_seen = stem.first(Born::Before, &file.format).filter(|_| !known.contains_key(&stem.lane));
             FileLane { name: stem.lane, path: stem.path, first_seen, crowd: Crowd::default() }
         })
         .collect();

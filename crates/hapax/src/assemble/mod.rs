@@ -19,7 +19,7 @@ mod writer;
 use std::sync::Arc;
 
 use hapax_connect::file::many::finds_archives_of;
-use hapax_connect::file::{Expected, FileFormat, FileSource, FileSourceConfig, LaneName, OwnArchives};
+use hapax_connect::file::{Expected, FileFormat, FileSource, FileSourceConfig, FirstSeen, LaneName, OwnArchives};
 use hapax_connect::generate::{GenerateConfig, GenerateLane, GenerateSource};
 use hapax_engine::decode::csv::{CsvFormat, Format, Header};
 use hapax_engine::pipeline::Pipeline;
@@ -64,7 +64,7 @@ pub(crate) struct Part<'a> {
     /// Which file, if the source is a pattern and a lane of it is meant.
     pub(crate) file: Option<&'a FileLane>,
     /// The file that was at the path when the delivery began to wait for its first claim, if it is known.
-    pub(crate) seen: Option<&'a str>,
+    pub(crate) seen: Option<&'a FirstSeen>,
 }
 
 /// All complete workflows' sinks, in the order of the configuration; of several lanes, the first stands for all.
@@ -137,9 +137,9 @@ impl<'a> Part<'a> {
     }
 
     /// The file that a delivery without progress would begin with now: who waits for the target waits with it.
-    pub(crate) fn file_seen(&self) -> Option<String> {
+    pub(crate) fn file_seen(&self) -> Option<FirstSeen> {
         match self.open_source() {
-            AnySource::File(source) => source.first_seen().map(str::to_owned),
+            AnySource::File(source) => source.first_seen().cloned(),
             AnySource::Generate(_) => None,
         }
     }
@@ -169,10 +169,7 @@ impl<'a> Part<'a> {
                     format: file.format.clone(),
                     expected: live.map(|live| self.expected(live)).unwrap_or_default(),
                     rotation: file.rotation,
-                    first_seen: self
-                        .file
-                        .and_then(|lane| lane.first_seen.clone())
-                        .or_else(|| self.seen.map(str::to_owned)),
+                    first_seen: self.file.and_then(|lane| lane.first_seen.clone()).or_else(|| self.seen.cloned()),
                     crowd: self.file.map(|lane| lane.crowd.clone()),
                     own_archives: match self.file {
                         Some(lane) if finds_archives_of(&file.written, &lane.name, file.rotation) => {

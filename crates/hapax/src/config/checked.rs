@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use hapax_connect::file::{Crowd, FileFormat, RotationRule};
+use hapax_connect::file::{Crowd, FileFormat, FirstSeen, RotationRule};
 use hapax_engine::source::StartAt;
 use hapax_engine::transform::MakeTransform;
 use hapax_model::condition::Condition;
@@ -150,7 +150,7 @@ pub(crate) struct FileLane {
     /// Where the file is that is written to.
     pub(crate) path: PathBuf,
     /// The file that the lane begins with, if it has no progress yet.
-    pub(crate) first_seen: Option<String>,
+    pub(crate) first_seen: Option<FirstSeen>,
     /// Who waits for it to end.
     pub(crate) crowd: Crowd,
 }

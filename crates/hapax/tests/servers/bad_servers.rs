@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::net::{TcpListener, TcpStream};
 
 use super::{Server, Shop, on_every_server};
+use crate::files::gzip;
 use crate::world::{KEYED, orders, until};
 
 on_every_server! {
@@ -36,8 +37,8 @@ fn an_unreachable_database_is_told_without_its_password<S: Server>() {
     shop.accounts_for(3, 0);
 }
 
-/// Goal: a target that is away at the start is waited for by who follows. Method: a port behind which the server appears
-/// later; a single file, and a pattern.
+/// Goal: a target that is away at the start is waited for by who follows, with the file that was found. Method: a port behind which
+/// the server appears later, while the file is rotated and compressed and others follow it; a single file, and a pattern.
 fn a_worker_waits_for_a_target_that_comes_later<S: Server>() {
     for (path, waits) in [("orders.jsonl", "cannot start yet"), ("order*.jsonl", "cannot look for files yet")] {
         waits_for_a_target::<S>(path, waits);
@@ -56,13 +57,17 @@ fn waits_for_a_target<S: Server>(path: &str, waits: &str) {
     shop.reconfigure("path: orders.jsonl", &format!("path: '{path}'"));
     let worker = shop.start("worker.log", &["run"]);
     worker.until_it_says(waits);
+    shop.world.write("orders.jsonl.2.gz", gzip(orders(1..=3).as_bytes()));
+    std::fs::remove_file(shop.world.path("orders.jsonl")).expect("compressed");
+    shop.world.write("orders.jsonl.1", orders(4..=4));
+    shop.world.write("orders.jsonl", orders(5..=5));
     let door = TcpListener::bind(("127.0.0.1", port)).expect("the port is still free");
     let server = shop.server_address().to_owned();
     std::thread::spawn(move || door.incoming().flatten().for_each(|client| lead(client, &server)));
-    until("the rows are there", || shop.rows() == 3);
+    until("the rows are there", || shop.rows() == 5);
     worker.terminate();
     worker.ends().exits(0);
-    shop.accounts_for(3, 0);
+    shop.accounts_for(5, 0);
 }
 
 /// Leads a client's bytes to the server, and back, until both are done.

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use hapax_connect::file::earlier::{bring_together, earlier_lanes};
 use hapax_connect::file::many::{Born, FoundStem, Prospect, find_stems, prospect, unpacked_name};
-use hapax_connect::file::{Crowd, RotationRule};
+use hapax_connect::file::{Crowd, FileFormat, FirstSeen, RotationRule};
 use hapax_engine::books::{Books as _, OldNames, StateBooks as _};
 use hapax_engine::source::{Held, Source as _, SourceError};
 use hapax_model::position::{Bookmark, DeliveryId};
@@ -28,6 +28,16 @@ const MOST_OPEN: usize = 8;
 /// How often the content of files at rest is compared with what was read.
 const COMPARE_INTERVAL: Duration = Duration::from_secs(30);
 
+/// The file with which each lane begins, by lane.
+pub(super) type FirstFiles = HashMap<String, Option<FirstSeen>>;
+
+/// Those that lie there now.
+pub(super) fn first_files(file: &FileSource) -> FirstFiles {
+    let folder = file.many.as_ref().map(|many| many.folder.clone()).unwrap_or_default();
+    let stems = find_stems(&file.written, &folder, file.rotation).stems;
+    stems.iter().map(|stem| (stem.lane.clone(), stem.first(Born::Before, &file.format))).collect()
+}
+
 /// The lanes of one pattern.
 pub(super) struct Files {
     /// Workflow and sink; the lane is the stem's.
@@ -35,6 +45,7 @@ pub(super) struct Files {
     pattern: String,
     folder: PathBuf,
     rotation: RotationRule,
+    format: FileFormat,
     /// Where each lane is: as progress had it at the start, and as this process has moved it since.
     known: BTreeMap<String, Bookmark>,
     /// Lanes that were seen further than progress is, until each was opened.
@@ -44,7 +55,7 @@ pub(super) struct Files {
     /// How the files of a lane looked when it was opened last, and where it was.
     tried: HashMap<String, (String, Option<Bookmark>)>,
     /// The file with which a lane begins that nobody has read yet: it waits with the file, not with its name.
-    first_seen: HashMap<String, Option<String>>,
+    first_seen: FirstFiles,
     born: Born,
     open: HashSet<String>,
     /// Lanes that stopped for a reason: they are not tried again by themselves.
@@ -68,6 +79,7 @@ impl Files {
     pub(super) async fn of(
         part: &Part<'_>,
         config: &Config,
+        first_seen: FirstFiles,
         lease: PatternLease,
     ) -> Result<Self, (Failure, PatternLease)> {
         let Source::File(file) = part.source else { unreachable!("only files have patterns") };
@@ -86,11 +98,12 @@ impl Files {
             pattern: file.written.clone(),
             folder,
             rotation: file.rotation,
+            format: file.format.clone(),
             known,
             gone_back,
             at_rest: HashMap::new(),
             tried: HashMap::new(),
-            first_seen: HashMap::new(),
+            first_seen,
             born: Born::Before,
             open: HashSet::new(),
             stopped: HashSet::new(),
@@ -224,7 +237,7 @@ impl Files {
             return;
         }
         let born = self.born;
-        let first = self.first_seen.entry(stem.lane.clone()).or_insert_with(|| stem.first(born)).clone();
+        let first = self.first_seen.entry(stem.lane.clone()).or_insert_with(|| stem.first(born, &self.format)).clone();
         self.tried.insert(stem.lane.clone(), now);
         self.wait(FileLane {
             name: stem.lane.clone(),

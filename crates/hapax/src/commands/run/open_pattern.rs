@@ -10,7 +10,7 @@ use hapax_engine::source::Follow;
 use hapax_model::position::DeliveryId;
 use tokio::sync::watch;
 
-use super::files::Files;
+use super::files::{Files, FirstFiles, first_files};
 use super::pattern_lease::{PatternLease, RELEASE_LIMIT, Terms, all_files_of};
 use crate::assemble::{AnyState, How, part_of};
 use crate::config::{Config, Source};
@@ -62,6 +62,11 @@ impl OpenPattern {
         let part = part_of(&config, &self.id).expect("the id is one of this configuration's");
         let delivery = &part.workflow.delivery;
         let by_name = matches!(part.source, Source::File(file) if file.rotation == RotationRule::ByName);
+        // Before anything is waited for: what waits, waits with the files that it found.
+        let seen = match part.source {
+            Source::File(file) => first_files(file),
+            Source::Generate(_) => FirstFiles::new(),
+        };
         // Where the pattern is a lane's own name, the two leases are two.
         let terms = Terms {
             id: if by_name { all_files_of(&self.id) } else { self.id.clone() },
@@ -75,7 +80,7 @@ impl OpenPattern {
         };
         let mut backoff = Backoff::new(&delivery.retries);
         while !*self.stop.borrow() {
-            let failure = match Files::of(&part, &config, lease).await {
+            let failure = match Files::of(&part, &config, seen.clone(), lease).await {
                 Ok(files) => return Ok(Some(files)),
                 Err((failure, kept)) => {
                     lease = kept;

@@ -68,7 +68,7 @@ impl Start {
     /// Prepares, again and again while the target is away. `None`: the process was asked to end first.
     async fn ready(&self, control: &Control) -> Result<Option<Ready>, Stop> {
         let seen = self.part().file_seen();
-        let part = Part { seen: seen.as_deref(), ..self.part() };
+        let part = Part { seen: seen.as_ref(), ..self.part() };
         let retries = &part.workflow.delivery.retries;
         let mut backoff = Backoff::new(retries);
         let mut stopped = control.stop.clone();
