@@ -125,6 +125,10 @@ pub trait Source: Send + 'static {
     /// Everything before `upto` is committed; a source that keeps a cursor elsewhere may move it.
     fn ack(&mut self, upto: &Bookmark) -> impl Future<Output = Result<(), SourceError>> + Send;
 
+    /// What holds the inputs that are read now, where a lane is made of several things (a file of a chain): its name as a person
+    /// would look for it.
+    fn called(&self) -> Option<String>;
+
     /// How many inputs lie between the start and the end known now, if the source can say so cheaply: for progress
     /// bars. The unit is the position's own (bytes of a file, records of a generator).
     fn extent(&self) -> Option<u64>;

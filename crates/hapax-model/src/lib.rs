@@ -18,6 +18,7 @@ pub mod key;
 pub mod ledger;
 pub mod letter;
 pub mod mode;
+pub mod name_list;
 pub mod nearest;
 pub mod outcome;
 pub mod position;

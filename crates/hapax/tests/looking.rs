@@ -72,6 +72,27 @@ fn who_holds_the_lock_is_named() {
     world.hapax(&["stuck"]).exits(0);
 }
 
+/// Goal: a worker that has not begun yet is told as starting, and not as none. Method: another process holds the lock that its claim needs;
+/// look, and let go.
+#[test]
+fn a_worker_that_has_not_begun_is_told_as_starting() {
+    let world = World::shop("onConflict: update", KEYED);
+    world.write("orders.jsonl", orders(1..=3));
+    world.hapax(&["run", "--once"]).exits(0);
+    world.append("orders.jsonl", orders(4..=5));
+    let holder = world.database("shop.db");
+    holder.execute_batch("BEGIN IMMEDIATE").expect("the lock");
+    let worker = world.start("worker.log", &["run"]);
+    until("it says that it starts", || world.status()[0]["state"] == "starting");
+    let answer = world.hapax(&["stuck"]);
+    answer.says(&["starting: ", "looks through what was read before"]).keeps_silent_about(&["no worker"]);
+    holder.execute_batch("ROLLBACK").expect("the end");
+    until("the rows are there", || world.rows() == 5);
+    until("it says that it runs", || world.status()[0]["state"] == "running");
+    worker.terminate();
+    worker.ends().exits(0);
+}
+
 /// Goal: `top` shows rates from the books, line by line where there is no terminal. Method: two looks while a worker runs.
 #[test]
 fn top_shows_what_moves() {

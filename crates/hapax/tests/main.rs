@@ -21,6 +21,7 @@ mod check_and_run;
 mod copies;
 mod demo;
 mod dlq;
+mod file_names;
 mod files;
 mod files_by_name;
 mod first_letter;

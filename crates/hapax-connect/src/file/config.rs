@@ -1,5 +1,6 @@
 //! What a file source is told.
 
+use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -104,9 +105,39 @@ pub enum HeaderFrom {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Expected {
     /// Without one of these nothing can be delivered: key fields, and what a person has mapped.
-    pub needed: Vec<FieldPath>,
+    pub needed: Vec<NeededField>,
     /// What the table's columns take by name; of these at least one is there.
     pub taken: Vec<FieldPath>,
+}
+
+/// A field that must be there.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NeededField {
+    /// Its path.
+    pub path: FieldPath,
+    /// What needs it.
+    pub by: NeededBy,
+}
+
+/// What needs a field.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum NeededBy {
+    /// It is one of `keyFields`.
+    Key,
+    /// It tells deletes.
+    DeleteWhen,
+    /// It is mapped to this column.
+    Column(String),
+}
+
+impl fmt::Display for NeededBy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Key => f.write_str("keyFields"),
+            Self::DeleteWhen => f.write_str("deleteWhen"),
+            Self::Column(column) => write!(f, "columns ({column})"),
+        }
+    }
 }
 
 /// How many lanes wait for one that ends.

@@ -51,7 +51,7 @@ impl FileSource {
     }
 
     /// Archives of the lane's own name, where they are no lanes themselves.
-    fn own_archives(&self, stem: &Stem) -> io::Result<Vec<Member>> {
+    pub(super) fn own_archives(&self, stem: &Stem) -> io::Result<Vec<Member>> {
         match (self.config.rotation, self.config.own_archives) {
             (RotationRule::Replaced | RotationRule::ByName, _) | (_, OwnArchives::LanesThemselves) => Ok(Vec::new()),
             (RotationRule::Suffixes | RotationRule::BeforeExtension | RotationRule::None, OwnArchives::OfTheLane) => {
@@ -69,7 +69,7 @@ impl FileSource {
         }
         let bookmark = self.current_bookmark();
         let tail = reading.opened.tail_hash(bookmark.position.offset)?;
-        let Some(opened) = self.open_member(&archive)? else { return Ok(false) };
+        let Some(opened) = self.open_member(archive)? else { return Ok(false) };
         Ok(opened.is_copy(&bookmark, tail.as_ref())? == Some(true))
     }
 

@@ -9,7 +9,7 @@ use hapax_engine::source::{Follow, Held, Polled, Room, Source as _, SourceError,
 use hapax_model::position::{Bookmark, Position};
 use tempfile::TempDir;
 
-use super::config::{Crowd, CsvOptions, Expected, FileFormat, FileSourceConfig, HeaderFrom};
+use super::config::{Crowd, CsvOptions, Expected, FileFormat, FileSourceConfig, HeaderFrom, NeededBy, NeededField};
 use super::source::FileSource;
 
 const ROOM: Room = Room { events: 1000, bytes: 1024 * 1024 };
@@ -195,7 +195,7 @@ async fn a_header_that_cannot_serve_is_refused() {
         ("id,", &["column 2 has no name"]),
     ] {
         let mut bed = Bed::with_header(format!("{header}\n1,2\n").as_bytes());
-        bed.config.expected.needed = vec![".id".parse().expect("a path")];
+        bed.config.expected.needed = vec![NeededField { path: ".id".parse().expect("a path"), by: NeededBy::Key }];
         let read = bed.once().await;
         assert!(read.texts.is_empty());
         unreadable(&read, "HX3012", words);

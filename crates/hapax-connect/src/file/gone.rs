@@ -5,13 +5,16 @@
 //! Invariant: only a file that nobody has read follows one that is gone, and only after a person has said so.
 
 use std::io;
+use std::path::Path;
 
-use hapax_engine::source::SourceError;
-use hapax_model::position::{Bookmark, Incarnation};
+use hapax_engine::source::{SourceError, StartAt};
+use hapax_model::name_list::fold_names;
+use hapax_model::position::{Bookmark, Incarnation, Position};
 
 use super::chain::Member;
 use super::copies::Older;
-use super::facts::Facts;
+use super::facts::{Facts, TailHash};
+use super::feed::Packing;
 use super::incarnation::{was_read_to_its_end, with_end};
 use super::moved::Accepted;
 use super::recognise::Place;
@@ -31,7 +34,7 @@ impl FileSource {
             true => String::new(),
             false => format!(
                 "; nobody can say whether lines came to it after that, or another file after it. Of its chain these lie there: {}",
-                names.join(", ")
+                fold_names(&names, ", ")
             ),
         };
         format!("the file is gone{called}; it was read to its end then, byte {at}{beside}{may_be}")
@@ -78,6 +81,35 @@ impl FileSource {
     #[must_use]
     pub fn rests(&mut self, bookmark: &Bookmark) -> bool {
         self.facts_of(bookmark).is_ok_and(|facts| facts.gone) && matches!(self.place(bookmark), Ok(Place::Resting))
+    }
+
+    /// Where a person goes on who wants only what comes from now on: behind the file of the lane's own name, or else behind the
+    /// youngest; where no file is left, with the next one that comes.
+    ///
+    /// # Errors
+    /// If the files cannot be read.
+    pub fn latest(&mut self, bookmark: &Bookmark) -> Result<Accepted, SourceError> {
+        if self.config.live_path().is_some_and(Path::exists) {
+            return Ok(Accepted { at: self.resolve(StartAt::Latest)?, how: String::new() });
+        }
+        let facts = self.facts_of(bookmark)?;
+        self.same_device(&facts).map_err(|error| self.unavailable(error))?;
+        let listing = self.members(&facts).map_err(|error| self.unavailable(error))?;
+        let Some(at) = listing.len().checked_sub(1) else { return Ok(Self::accept_gone(bookmark, facts)) };
+        let begins = self.beginning_of(&listing, at, bookmark, facts)?;
+        let opened = self.open_member(&listing[at]).map_err(|error| self.unavailable(error))?;
+        let opened = opened.ok_or_else(|| self.gap("the file has gone just now"))?;
+        let look = || -> io::Result<(u64, String, Option<TailHash>)> {
+            let packed = opened.packing()? != Packing::None;
+            let offset = if packed { opened.unpacked_length()? } else { opened.last_line_start()? };
+            Ok((offset, opened.describe(offset)?.text, opened.tail_hash(offset)?))
+        };
+        let (offset, text, tail) = look().map_err(|error| self.unavailable_in(&opened, error))?;
+        let facts = Facts { tail, ..self.facts_of(&begins)? };
+        let incarnation = Incarnation::new(begins.incarnation.number, &text);
+        let at_end = Bookmark::new(incarnation, Position::at(offset));
+        let how = format!("goes on behind {}, the youngest file, with what comes from now on", listing[at].name);
+        Ok(Accepted { at: Bookmark { facts: Some(facts.to_text().into()), ..at_end }, how })
     }
 
     /// A person accepts that the file of `bookmark` is gone; others that were read lie there still.

@@ -10,7 +10,7 @@ use hapax_engine::decode::csv::{CsvFormat, Format, Header};
 use hapax_model::field::FieldPath;
 use hapax_model::nearest::nearest;
 
-use super::config::{CsvOptions, Expected, FileFormat, HeaderFrom};
+use super::config::{CsvOptions, Expected, FileFormat, HeaderFrom, NeededBy, NeededField};
 use super::feed::{Feed, Unreadable};
 use super::incarnation::Opened;
 use super::lines::{Cut, Found, Lines, Seam};
@@ -19,6 +19,9 @@ use super::lines::{Cut, Found, Lines, Seam};
 const CHANGED: &str = "HX3011";
 /// The code of a header that cannot serve.
 const UNFIT: &str = "HX3012";
+/// What helps where the first record is none.
+const NO_HEADER: &str =
+    "If the file has no header, name its columns in the configuration (header: [id, …]); else mend the header";
 /// A header lies within so many blocks.
 const BLOCKS: usize = 8;
 
@@ -47,34 +50,22 @@ impl Naming {
     /// Takes `record`, which ends before `behind`, for the header.
     pub(super) fn learn(record: &[u8], behind: u64, csv: &CsvOptions, expected: &Expected) -> io::Result<Self> {
         let shown = || String::from_utf8_lossy(&record[..record.len().min(200)]).into_owned();
-        let unfit = |why: String| {
-            Unreadable::error(
-                UNFIT,
-                format!(
-                    "the header \"{}\" cannot serve: {why}. Mend it, or name the columns in the configuration \
-                     (header: [id, …]) if the file has none",
-                    shown()
-                ),
-            )
+        let unfit = |why: String, cure: &str| {
+            Unreadable::error(UNFIT, format!("the header \"{}\" cannot serve: {why}. {cure}", shown()))
         };
-        let names = csv.dialect.names(record).map_err(unfit)?;
+        let names = csv.dialect.names(record).map_err(|why| unfit(why, NO_HEADER))?;
         let has = |path: &FieldPath| names.iter().any(|name| is_named(path, name));
-        let mut lacking: Vec<String> = Vec::new();
-        for path in expected.needed.iter().filter(|path| !has(path)) {
-            let meant = nearest(&path.names().join("."), names.iter().map(String::as_str));
-            let meant = meant.map(|name| format!(" (did you mean .{name}?)")).unwrap_or_default();
-            let text = format!("{path}{meant}");
-            if !lacking.contains(&text) {
-                lacking.push(text);
-            }
-        }
+        let lacking: Vec<&NeededField> = expected.needed.iter().filter(|field| !has(&field.path)).collect();
+        let other_delimiter = other_delimiter(&names);
         if !lacking.is_empty() {
-            let why = format!("it has no column for {}, which the key, deleteWhen or columns need", lacking.join(", "));
-            return Err(unfit(why));
+            let (why, cure) = what_lacks(&lacking, &names);
+            return Err(unfit(why, &other_delimiter.unwrap_or(cure)));
         }
-        if !expected.taken.is_empty() && !expected.taken.iter().chain(&expected.needed).any(has) {
+        let mut wanted = expected.taken.iter().chain(expected.needed.iter().map(|field| &field.path));
+        if !expected.taken.is_empty() && !wanted.any(has) {
             let table: Vec<String> = expected.taken.iter().map(ToString::to_string).collect();
-            return Err(unfit(format!("none of its columns is one that the table takes ({})", table.join(", "))));
+            let why = format!("none of its columns is one that the table takes ({})", table.join(", "));
+            return Err(unfit(why, other_delimiter.as_deref().unwrap_or(NO_HEADER)));
         }
         Ok(Self::Known { format: csv_format(csv, names), behind })
     }
@@ -104,6 +95,40 @@ impl Naming {
             Self::Known { format: Format::Json, .. } | Self::Awaited => None,
         }
     }
+}
+
+/// Which fields no column feeds, what needs them, and the probable cure.
+fn what_lacks(lacking: &[&NeededField], names: &[String]) -> (String, String) {
+    let (mut fields, mut cures) = (Vec::new(), Vec::new());
+    for (at, field) in lacking.iter().enumerate() {
+        let path = &field.path;
+        if lacking[..at].iter().any(|before| before.path == *path) {
+            continue;
+        }
+        let by: Vec<String> = lacking.iter().filter(|other| other.path == *path).map(|f| f.by.to_string()).collect();
+        let verb = if by.len() == 1 && field.by == NeededBy::DeleteWhen { "needs" } else { "need" };
+        let by = by.join(" and ");
+        let meant = nearest(&path.names().join("."), names.iter().map(String::as_str));
+        let question = meant.map(|name| format!(" (did you mean .{name}?)")).unwrap_or_default();
+        fields.push(format!("{path}{question}, which {by} {verb}"));
+        cures.extend(meant.map(|name| format!("write .{name} for {path} in {by}")));
+    }
+    let why = format!("it has no column for {}", fields.join("; nor for "));
+    let cure = match cures.is_empty() {
+        false => format!("Probably the configuration misspells a name: {}", cures.join("; ")),
+        true => {
+            format!("Write the names that the header has in the configuration (columns: {{ id: .name }}). {NO_HEADER}")
+        }
+    };
+    (why, cure)
+}
+
+/// A header of one name that holds what often stands between fields was probably never split.
+fn other_delimiter(names: &[String]) -> Option<String> {
+    let [only] = names else { return None };
+    let delimiter = [';', '\t', '|', ','].into_iter().find(|delimiter| only.contains(*delimiter))?;
+    let written = if delimiter == '\t' { "tab".to_owned() } else { format!("\"{delimiter}\"") };
+    Some(format!("Probably other characters stand between its fields: csv: {{ delimiter: {written} }}"))
 }
 
 /// Whether a column of this name feeds the path: a name with points is a path too.

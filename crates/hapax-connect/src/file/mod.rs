@@ -1,5 +1,6 @@
 //! JSON lines or CSV in a file that grows and is rotated, packed with gzip or zstd, or in many files.
 
+mod called;
 mod chain;
 mod config;
 mod copies;
@@ -25,8 +26,11 @@ mod turn;
 #[cfg(feature = "compression")]
 mod unpack;
 
+pub use called::CalledFile;
 pub use chain::RotationRule;
-pub use config::{Crowd, CsvOptions, Expected, FileFormat, FileSourceConfig, HeaderFrom, LaneName, OwnArchives};
+pub use config::{
+    Crowd, CsvOptions, Expected, FileFormat, FileSourceConfig, HeaderFrom, LaneName, NeededBy, NeededField, OwnArchives,
+};
 pub use first_seen::FirstSeen;
 pub use incarnation::{is_compressed, was_read_to_its_end, with_end, without_end};
 pub use moved::Accepted;

@@ -280,7 +280,7 @@ impl FileSource {
     }
 
     /// The beginning of a file of the chain; those before it that were not read are given up.
-    fn beginning_of(
+    pub(super) fn beginning_of(
         &self,
         listing: &[Member],
         at: usize,
@@ -289,7 +289,7 @@ impl FileSource {
     ) -> Result<Bookmark, SourceError> {
         let opened = self.open_member(&listing[at]).map_err(|error| self.unavailable(error))?;
         let opened = opened.ok_or_else(|| self.gap("the file has gone just now"))?;
-        self.naming(&opened).map_err(|error| self.unavailable(error))?;
+        self.naming(&opened).map_err(|error| self.unavailable_in(&opened, error))?;
         let description = opened.describe(0).map_err(|error| self.unavailable(error))?;
         let given_up: Vec<ReadMember> =
             listing[..at].iter().filter(|member| facts.entry(member).is_none()).map(ReadMember::passed).collect();

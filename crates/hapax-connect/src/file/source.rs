@@ -16,6 +16,7 @@ use hapax_model::fault::{Bug, planted};
 use hapax_model::position::{Bookmark, Incarnation, Position};
 use tokio::time::sleep;
 
+use super::called::{unavailable, unavailable_behind};
 use super::chain::{RotationRule, Stem};
 use super::config::{Crowd, FileSourceConfig};
 use super::facts::Facts;
@@ -137,7 +138,8 @@ impl FileSource {
                 return Err(self.gap(&vanished(bookmark, &now)));
             }
         };
-        let reading = self.reading_at(opened, seam, bookmark, follow);
+        let naming = self.naming(&opened).map_err(|error| self.unavailable_in(&opened, error))?;
+        let reading = self.reading_at(opened, naming, seam, bookmark, follow);
         reading.map_err(|error| self.unavailable(error))
     }
 
@@ -147,13 +149,19 @@ impl FileSource {
             let description = opened.describe(0)?;
             let incarnation = bookmark.incarnation.next(&description.text);
             let next = Bookmark::new(incarnation, Position::at(0));
-            self.reading_at(opened.try_clone()?, Seam::LineStart, &next, follow)
+            self.reading_at(opened.try_clone()?, self.naming(&opened)?, Seam::LineStart, &next, follow)
         };
         read().map_err(|error| self.unavailable(error))
     }
 
-    fn reading_at(&self, opened: Opened, seam: Seam, bookmark: &Bookmark, follow: Follow) -> io::Result<Reading> {
-        let naming = self.naming(&opened)?;
+    fn reading_at(
+        &self,
+        opened: Opened,
+        naming: Naming,
+        seam: Seam,
+        bookmark: &Bookmark,
+        follow: Follow,
+    ) -> io::Result<Reading> {
         let offset = bookmark.position.offset;
         let mut lines = Lines::new(offset, self.config.format.cut(), self.config.max_line, seam);
         if let (true, Some(before)) = (self.config.format.counts_lines(), opened.lines_before(offset)?) {
@@ -180,10 +188,13 @@ impl FileSource {
         let Self { config, reading, .. } = self;
         let reading = reading.as_mut().expect("`assign` comes before `poll`");
         let rules = Rules { format: &config.format, expected: &config.expected, max_line: config.max_line };
-        let filled = reading.fill(into, room, rules).map_err(|error| {
-            let delivered = reading.lines.offset();
-            unavailable_behind(&config.path, error, Some(delivered))
-        })?;
+        let filled = match reading.fill(into, room, rules) {
+            Ok(filled) => filled,
+            Err(error) => {
+                let delivered = reading.lines.offset();
+                return Err(unavailable_behind(&self.path_of(&self.reading().opened), error, Some(delivered)));
+            }
+        };
         match filled {
             Filled::Step(step) => Ok(step),
             Filled::Continued => {
@@ -382,7 +393,7 @@ impl FileSource {
                 Ok(changed.map_or(Held::Yes, |missing| Held::Gone { missing }))
             }
             Place::Replaced(opened) | Place::Found(opened, _) => {
-                self.naming(&opened).map_err(|error| self.unavailable(error))?;
+                self.naming(&opened).map_err(|error| self.unavailable_in(&opened, error))?;
                 let beside = self.other_content_beside(&facts).map_err(|error| self.unavailable(error))?;
                 let changed = match beside {
                     None => self.changed_after_reading(&facts).map_err(|error| self.unavailable(error))?,
@@ -549,6 +560,12 @@ impl Source for FileSource {
         Ok(())
     }
 
+    fn called(&self) -> Option<String> {
+        self.reading.as_ref()?;
+        let at = self.current_bookmark();
+        Some(self.called_file(&at.incarnation, Some(&at)).to_string())
+    }
+
     fn extent(&self) -> Option<u64> {
         let reading = self.reading.as_ref().filter(|reading| !reading.is_packed())?;
         reading.opened.length().ok()
@@ -563,29 +580,6 @@ fn look(path: Option<&Path>) -> io::Result<Option<Metadata>> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
         Err(error) => Err(error),
     }
-}
-
-pub(super) fn unavailable(path: &Path, source: io::Error) -> SourceError {
-    unavailable_behind(path, source, None)
-}
-
-/// An error as the engine knows it: what cannot be read will not be read by trying again.
-#[expect(clippy::wildcard_enum_match_arm, reason = "the system may answer anything; most of it has one cure")]
-fn unavailable_behind(path: &Path, source: io::Error, delivered: Option<u64>) -> SourceError {
-    if let Some(Unreadable { code, what }) = source.get_ref().and_then(|inner| inner.downcast_ref()) {
-        let upto =
-            delivered.map(|offset| format!("; all records before byte {offset} are delivered")).unwrap_or_default();
-        return SourceError::Unreadable { code, what: format!("{}: {what}{upto}", path.display()) };
-    }
-    let cure = match source.kind() {
-        io::ErrorKind::NotFound => "create it or correct `path`",
-        io::ErrorKind::PermissionDenied => {
-            "give the user that runs hapax the right to read it and to enter its directory"
-        }
-        io::ErrorKind::InvalidInput | io::ErrorKind::IsADirectory => "name a file in `path`",
-        _ => "check the disk or mount that it is on",
-    };
-    SourceError::Unavailable { what: format!("{} cannot be read ({cure})", path.display()), source }
 }
 
 fn truncated(offset: u64, length: u64) -> String {

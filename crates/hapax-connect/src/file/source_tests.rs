@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use hapax_engine::contract::source::{every_clause, read_all};
 use tempfile::TempDir;
 
+use super::super::called::unavailable;
 use super::super::reading::BLOCKS_PER_POLL;
 use super::*;
 

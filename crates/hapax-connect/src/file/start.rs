@@ -42,7 +42,7 @@ impl FileSource {
             }
         };
         // A header that cannot serve is refused before anybody is fenced for it.
-        self.naming(&opened).map_err(|error| self.unavailable(error))?;
+        self.naming(&opened).map_err(|error| self.unavailable_in(&opened, error))?;
         if let Some(what) = self.contradiction_behind(&opened).map_err(|error| self.unavailable(error))? {
             return Err(self.gap(&what));
         }

@@ -9,7 +9,9 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use hapax_engine::source::{Follow, Polled, SourceError};
+use hapax_model::name_list::fold_names;
 
+use super::called::unavailable;
 use super::chain::{Member, RotationRule, Successor, Suffix, decide_successor};
 use super::copies::Older;
 use super::facts::{Facts, ReadMember, first_in};
@@ -18,7 +20,7 @@ use super::incarnation::{Opened, without_end};
 use super::lines::{Lines, Seam};
 use super::reading::{Reading, Step};
 use super::recognise::{late_lines, never_read};
-use super::source::{FileSource, Left, unavailable};
+use super::source::{FileSource, Left};
 
 /// Names may be on their way from one file to another; after so long they are not.
 pub(super) const DOUBT_LASTS: Duration = if cfg!(test) { Duration::from_millis(500) } else { Duration::from_secs(5) };
@@ -225,7 +227,7 @@ impl FileSource {
              can say what follows it; beside it are {}{}",
             self.reading().lines.offset(),
             without_end(&self.reading().incarnation.text),
-            names.join(", "),
+            fold_names(&names, ", "),
             self.copy_beside()?
         );
         self.doubt(what)

@@ -159,6 +159,10 @@ impl Source for GenerateSource {
         Ok(())
     }
 
+    fn called(&self) -> Option<String> {
+        None
+    }
+
     fn extent(&self) -> Option<u64> {
         self.config.count
     }

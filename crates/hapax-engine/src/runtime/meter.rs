@@ -49,6 +49,8 @@ struct Inner {
 pub struct Reading {
     /// How it stands.
     pub state: WorkerState,
+    /// Since when, in milliseconds since 1970.
+    pub state_since_ms: u64,
     /// What it waits for, or why it stopped.
     pub trouble: Option<Trouble>,
     /// When its loop last turned, in milliseconds since 1970; 0 before the first time.
@@ -97,6 +99,14 @@ pub struct Reading {
     pub unknown_fields: Vec<(String, u64)>,
     /// When the oldest input that is not committed yet was read, in milliseconds since 1970.
     pub oldest_in_flight_ms: Option<u64>,
+}
+
+impl Reading {
+    fn change_state(&mut self, now: WorkerState) {
+        if self.state != now {
+            (self.state, self.state_since_ms) = (now, now_ms());
+        }
+    }
 }
 
 /// What stands in the way.
@@ -173,7 +183,7 @@ impl Default for Meter {
     fn default() -> Self {
         Self {
             inner: Mutex::new(Inner {
-                reading: Reading::default(),
+                reading: Reading { state_since_ms: now_ms(), ..Reading::default() },
                 tracker: EpochTransactionTracker::new(64),
                 recent: Recent::default(),
                 opened: VecDeque::new(),
@@ -242,7 +252,7 @@ impl Meter {
             if matches!(state, WorkerState::Running | WorkerState::Standby | WorkerState::Paused) {
                 inner.reading.trouble = None;
             }
-            inner.reading.state = state;
+            inner.reading.change_state(state);
         });
     }
 
@@ -258,7 +268,7 @@ impl Meter {
     pub(super) fn recovered(&self) {
         self.with(|inner| {
             if inner.reading.state == WorkerState::Waiting {
-                inner.reading.state = WorkerState::Running;
+                inner.reading.change_state(WorkerState::Running);
                 inner.reading.trouble = None;
             }
         });

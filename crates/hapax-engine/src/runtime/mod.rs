@@ -158,6 +158,9 @@ pub const DRAIN_LIMIT: Duration = Duration::from_secs(20);
 /// How long the state store may take for the last word of a delivery that ended without.
 const LAST_WORD_LIMIT: Duration = Duration::from_secs(2);
 
+/// The codes of stops whose message names the position of an input.
+const NAMES_A_POSITION: [&str; 2] = ["HX4010", "HX4013"];
+
 /// How often in a minute a fenced delivery that still holds its lease claims again.
 const CLAIMS_PER_MINUTE: usize = 3;
 
@@ -252,6 +255,8 @@ where
         lease::SatOut::Asked => return Turn::Ended(finish(lease, &settings, state, DeliveryEnd::Drained).await),
         lease::SatOut::Lost => return Turn::ClaimAgain(Box::new(Delivery { settings, source, sink, state })),
     }
+    // Looking through what was read before may take long: who asks meanwhile is told since when.
+    note(&settings, state.as_mut(), WorkerState::Starting, None).await;
     let started = tokio::select! {
         started = look::look_and_claim(&settings, &mut source, &mut sink, state.as_mut(), control) => started,
         never = lease.note_troubles(&control.meter) => match never {},
@@ -270,6 +275,7 @@ where
     let committer = commit::Committer::new(&settings, sink, state.clone(), control, claimed.clone(), origin);
     let filler = fill::Filler::new(&settings, source, control, claimed, lease.paused());
     let (source, sink, end) = fill::run_both(filler, committer, &lease).await;
+    let end = with_place(end, &source);
     let fenced = matches!(&end, DeliveryEnd::Stopped(stop) if stop.exit_code == 4);
     if fenced {
         control.meter.fenced();
@@ -281,6 +287,18 @@ where
         return Turn::ClaimAgain(Box::new(Delivery { settings, source, sink, state }));
     }
     Turn::Ended(finish(lease, &settings, state, end).await)
+}
+
+/// What a stop says about a position is of use only with the thing that it is a position of. A source leaves that only after all of
+/// it is committed.
+fn with_place<S: Source>(end: DeliveryEnd, source: &S) -> DeliveryEnd {
+    match (end, source.called()) {
+        (DeliveryEnd::Stopped(stop), Some(called)) if NAMES_A_POSITION.contains(&stop.code) => {
+            let message = format!("{}. The position is one of {called}", stop.message);
+            DeliveryEnd::Stopped(Stop { message, ..stop })
+        }
+        (end, _) => end,
+    }
 }
 
 fn may_claim_again(claims: &mut std::collections::VecDeque<tokio::time::Instant>) -> bool {

@@ -82,6 +82,10 @@ impl Source for AnySource {
         each_source!(self, source => source.ack(upto).await)
     }
 
+    fn called(&self) -> Option<String> {
+        each_source!(self, source => source.called())
+    }
+
     fn extent(&self) -> Option<u64> {
         each_source!(self, source => source.extent())
     }

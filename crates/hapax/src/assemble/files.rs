@@ -6,10 +6,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-use hapax_connect::file::many::{Born, chain_names, find_stems, is_lane_of, unpacked_name};
+use hapax_connect::file::many::{Born, FoundStem, chain_names, find_stems, is_lane_of, unpacked_name};
 use hapax_connect::file::{Crowd, FileFormat, HeaderFrom};
 use hapax_engine::books::{Books as _, StateBooks as _};
 use hapax_model::mode::ConflictMode;
+use hapax_model::name_list::fold_names;
 use hapax_model::position::{Bookmark, DeliveryId};
 use hapax_model::progress::{Progress, WitnessVerdict, decide_witness};
 
@@ -121,6 +122,14 @@ pub(crate) fn under_two_names(workflow: &str, one: &str, other: &str, name: &str
 }
 
 impl Part<'_> {
+    /// The delivery that stands for a whole pattern, if the source is one.
+    pub(crate) fn pattern_id(&self) -> Option<DeliveryId> {
+        let Source::File(file) = self.source else { return None };
+        file.many.as_ref()?;
+        let (workflow, sink) = (self.workflow.id.clone(), self.sink.name.clone());
+        Some(DeliveryId { workflow, sink, lane: file.written.clone() })
+    }
+
     /// A word on keys that may be in two lanes of a pattern, where the order of events decides what a row holds.
     pub(crate) fn order_note(&self, live: Option<&Live>) -> Option<String> {
         let Source::File(file) = self.source else { return None };
@@ -167,7 +176,7 @@ impl Part<'_> {
         match &file.many {
             None => {
                 let names = chain_names(&file.path, file.rotation);
-                let chain = if names.len() > 1 { format!(" ({})", names.join(" → ")) } else { String::new() };
+                let chain = if names.len() > 1 { format!(" ({})", fold_names(&names, " → ")) } else { String::new() };
                 Some(format!("{}{chain}, {format}", file.written))
             }
             Some(many) => {
@@ -177,7 +186,7 @@ impl Part<'_> {
                     .iter()
                     .filter(|stem| stem.names().len() > 1)
                     .take(CHAINS_SHOWN)
-                    .map(|stem| format!("{} is {}", stem.lane, stem.names().join(" → ")))
+                    .map(|stem| format!("{} is {}", stem.lane, fold_names(&stem.names(), " → ")))
                     .collect();
                 let rotated = if chains.is_empty() { String::new() } else { format!(" ({})", chains.join("; ")) };
                 let count = found.stems.len();
@@ -185,5 +194,19 @@ impl Part<'_> {
                 Some(format!("{}, {count} lane(s) now{rotated}, {format}{several}", file.written))
             }
         }
+    }
+
+    /// The files of each lane that has several, oldest first.
+    pub(crate) fn chains(&self) -> Vec<(String, Vec<String>)> {
+        let Source::File(file) = self.source else { return Vec::new() };
+        let chains = match &file.many {
+            None => vec![(file.written.clone(), chain_names(&file.path, file.rotation))],
+            Some(many) => {
+                let stems = find_stems(&file.written, &many.folder, file.rotation).stems.into_iter();
+                let names = |stem: &FoundStem| stem.names().into_iter().map(str::to_owned).collect();
+                stems.map(|stem| (stem.lane.clone(), names(&stem))).collect()
+            }
+        };
+        chains.into_iter().filter(|(_, names)| names.len() > 1).collect()
     }
 }

@@ -19,7 +19,9 @@ mod writer;
 use std::sync::Arc;
 
 use hapax_connect::file::many::finds_archives_of;
-use hapax_connect::file::{Expected, FileFormat, FileSource, FileSourceConfig, FirstSeen, LaneName, OwnArchives};
+use hapax_connect::file::{
+    Expected, FileFormat, FileSource, FileSourceConfig, FirstSeen, LaneName, NeededBy, NeededField, OwnArchives,
+};
 use hapax_connect::generate::{GenerateConfig, GenerateLane, GenerateSource};
 use hapax_engine::decode::csv::{CsvFormat, Format, Header};
 use hapax_engine::pipeline::Pipeline;
@@ -199,10 +201,12 @@ impl<'a> Part<'a> {
             return Expected::default();
         }
         let table = self.table();
-        let mut needed = self.workflow.delivery.deduplication.key_fields.clone();
-        needed.extend(table.delete_when.iter().map(|condition| condition.path.clone()));
+        let needs = |path: &FieldPath, by| NeededField { path: path.clone(), by };
+        let key = &self.workflow.delivery.deduplication.key_fields;
+        let mut needed: Vec<NeededField> = key.iter().map(|path| needs(path, NeededBy::Key)).collect();
+        needed.extend(table.delete_when.iter().map(|condition| needs(&condition.path, NeededBy::DeleteWhen)));
         if let Columns::Mapped(map) = &table.columns {
-            needed.extend(map.iter().map(|(_, path)| path.clone()));
+            needed.extend(map.iter().map(|(column, path)| needs(path, NeededBy::Column(column.clone()))));
         }
         Expected { needed, taken: live.columns.iter().map(|column| FieldPath::of_name(column)).collect() }
     }

@@ -184,6 +184,12 @@ fn print_finding(finding: &Finding<'_>, args: &CheckArgs) {
     if let Some(source) = part.source_in_words() {
         println!("  source: {source}");
     }
+    if args.explain {
+        for (lane, files) in part.chains() {
+            println!("  files of {lane}, oldest first:");
+            files.iter().for_each(|file| println!("    {file}"));
+        }
+    }
     if let Some(note) = part.order_note(finding.live()) {
         println!("  note: {note}");
     }
@@ -304,7 +310,7 @@ fn as_json(findings: &[Finding<'_>], incomplete: &[(&str, &str)], state: Option<
                 SourceSeen::NotAsked | SourceSeen::NoFileYet => (None, None),
             };
             json!({
-                "workflow": part.workflow.id, "sink": part.sink.name, "source": part.source_in_words(), "order": part.order_note(finding.live()),
+                "workflow": part.workflow.id, "sink": part.sink.name, "source": part.source_in_words(), "chains": chains(part), "order": part.order_note(finding.live()),
                 "judged": judged, "audit": judged.then_some(audit), "refused": refused, "table": live,
                 "sourceUnreadable": unreadable, "wouldStop": resume.as_ref().map(trouble),
                 "sample": sampled.map(|(filled, die)| json!({
@@ -323,6 +329,10 @@ fn as_json(findings: &[Finding<'_>], incomplete: &[(&str, &str)], state: Option<
         .collect();
     let incomplete: Vec<_> = incomplete.iter().map(|(id, lacking)| json!({"workflow": id, "lacks": lacking})).collect();
     json!({"checked": checked, "incomplete": incomplete, "stateUnreadable": state.map(trouble)})
+}
+
+fn chains(part: &Part<'_>) -> Vec<Value> {
+    part.chains().into_iter().map(|(lane, files)| json!({"lane": lane, "files": files})).collect()
 }
 
 /// The mode, why it is this one, and the columns that are written, as far as the sample tells.

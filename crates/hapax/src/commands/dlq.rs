@@ -3,6 +3,7 @@
 mod choice;
 mod pace;
 mod pages;
+mod place;
 mod replay;
 mod verdict;
 
@@ -12,9 +13,10 @@ use hapax_model::units::Rate;
 use serde_json::json;
 
 use self::choice::{FoundCause, FoundLetters, Pages};
+use self::place::InputPlaces;
 use super::table::Table;
 use super::{confirmed, known_workflow, load, print_json};
-use crate::assemble::{AnyBooks, Purpose};
+use crate::assemble::{AnyBooks, Place, Purpose};
 use crate::cli::{DlqChoice, DlqCommand, Doing, Shared};
 use crate::config::Config;
 use crate::exit::{Failure, USAGE};
@@ -65,24 +67,25 @@ impl FoundCause {
 }
 
 async fn list(choice: &DlqChoice, config: &Config, shared: &Shared) -> Result<u8, Failure> {
-    let FoundLetters { books, causes, of_others } = choice::find(choice, config, Purpose::Look).await?;
+    let FoundLetters { mut books, causes, of_others } = choice::find(choice, config, Purpose::Look).await?;
+    let places = places_of_first(&causes, &mut books, config).await?;
     if shared.json {
-        let one = |FoundCause { at, owner, group }: &FoundCause| {
+        let one = |(FoundCause { at, owner, group }, place): (&FoundCause, &FirstPlace)| {
             json!({
                 "database": books[*at].0.to_string(), "workflow": owner.as_ref().map(|owner| &owner.workflow),
                 "sink": owner.as_ref().map(|owner| &owner.sink), "number": group.first_id, "cause": group.fingerprint,
                 "code": group.code, "stage": group.stage, "count": group.count, "firstAtMs": group.first_at_ms,
-                "lastAtMs": group.last_at_ms, "example": group.example,
+                "lastAtMs": group.last_at_ms, "example": group.example, "lane": place.lane, "position": place.position, "file": place.file,
             })
         };
-        print_json(&json!({"causes": causes.iter().map(one).collect::<Vec<_>>(), "ofOthers": of_others}));
+        print_json(&json!({"causes": causes.iter().zip(&places).map(one).collect::<Vec<_>>(), "ofOthers": of_others}));
         return Ok(0);
     }
     if causes.is_empty() {
         println!("No dead letters.");
     } else {
-        let mut table = Table::new(&["letters", "cause", "code", "stage", "of", "what", "for example"]);
-        for found in &causes {
+        let mut table = Table::new(&["letters", "cause", "code", "stage", "of", "what", "for example", "first at"]);
+        for (found, place) in causes.iter().zip(&places) {
             let group = &found.group;
             table.row(vec![
                 group.count.to_string(),
@@ -92,6 +95,7 @@ async fn list(choice: &DlqChoice, config: &Config, shared: &Shared) -> Result<u8
                 found.owner_text(),
                 group.fingerprint.clone(),
                 group.example.clone(),
+                place.words.clone(),
             ]);
         }
         print!("{table}");
@@ -108,16 +112,58 @@ async fn list(choice: &DlqChoice, config: &Config, shared: &Shared) -> Result<u8
     Ok(0)
 }
 
+/// Where the oldest letter of a cause lies.
+#[derive(Default)]
+struct FirstPlace {
+    words: String,
+    lane: Option<String>,
+    position: Option<String>,
+    file: Option<String>,
+}
+
+/// Where the oldest letter of each cause lies: a position alone is of no use where a lane is made of several files.
+async fn places_of_first(
+    causes: &[FoundCause],
+    books: &mut [(Place, AnyBooks)],
+    config: &Config,
+) -> Result<Vec<FirstPlace>, Failure> {
+    let mut found = Vec::new();
+    let mut known: Vec<(usize, InputPlaces<'_>)> = Vec::new();
+    for cause in causes {
+        let books = &mut books[cause.at].1;
+        if known.last().is_none_or(|(at, _)| *at != cause.at) {
+            known.push((cause.at, InputPlaces::of(books, config).await?));
+        }
+        let letter = InputPlaces::first_of(cause, books).await?;
+        let places = known.last().map(|(_, places)| places);
+        found.push(match (letter, places) {
+            (Some(letter), Some(places)) => FirstPlace {
+                words: places.in_words(&letter),
+                file: places.file_of(&letter).map(|file| file.to_string()),
+                position: Some(letter.position.to_string()),
+                lane: Some(letter.delivery.lane),
+            },
+            (None, _) | (_, None) => FirstPlace::default(),
+        });
+    }
+    Ok(found)
+}
+
 async fn show(id: i64, choice: &DlqChoice, config: &Config, shared: &Shared) -> Result<u8, Failure> {
     let choice = DlqChoice { ids: vec![id], ..choice.clone() };
     let FoundLetters { mut books, causes, .. } = choice::find(&choice, config, Purpose::Look).await?;
     let mut shown = 0;
     for found in &causes {
+        let places = InputPlaces::of(&mut books[found.at].1, config).await?;
         let mut pages = Pages::of(found, &choice);
         while let Some(page) = pages.next(&mut books[found.at].1).await? {
             for letter in page {
                 shown += 1;
-                if shared.json { print_json(&letter_json(&letter)) } else { print_letter(&letter) }
+                if shared.json {
+                    print_json(&letter_json(&letter, &places));
+                } else {
+                    print_letter(&letter, &places);
+                }
             }
         }
     }
@@ -134,7 +180,7 @@ async fn show(id: i64, choice: &DlqChoice, config: &Config, shared: &Shared) -> 
     Err(Failure::new("HX5007", message).with_exit(USAGE))
 }
 
-fn letter_json(letter: &StoredLetter) -> serde_json::Value {
+fn letter_json(letter: &StoredLetter, places: &InputPlaces<'_>) -> serde_json::Value {
     let (bytes, length) = match &letter.bytes {
         LetterBytes::Whole(bytes) => (bytes, bytes.len() as u64),
         LetterBytes::Cut { head, length, .. } => (head, *length),
@@ -143,16 +189,17 @@ fn letter_json(letter: &StoredLetter) -> serde_json::Value {
         "id": letter.id, "workflow": letter.delivery.workflow, "sink": letter.delivery.sink, "lane": letter.delivery.lane,
         "epoch": letter.epoch, "position": letter.position.to_string(), "incarnation": letter.incarnation, "stage": letter.stage,
         "code": letter.code, "inDoubt": letter.is_in_doubt(), "message": letter.message, "cause": letter.fingerprint, "eventKey": letter.event_key,
-        "writtenAtMs": letter.written_at_ms, "state": letter.state, "length": length, "input": String::from_utf8_lossy(bytes),
+        "writtenAtMs": letter.written_at_ms, "state": letter.state, "length": length, "file": places.file_of(letter).map(|file| file.to_string()), "input": String::from_utf8_lossy(bytes),
     })
 }
 
-fn print_letter(letter: &StoredLetter) {
+fn print_letter(letter: &StoredLetter, places: &InputPlaces<'_>) {
     println!("letter {} of {} ({})", letter.id, letter.delivery, letter.state);
     println!(
         "  died at stage {} of epoch {}, position {} of {}",
         letter.stage, letter.epoch, letter.position, letter.incarnation
     );
+    println!("  at {}", places.in_words(letter));
     println!("  {}: {}", letter.code, letter.message);
     if let Some(key) = &letter.event_key {
         println!("  event key {key}");

@@ -343,7 +343,7 @@ async fn place_in_chain(
         }
     };
     let to = match start {
-        StartAt::Latest => file.start(StartAt::Latest).await?,
+        StartAt::Latest => return Ok(file.latest(at)?),
         StartAt::Earliest => match file.oldest_file(at)? {
             Some(to) => to,
             None => file.start(StartAt::Earliest).await?,

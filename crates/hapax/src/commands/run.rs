@@ -17,13 +17,14 @@ mod watchdog;
 
 use std::io::IsTerminal as _;
 use std::sync::Arc;
+use std::time::Duration;
 
 use hapax_engine::memory::MemoryBudget;
 use hapax_engine::source::Follow;
 use hapax_engine::state::TakeOver;
 
 use self::fleet::Fleet;
-pub(super) use self::pattern_lease::all_files_of;
+pub(super) use self::pattern_lease::{all_files_of, lease_of_pattern};
 #[cfg(feature = "broker")]
 pub(crate) use self::{
     notify::tell,
@@ -34,7 +35,7 @@ use crate::assemble::{How, Part, parts};
 use crate::cli::{RunArgs, Shared};
 use crate::config::Config;
 use crate::exit::{Failure, USAGE};
-use crate::roster::Roster;
+use crate::roster::{Member, Roster};
 
 /// Delivers.
 pub(crate) async fn run(args: &RunArgs, shared: &Shared) -> Result<u8, Failure> {
@@ -42,7 +43,8 @@ pub(crate) async fn run(args: &RunArgs, shared: &Shared) -> Result<u8, Failure> 
     let (orders, mut ordered) = signals::listen();
     let loaded = load(shared)?;
     let config = Arc::new(loaded.config);
-    refuse_endless(args, &chosen_parts(&config, &args.only)?)?;
+    let chosen = chosen_parts(&config, &args.only)?;
+    refuse_endless(args, &chosen)?;
     let memory = MemoryBudget::new(config.memory.as_usize());
     let roster = Roster::new(&memory, config.memory.as_usize() as u64);
     let counting = roster.process.descriptors.watch();
@@ -50,6 +52,13 @@ pub(crate) async fn run(args: &RunArgs, shared: &Shared) -> Result<u8, Failure> 
     let server = config.http.as_ref().map(|http| crate::serve::serve(http, Arc::new(roster.clone()))).transpose()?;
     #[cfg(any(feature = "mysql", feature = "postgres"))]
     crate::assemble::make_pools(&config);
+    // Who asks before the state store answers is told what is about to start.
+    for part in chosen {
+        let pattern = part.pattern_id().into_iter();
+        for id in pattern.chain(part.lanes().map(|lane| lane.id())) {
+            roster.add(Member { id, meter: Arc::default(), commit_timeout: Duration::ZERO });
+        }
+    }
     let follow = if args.once { Follow::No } else { Follow::Yes };
     let store::Opened::State(state) = store::open(&config, follow, &mut ordered).await? else { return Ok(0) };
     let how = How::new(&config, follow, if args.take_over { TakeOver::Now } else { TakeOver::Never });

@@ -42,7 +42,7 @@ pub(crate) fn ready(roster: &Roster) -> Verdict {
             reasons.push(json!({
                 "workflow": id.workflow, "sink": id.sink, "lane": id.lane, "state": reading.state.name(),
                 "code": trouble.map(|trouble| trouble.code), "message": trouble.map(|trouble| &trouble.message),
-                "sinceMs": trouble.map(|trouble| trouble.since_ms), "epochs": last_epochs(&member.meter),
+                "sinceMs": trouble.map_or(reading.state_since_ms, |trouble| trouble.since_ms), "epochs": last_epochs(&member.meter),
             }));
         }
     }

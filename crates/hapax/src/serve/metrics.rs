@@ -234,6 +234,7 @@ fn of_owner(name: &str, delivery: &Seen) -> Option<Vec<(Label, Number)>> {
         n if n == names::STATE.name => {
             split(WorkerState::ALL.map(|state| (state.name(), u64::from(reading.state == state))))
         }
+        n if n == names::STATE_SINCE.name => real(seconds(reading.state_since_ms.saturating_mul(1000))),
         n if n == names::RETRIES.name => plain(reading.retries),
         n if n == names::FENCED.name => plain(reading.fenced),
         n if n == names::TAKEOVERS.name => {

@@ -39,6 +39,8 @@ macro_rules! names {
 names! { OF_DELIVERIES:
     STATE = gauge("hapax_delivery_state", &["state"],
         "1 for the state that the delivery is in: starting, standby, running, waiting, paused, finished, drained, stopped");
+    STATE_SINCE = gauge("hapax_delivery_state_since_timestamp_seconds", &[],
+        "Since when the delivery is in that state, in seconds since 1970; of a pattern whose files are looked through, the lane is the pattern");
     OLDEST = gauge("hapax_oldest_undelivered_seconds", &[],
         "Age of the oldest input that was read and is not committed; 0 if there is none. The alarm to have");
     ADDS_UP = gauge("hapax_ledger_adds_up", &[], "1 if read = delivered + filtered + dead + in flight, 0 if not: a bug, or a changed target");

@@ -150,6 +150,10 @@ impl Source for Lines {
         Ok(())
     }
 
+    fn called(&self) -> Option<String> {
+        Some("the script".to_owned())
+    }
+
     fn extent(&self) -> Option<u64> {
         Some(self.lines.len() as u64)
     }

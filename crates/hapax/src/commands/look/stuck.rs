@@ -32,6 +32,16 @@ struct Wait {
     since_ms: Option<u64>,
     why: String,
     turn: String,
+    weight: Weight,
+}
+
+/// Whether the exit code counts a thing that waits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Weight {
+    /// It waits.
+    Counted,
+    /// Its turn comes by itself, and soon.
+    ToldOnly,
 }
 
 /// What is known of one delivery.
@@ -62,7 +72,8 @@ pub(crate) async fn stuck(args: &StuckArgs, shared: &Shared) -> Result<u8, Failu
         Ok(state) => state,
         Err(failure) => {
             let turn = "the state store; deliveries go on without it for a while".to_owned();
-            waits.push(Wait { what: "state store".into(), since_ms: None, why: failure.to_string(), turn });
+            let weight = Weight::Counted;
+            waits.push(Wait { what: "state store".into(), since_ms: None, why: failure.to_string(), turn, weight });
             StateSide::unread(&failure)
         }
     };
@@ -80,7 +91,7 @@ pub(crate) async fn stuck(args: &StuckArgs, shared: &Shared) -> Result<u8, Failu
     } else {
         print_waits(&waits, chosen.len());
     }
-    Ok(u8::from(!waits.is_empty()))
+    Ok(u8::from(waits.iter().any(|wait| wait.weight == Weight::Counted)))
 }
 
 impl Look {
@@ -111,7 +122,8 @@ impl Look {
 /// Why a delivery does not go on, if it does not. Pure but for the clock.
 fn judge(look: &Look, state: &StateSide, older_than: Duration) -> Vec<Wait> {
     let id = &look.id;
-    let wait = |since_ms, why: String, turn: String| Wait { what: id.to_string(), since_ms, why, turn };
+    let weight = Weight::Counted;
+    let wait = |since_ms, why: String, turn: String| Wait { what: id.to_string(), since_ms, why, turn, weight };
     let mut waits = Vec::new();
     if let Some(trouble) = &look.trouble {
         let turn = match trouble.may_pass {
@@ -120,6 +132,7 @@ fn judge(look: &Look, state: &StateSide, older_than: Duration) -> Vec<Wait> {
         };
         waits.push(wait(None, trouble.why.clone(), turn.into()));
     }
+    waits.extend(soon(look, state, older_than));
     waits.extend(standing(look, state, older_than).into_iter().map(|(since, why, turn)| wait(since, why, turn)));
     if look.letters.0 > 0 {
         let turn = format!("a person: hapax dlq list --workflow {}", id.workflow);
@@ -138,6 +151,34 @@ fn judge(look: &Look, state: &StateSide, older_than: Duration) -> Vec<Wait> {
 }
 
 type Reason = (Option<u64>, String, String);
+
+/// A worker is about to begin with the delivery. Who starts for long is counted.
+fn soon(look: &Look, state: &StateSide, older_than: Duration) -> Option<Wait> {
+    if state.stop(&look.id).is_some() || state.pause(&look.id).is_some() || look.lag == Lag::Known(0) {
+        return None;
+    }
+    let what = look.id.to_string();
+    if let Some(noted) = state.starting(&look.id) {
+        let since = Some(noted.noted_at_ms);
+        let long = Duration::from_millis(now_ms().saturating_sub(noted.noted_at_ms)) > older_than;
+        let weight = if long { Weight::Counted } else { Weight::ToldOnly };
+        let through = if noted.id == look.id { "what was read before" } else { "the files of the pattern" };
+        let why = format!("starting: {} looks through {through}", noted.session);
+        return Some(Wait {
+            what,
+            since_ms: since,
+            why,
+            turn: format!("{}: it begins after that", noted.session),
+            weight,
+        });
+    }
+    let (Lag::Known(_) | Lag::Endless) = look.lag else { return None };
+    let holder = &state.pattern_lease(&look.id).filter(|_| state.lease(&look.id).is_none())?.holder;
+    let why = format!("waits for its turn among the lanes of the pattern, {} behind", look.lag);
+    let since_ms = look.stored.as_ref().map(|stored| stored.updated_at_ms);
+    let turn = format!("{holder}: it opens a few lanes at a time");
+    Some(Wait { what, since_ms, why, turn, weight: Weight::ToldOnly })
+}
 
 /// The reasons for which the delivery itself stands still: a stop and a pause, each of which holds it, or else one.
 fn standing(look: &Look, state: &StateSide, older_than: Duration) -> Vec<Reason> {
@@ -172,7 +213,13 @@ fn going_on(look: &Look, state: &StateSide, older_than: Duration) -> Option<Reas
         let Lag::Unknown(why) = &look.lag else { return None };
         return Some((moved, format!("the source: {why}"), "the source, or a person".into()));
     }
-    let Some(lease) = state.lease(id) else { return without_worker(look, note) };
+    if state.starting(id).is_some() {
+        return None; // told already
+    }
+    let Some(lease) = state.lease(id) else {
+        let told = state.pattern_lease(id).is_some() && !matches!(look.lag, Lag::Unknown(_));
+        return if told { None } else { without_worker(look, note) };
+    };
     if let Some(noted) = note.filter(|noted| noted.note.state == WorkerState::Waiting) {
         let why = format!("waiting: {}", message(noted));
         return Some((
@@ -249,6 +296,7 @@ async fn held(subject: &Subject<'_>, before: Option<&StoredDelivery>) -> Vec<Wai
         since_ms: hold.since_ms,
         why: format!("{} {}", hold.who, hold.what),
         turn: format!("{}: {}", hold.who.split([' ', ',']).take(2).collect::<Vec<_>>().join(" "), hold.cure),
+        weight: Weight::Counted,
     };
     still.into_iter().filter(|hold| !moved || long(hold)).map(wait).collect()
 }
@@ -259,7 +307,7 @@ async fn holds(rows: &mut AnyRows) -> Vec<Hold> {
 
 impl Wait {
     fn as_json(&self) -> Value {
-        json!({"what": self.what, "sinceMs": self.since_ms, "why": self.why, "turn": self.turn})
+        json!({"what": self.what, "sinceMs": self.since_ms, "why": self.why, "turn": self.turn, "counted": self.weight == Weight::Counted})
     }
 }
 

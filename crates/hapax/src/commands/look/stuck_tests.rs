@@ -80,6 +80,50 @@ fn what_goes_on_is_not_stuck() {
     assert_eq!(judge(&look(Lag::Known(0)), &done, Duration::from_secs(60)), []);
 }
 
+/// Goal: a worker that is still starting is told with since when, and counted only after long; so is a lane that waits for its turn
+/// in a pattern. Method: the note of the lane's own worker, young and old, and that of the pattern's, which then says that it runs.
+#[test]
+fn a_worker_that_starts_is_told() {
+    let holder = "pid 7 on there";
+    let said = |of: DeliveryId, state, at| NotedDelivery {
+        id: of,
+        session: holder.into(),
+        noted_at_ms: at,
+        ..noted(state, None)
+    };
+    let judged = |state: &StateSide, lag| judge(&look(lag), state, Duration::from_secs(60));
+    for (at, weight) in [(now_ms(), Weight::ToldOnly), (1, Weight::Counted)] {
+        let notes = vec![said(id(), WorkerState::Starting, at)];
+        let state = StateSide { notes, leases: vec![leased()], ..StateSide::default() };
+        let waits = judged(&state, Lag::Known(5));
+        assert_eq!(waits.len(), 1, "{waits:?}");
+        assert_eq!((waits[0].since_ms, waits[0].weight), (Some(at), weight));
+        assert!(waits[0].why.starts_with("starting: pid 7 on there"), "{waits:?}");
+        assert_eq!(judged(&state, Lag::Known(0)), []);
+    }
+    let pattern = DeliveryId { lane: "in/*.log".into(), ..id() };
+    let lease = StoredLease { id: pattern.clone(), ..leased() };
+    let with = |now| StateSide {
+        notes: vec![said(pattern.clone(), now, now_ms())],
+        leases: vec![lease.clone()],
+        patterns: vec![pattern.clone()],
+        ..StateSide::default()
+    };
+    for (now, words) in [
+        (WorkerState::Starting, "starting: pid 7 on there looks through the files of the pattern"),
+        (WorkerState::Running, "waits for its turn among the lanes of the pattern, 5 behind"),
+    ] {
+        let waits = judged(&with(now), Lag::Known(5));
+        assert_eq!((waits.len(), waits[0].weight), (1, Weight::ToldOnly), "{waits:?}");
+        assert_eq!(waits[0].why, words);
+        assert_eq!(judged(&with(now), Lag::Known(0)), []);
+    }
+    let seen = with(WorkerState::Starting).state(&id(), hapax_model::delivery_state::ProgressSeen::Nothing);
+    assert_eq!(seen.name(), "starting");
+    let away = judged(&with(WorkerState::Running), Lag::Unknown("no such file".into()));
+    assert!(away[0].why.contains("no such file"), "{away:?}");
+}
+
 /// Goal: letters that wait and a target that is away are told beside everything else.
 #[test]
 fn letters_and_a_lost_target_are_told() {

@@ -15,14 +15,15 @@ use hapax_model::delivery_state::{
 use hapax_model::field::FieldPath;
 use hapax_model::key::{DedupStrategy, KeyNeed, Keyer, Uniqueness};
 use hapax_model::mode::{ConflictMode, ProgressPlace};
+use hapax_model::name_list::fold_names;
 use hapax_model::position::DeliveryId;
 
 use super::super::known_workflow;
-use super::super::run::all_files_of;
+use super::super::run::{all_files_of, lease_of_pattern};
 use super::clock::now_ms;
 use super::reader::holds;
 use super::unclear;
-use crate::assemble::{AnyBooks, AnyRows, AnySource, Part, Place, Purpose, lanes, plan};
+use crate::assemble::{AnyBooks, AnyRows, AnySource, Part, Place, Purpose, lanes, parts, plan};
 use crate::cli::LookChoice;
 use crate::config::checked::GenerateSource;
 use crate::config::{Config, Source};
@@ -54,7 +55,7 @@ pub(super) fn subjects<'a>(config: &'a Config, choice: &LookChoice) -> Result<Ve
         let known: Vec<String> = lanes(config).map(|part| part.id().to_string()).collect();
         return Err(unclear(match known.as_slice() {
             [] => "no workflow is complete: each needs a source and a sink".to_owned(),
-            known => format!("no delivery fits; there are {}", known.join(", ")),
+            known => format!("no delivery fits; there are {}", fold_names(known, ", ")),
         }));
     }
     Ok(chosen)
@@ -180,6 +181,8 @@ pub(crate) struct StateSide {
     pub(crate) notes: Vec<NotedDelivery>,
     pub(crate) leases: Vec<StoredLease>,
     pub(crate) pauses: Vec<Pause>,
+    /// What the leases of patterns are called.
+    pub(crate) patterns: Vec<DeliveryId>,
     /// Why it could not be read: then nothing is known of workers and pauses.
     pub(crate) trouble: Option<String>,
 }
@@ -188,15 +191,16 @@ impl StateSide {
     /// Reads it; empty if there is no state store yet.
     pub(crate) async fn read(config: &Config) -> Result<Self, Failure> {
         match AnyBooks::of_state(config, Purpose::Look).await? {
-            Some(mut books) => Self::read_from(&mut books).await,
+            Some(mut books) => Self::read_from(&mut books, config).await,
             None => Ok(Self::default()),
         }
     }
 
     /// Reads it from a state store that is open.
-    pub(crate) async fn read_from(books: &mut AnyBooks) -> Result<Self, Failure> {
+    pub(crate) async fn read_from(books: &mut AnyBooks, config: &Config) -> Result<Self, Failure> {
         let (notes, leases, pauses) = (books.notes().await?, books.leases().await?, books.pauses().await?);
-        Ok(Self { notes, leases, pauses, trouble: None })
+        let patterns = parts(config).filter_map(|part| lease_of_pattern(&part)).collect();
+        Ok(Self { notes, leases, pauses, patterns, trouble: None })
     }
 
     /// One that could not be read.
@@ -217,6 +221,23 @@ impl StateSide {
 
     fn own_lease(&self, id: &DeliveryId) -> Option<&StoredLease> {
         self.leases.iter().find(|lease| lease.id == *id && lease.expires_at_ms > now_ms())
+    }
+
+    /// The lease of all files of the pattern that finds the lane, where nobody has opened the lane itself.
+    pub(crate) fn pattern_lease(&self, id: &DeliveryId) -> Option<&StoredLease> {
+        if self.own_lease(id).is_some() {
+            return None;
+        }
+        let pattern = self.patterns.iter().find(|of| of.workflow == id.workflow && of.sink == id.sink);
+        pattern.and_then(|pattern| self.own_lease(pattern))
+    }
+
+    /// Who is about to begin with the delivery, and since when: it looks through what was read before, or through the files of the
+    /// pattern.
+    pub(crate) fn starting(&self, id: &DeliveryId) -> Option<&NotedDelivery> {
+        let lease = self.own_lease(id).or_else(|| self.pattern_lease(id))?;
+        let said = self.note(&lease.id).filter(|noted| noted.session == lease.holder);
+        said.filter(|noted| noted.note.state == WorkerState::Starting)
     }
 
     /// The pause of its workflow.
@@ -249,6 +270,9 @@ impl StateSide {
         } else {
             said
         };
+        if self.starting(id).is_some() && pause == PauseSeen::No && said != Some(WorkerState::Stopped) {
+            return DeliveryState::Said(WorkerState::Starting);
+        }
         decide_delivery_state(held, said, pause, progress)
     }
 }

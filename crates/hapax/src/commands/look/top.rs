@@ -1,5 +1,6 @@
 //! `hapax top`: all deliveries live, from the databases alone.
 
+mod picture;
 mod screen;
 
 use std::time::{Duration, Instant};
@@ -9,9 +10,9 @@ use hapax_model::delivery_state::DeliveryState;
 use hapax_model::position::DeliveryId;
 use serde_json::{Value, json};
 
+use self::picture::{HEADINGS, Size, picture};
 use self::screen::Screen;
 use super::super::load;
-use super::super::table::Table;
 use super::clock::{age, moment, now_ms};
 use super::subject::{Lag, StateSide, Subject, progress_seen, subjects};
 use crate::assemble::{AnyBooks, Purpose};
@@ -60,7 +61,7 @@ pub(crate) async fn top(args: &TopArgs, shared: &Shared) -> Result<u8, Failure> 
         let lines: Vec<Line<'_>> =
             now.iter().map(|now| Line { now, before: before.iter().find(|sample| sample.id == now.id) }).collect();
         match &mut screen {
-            Some(screen) => screen.draw(&picture(&lines)),
+            Some(screen) => screen.draw(|size| picture_of(&lines, size)),
             None if shared.json => lines.iter().for_each(|line| println!("{}", line.as_json())),
             None => lines.iter().for_each(|line| println!("{}", line.text())),
         }
@@ -121,7 +122,7 @@ impl Open<'_> {
             self.state = AnyBooks::of_state(self.config, Purpose::Look).await?;
         }
         let Some(books) = &mut self.state else { return Ok(StateSide::default()) };
-        let read = StateSide::read_from(books).await;
+        let read = StateSide::read_from(books, self.config).await;
         if read.is_err() {
             self.state = None;
         }
@@ -207,49 +208,10 @@ impl Line<'_> {
     }
 }
 
-const HEADINGS: [&str; 10] =
-    ["delivery", "state", "read/s", "rows/s", "epochs/s", "position", "behind", "moved", "dead", "worker"];
-
-/// How much of a delivery's name the picture shows: a lane may be a long path.
-const NAME_CHARACTERS: usize = 36;
-
-/// The beginning and the end of a long name.
-fn narrow(name: &str) -> String {
-    let length = name.chars().count();
-    if length <= NAME_CHARACTERS {
-        return name.to_owned();
-    }
-    let begin: String = name.chars().take(NAME_CHARACTERS / 2).collect();
-    let end: String = name.chars().skip(length - NAME_CHARACTERS / 2 + 1).collect();
-    format!("{begin}…{end}")
-}
-
-fn picture(lines: &[Line<'_>]) -> String {
-    let mut table = Table::new(&HEADINGS);
-    for line in lines {
-        let mut cells = line.cells();
-        cells[0] = narrow(&cells[0]);
-        table.row(cells);
-    }
-    let mut picture = format!("hapax top   {}   q ends\n\n{table}", moment(now_ms()));
-    for line in lines {
-        if let Some(note) = &line.now.note {
-            picture.push_str(&format!("\n{}: {}", line.now.id, super::short(note, 200)));
-        }
-    }
-    picture
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// Goal: a long name keeps both its ends and fits its column.
-    #[test]
-    fn a_long_name_keeps_its_ends() {
-        assert_eq!(narrow("orders/erp/0"), "orders/erp/0");
-        let short = narrow("orders/sqlite//srv/a/very/long/path/to/orders.jsonl");
-        assert_eq!(short.chars().count(), NAME_CHARACTERS);
-        assert!(short.starts_with("orders/sqlite//") && short.ends_with("orders.jsonl"), "{short}");
-    }
+fn picture_of(lines: &[Line<'_>], size: Size) -> String {
+    let rows: Vec<Vec<String>> = lines.iter().map(Line::cells).collect();
+    let said =
+        |line: &Line<'_>| line.now.note.as_ref().map(|note| format!("{}: {}", line.now.id, super::short(note, 400)));
+    let notes: Vec<String> = lines.iter().filter_map(said).collect();
+    picture(&format!("hapax top   {}   q ends", moment(now_ms())), &rows, &notes, size)
 }

@@ -12,6 +12,7 @@ use hapax_connect::file::many::{Born, FoundStem, Prospect, find_stems, prospect,
 use hapax_connect::file::{Crowd, FileFormat, FirstSeen, RotationRule};
 use hapax_engine::books::{Books as _, OldNames, StateBooks as _};
 use hapax_engine::source::{Held, Source as _, SourceError};
+use hapax_model::delivery_state::WorkerState;
 use hapax_model::position::{Bookmark, DeliveryId};
 
 use super::pattern_lease::PatternLease;
@@ -331,6 +332,11 @@ impl Files {
     /// Whether another worker has taken the pattern.
     pub(super) fn is_lost(&self) -> bool {
         self.lease.is_lost()
+    }
+
+    /// Says that all files were looked through.
+    pub(super) async fn note_opened(&self) {
+        self.lease.note(WorkerState::Running).await;
     }
 
     /// Gives the pattern to whoever stands by.

@@ -136,9 +136,7 @@ impl Fleet {
             if !self.only.is_empty() && !self.only.contains(&part.workflow.id) {
                 continue;
             }
-            let crate::config::Source::File(file) = part.source else { continue };
-            let (workflow, sink) = (part.workflow.id.clone(), part.sink.name.clone());
-            let id = DeliveryId { workflow, sink, lane: file.written.clone() };
+            let Some(id) = part.pattern_id() else { continue };
             let member = Member { id: id.clone(), meter: Arc::default(), commit_timeout: Duration::ZERO };
             let open = OpenPattern {
                 config: Arc::clone(&config),

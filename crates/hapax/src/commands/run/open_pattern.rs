@@ -3,15 +3,15 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use hapax_connect::file::RotationRule;
 use hapax_engine::backoff::Backoff;
 use hapax_engine::runtime::Meter;
 use hapax_engine::source::Follow;
+use hapax_model::delivery_state::WorkerState;
 use hapax_model::position::DeliveryId;
 use tokio::sync::watch;
 
 use super::files::{Files, FirstFiles, first_files};
-use super::pattern_lease::{PatternLease, RELEASE_LIMIT, Terms, all_files_of};
+use super::pattern_lease::{PatternLease, RELEASE_LIMIT, Terms, lease_of_pattern};
 use crate::assemble::{AnyState, How, part_of};
 use crate::config::{Config, Source};
 use crate::exit::Failure;
@@ -61,7 +61,6 @@ impl OpenPattern {
         let config = Arc::clone(&self.config);
         let part = part_of(&config, &self.id).expect("the id is one of this configuration's");
         let delivery = &part.workflow.delivery;
-        let by_name = matches!(part.source, Source::File(file) if file.rotation == RotationRule::ByName);
         // Before anything is waited for: what waits, waits with the files that it found.
         let seen = match part.source {
             Source::File(file) => first_files(file),
@@ -69,7 +68,7 @@ impl OpenPattern {
         };
         // Where the pattern is a lane's own name, the two leases are two.
         let terms = Terms {
-            id: if by_name { all_files_of(&self.id) } else { self.id.clone() },
+            id: lease_of_pattern(&part).unwrap_or_else(|| self.id.clone()),
             lease: delivery.lease,
             take_over: self.how.take_over,
             retries: &delivery.retries,
@@ -78,10 +77,15 @@ impl OpenPattern {
         let Some(mut lease) = PatternLease::take(terms, self.state.clone(), &mut self.stop).await? else {
             return Ok(None);
         };
+        // Many files take long: who asks meanwhile is told.
+        lease.note(WorkerState::Starting).await;
         let mut backoff = Backoff::new(&delivery.retries);
         while !*self.stop.borrow() {
             let failure = match Files::of(&part, &config, seen.clone(), lease).await {
-                Ok(files) => return Ok(Some(files)),
+                Ok(files) => {
+                    files.note_opened().await;
+                    return Ok(Some(files));
+                }
                 Err((failure, kept)) => {
                     lease = kept;
                     failure

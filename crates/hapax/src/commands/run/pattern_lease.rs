@@ -5,14 +5,17 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use hapax_connect::file::RotationRule;
 use hapax_engine::backoff::Backoff;
 use hapax_engine::runtime::Meter;
-use hapax_engine::state::{Lease, StateStore as _, TakeOver};
+use hapax_engine::state::{DeliveryNote, Lease, StateStore as _, TakeOver};
 use hapax_model::delivery::Retries;
+use hapax_model::delivery_state::WorkerState;
 use hapax_model::position::DeliveryId;
 use tokio::sync::watch;
 
-use crate::assemble::AnyState;
+use crate::assemble::{AnyState, Part};
+use crate::config::Source;
 use crate::exit::Failure;
 
 /// How long a store may take to take a lease back: one that does not answer keeps nobody, the lease ends by itself.
@@ -21,6 +24,13 @@ pub(super) const RELEASE_LIMIT: Duration = Duration::from_secs(5);
 /// What the lease of a pattern is called where the pattern is a lane's own name.
 pub(crate) fn all_files_of(lane: &DeliveryId) -> DeliveryId {
     DeliveryId { lane: format!("{} (all)", lane.lane), ..lane.clone() }
+}
+
+/// What the lease of all files of a pattern is called; none if the source has one file.
+pub(crate) fn lease_of_pattern(part: &Part<'_>) -> Option<DeliveryId> {
+    let Source::File(file) = part.source else { return None };
+    let id = part.pattern_id()?;
+    Some(if file.rotation == RotationRule::ByName { all_files_of(&id) } else { id })
 }
 
 /// A lease that is renewed until it is released, lost or dropped.
@@ -84,6 +94,15 @@ impl PatternLease {
             }
         }
         Ok(None)
+    }
+
+    /// Says how far its holder is: it looks through the files, or has.
+    pub(super) async fn note(&self, state: WorkerState) {
+        let Some(mut store) = self.state.clone() else { return };
+        let note = DeliveryNote { state, exit_code: None, code: None, message: String::new() };
+        if let Err(error) = store.note(&self.id, &note).await {
+            tracing::warn!(delivery = %self.id, %error, "the state store did not take the note");
+        }
     }
 
     /// Whether another worker has it.

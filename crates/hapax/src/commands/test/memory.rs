@@ -95,6 +95,10 @@ impl Source for MemorySource {
         Ok(())
     }
 
+    fn called(&self) -> Option<String> {
+        None
+    }
+
     fn extent(&self) -> Option<u64> {
         Some(self.inputs.len() as u64)
     }

@@ -7,6 +7,8 @@ use std::io::{IsTerminal as _, Read as _, Write as _};
 use rustix::termios::{LocalModes, OptionalActions, Termios, Winsize, tcgetattr, tcgetwinsize, tcsetattr};
 use tokio::sync::mpsc;
 
+use super::picture::Size;
+
 /// The terminal, while it is ours.
 pub(super) struct Screen {
     keys: mpsc::UnboundedReceiver<u8>,
@@ -31,12 +33,11 @@ impl Screen {
         Some(Self { keys, found })
     }
 
-    /// Draws `picture` over what is there: line by line, so that nothing flickers.
-    pub(super) fn draw(&self, picture: &str) {
-        let (rows, columns) = size();
-        let lines = picture.lines().take(rows - 1).map(|line| line.chars().take(columns).collect::<String>());
-        let drawn: String = lines.map(|line| format!("{line}\x1b[K\n")).collect();
-        print!("\x1b[H{drawn}\x1b[J");
+    /// Draws the picture for the screen as it is now over what is there: line by line, so that nothing flickers.
+    pub(super) fn draw(&self, picture: impl FnOnce(Size) -> String) {
+        // After the last character of a full line the terminal would take its erasing for that character.
+        let drawn: Vec<String> = picture(size()).lines().map(|line| format!("\x1b[K{line}")).collect();
+        print!("\x1b[H{}\n\x1b[J", drawn.join("\n"));
         std::io::stdout().flush().ok();
     }
 
@@ -51,11 +52,13 @@ impl Screen {
     }
 }
 
-/// Rows and columns; at least two of each, whatever the terminal says.
-fn size() -> (usize, usize) {
+/// At least two rows and columns, whatever the terminal says. The last row stays free.
+fn size() -> Size {
     match tcgetwinsize(std::io::stdout()) {
-        Ok(Winsize { ws_row: rows @ 2.., ws_col: columns @ 2.., .. }) => (rows.into(), columns.into()),
-        Ok(_) | Err(_) => (24, 80),
+        Ok(Winsize { ws_row: rows @ 3.., ws_col: columns @ 2.., .. }) => {
+            Size { rows: usize::from(rows) - 1, columns: columns.into() }
+        }
+        Ok(_) | Err(_) => Size { rows: 23, columns: 80 },
     }
 }
 
