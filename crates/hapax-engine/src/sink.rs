@@ -187,6 +187,14 @@ pub trait IdempotentSink: Send + 'static {
         limits: &UpsertLimits,
     ) -> impl Future<Output = Result<WriteOutcome, SinkError>> + Send;
 
+    /// How rows are made of events, in words that differ wherever an event may become another row, or none; empty before the
+    /// target was inspected.
+    fn row_rules(&self) -> String;
+
+    /// Events that are refused before anything is sent, with the cause, ascending; as far as that can be told without asking the
+    /// target.
+    fn misfits(&self, batch: &Batch) -> Vec<(usize, Cause)>;
+
     /// How keys are made, for logs and `check`.
     fn dedup_strategy(&self) -> &hapax_model::key::DedupStrategy;
 }

@@ -111,7 +111,8 @@ pub struct Intent {
     pub from: Bookmark,
     /// The end of what was sent, or was about to be.
     pub to: Bookmark,
-    /// Rolling digest of the keys of all events between them.
+    /// Rolling digest of the keys of all events between them, where a guarantee rests on keys. Where nothing is sent again, what is
+    /// known of the rules by which rows were made; its first half is zero.
     pub digest: [u8; 32],
 }
 

@@ -21,7 +21,7 @@ use sha2::{Digest, Sha256};
 
 use crate::batch::Batch;
 use crate::bookkeeping::EpochBooks;
-use crate::in_doubt;
+use crate::in_doubt::{self, SendingRules};
 use crate::lifecycle::SinkLifecycle;
 use crate::second_pass::SecondPass;
 use crate::sink::{
@@ -65,8 +65,19 @@ pub struct StateProgress<K, P> {
     saved: Option<Progress>,
     unsaved: Unsaved,
     keys: KeyWatch,
-    /// The end of what an earlier life was about to send, and must never be sent again.
-    in_doubt: Option<Bookmark>,
+    /// What an earlier life was about to send, and must never be sent again.
+    in_doubt: Option<Doubt>,
+    /// How inputs are read and what is made of them, in words.
+    configured: [String; 2],
+}
+
+/// What may have been sent before this worker began.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Doubt {
+    /// Where it ends.
+    end: Bookmark,
+    /// By which rules.
+    rules: SendingRules,
 }
 
 /// What is in the target but not in the saved position.
@@ -120,7 +131,27 @@ impl<K: IdempotentSink, P: ProgressStore> StateProgress<K, P> {
             unsaved: Unsaved::default(),
             keys: KeyWatch::default(),
             in_doubt: None,
+            configured: [String::new(), String::new()],
         }
+    }
+
+    /// Says in words how inputs are read, and what is made of them before they come here: what a worker of the same words did not
+    /// send, an earlier one did not send either.
+    #[must_use]
+    pub fn configured_as(mut self, reading: String, making: String) -> Self {
+        self.configured = [reading, making];
+        self
+    }
+
+    fn rules(&self) -> SendingRules {
+        let [reading, making] = &self.configured;
+        SendingRules::of(reading, making, &self.sink.row_rules())
+    }
+
+    /// What an intent remembers of the rules: those of now, as far as nothing in doubt was sent by others.
+    fn intended_rules(&self) -> [u8; 32] {
+        let rules = self.rules();
+        self.in_doubt.as_ref().map_or(rules, |doubt| rules.common(doubt.rules)).to_digest()
     }
 
     async fn commit(&mut self, record: &EpochRecord) -> Result<Committed, SinkError> {
@@ -175,7 +206,7 @@ impl<K: IdempotentSink, P: ProgressStore> StateProgress<K, P> {
 
     /// The batch, with letters in place of what an earlier life may have sent.
     fn without_doubtful(&mut self, record: &EpochRecord, batch: Arc<Batch>) -> Arc<Batch> {
-        let Some(end) = &self.in_doubt else { return batch };
+        let Some(Doubt { end, rules }) = &self.in_doubt else { return batch };
         let doubtful = match record.from.incarnation.number.cmp(&end.incarnation.number) {
             // It ended in a later file than this one: all of this is before its end.
             Ordering::Less => batch.inputs.len(),
@@ -191,7 +222,8 @@ impl<K: IdempotentSink, P: ProgressStore> StateProgress<K, P> {
             }
             doubtful => {
                 tracing::warn!(delivery = %self.id, inputs = doubtful, "an earlier worker may have written these; at-most-once makes letters of them");
-                Arc::new(in_doubt::with_letters(&batch, doubtful, in_doubt::SentBy::AnEarlierLife))
+                let misfits = self.sink.misfits(&batch);
+                Arc::new(in_doubt::with_letters(&batch, doubtful, self.rules().sent_by(*rules, &misfits)))
             }
         }
     }
@@ -230,8 +262,8 @@ impl<K: IdempotentSink, P: ProgressStore> StateProgress<K, P> {
     /// Nothing was sent: a restart need not take the epoch for doubtful. If this fails it will, which is safe.
     async fn take_back_intent(&mut self, record: &EpochRecord) {
         let saved = self.saved.as_ref().expect("progress was claimed");
-        let to = self.in_doubt.as_ref().unwrap_or(&saved.bookmark).clone();
-        let nothing = Intent { from: saved.bookmark.clone(), to, digest: NOT_WATCHED };
+        let to = self.in_doubt.as_ref().map_or(&saved.bookmark, |doubt| &doubt.end).clone();
+        let nothing = Intent { from: saved.bookmark.clone(), to, digest: self.intended_rules() };
         if let Err(error) = self.store.save_intent(&self.id, saved.generation, record.epoch, &nothing).await {
             tracing::debug!(delivery = %self.id, %error, "the intent was not taken back");
         }
@@ -246,13 +278,14 @@ impl<K: IdempotentSink, P: ProgressStore> StateProgress<K, P> {
         if self.watch_keys == WatchKeys::Yes && !self.keys.rolled {
             self.keys.roll(record, batch)?;
         }
-        let digest = match self.watch_keys {
-            WatchKeys::Yes => self.keys.digest.clone().finalize().into(),
-            WatchKeys::No => NOT_WATCHED,
+        let digest = match (self.after_crash, self.watch_keys) {
+            (AfterCrash::GiveUp, _) => self.intended_rules(),
+            (AfterCrash::WriteAgain, WatchKeys::Yes) => self.keys.digest.clone().finalize().into(),
+            (AfterCrash::WriteAgain, WatchKeys::No) => NOT_WATCHED,
         };
         let saved = self.saved.as_ref().expect("progress was claimed");
         // What an earlier life was about to send stays doubtful until the position has passed it.
-        let doubtful = self.in_doubt.as_ref().filter(|end| lies_after(end, &record.to));
+        let doubtful = self.in_doubt.as_ref().map(|doubt| &doubt.end).filter(|end| lies_after(end, &record.to));
         let to = doubtful.unwrap_or(&record.to).clone();
         let intent = Intent { from: saved.bookmark.clone(), to, digest };
         self.store.save_intent(&self.id, saved.generation, record.epoch, &intent).await?;
@@ -283,8 +316,10 @@ impl<K: IdempotentSink, P: ProgressStore> StateProgress<K, P> {
         let intent = self.store.load_intent(&self.id).await?;
         let ends_after = |intent: &Intent| lies_after(&intent.to, &found.bookmark);
         let gives_up = self.after_crash == AfterCrash::GiveUp;
-        self.in_doubt = intent.as_ref().filter(|intent| gives_up && ends_after(intent)).map(|intent| intent.to.clone());
-        let same_keys = |intent: &Intent| intent.from == found.bookmark && intent.digest != NOT_WATCHED;
+        let doubtful = intent.as_ref().filter(|intent| gives_up && ends_after(intent));
+        let doubt = |intent: &Intent| Doubt { end: intent.to.clone(), rules: SendingRules::of_digest(&intent.digest) };
+        self.in_doubt = doubtful.map(doubt);
+        let same_keys = |intent: &Intent| intent.from == found.bookmark && in_doubt::is_of_keys(&intent.digest);
         let expected = intent.filter(|intent| self.watch_keys == WatchKeys::Yes && same_keys(intent));
         let expected = expected.map(|intent| Expected { intent, digest: Sha256::new() });
         self.keys = KeyWatch { expected, ..KeyWatch::default() };

@@ -21,6 +21,7 @@ mod check_and_run;
 mod copies;
 mod demo;
 mod dlq;
+mod doubt_by_rules;
 mod file_names;
 mod files;
 mod files_by_name;

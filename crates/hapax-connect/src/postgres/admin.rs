@@ -320,7 +320,26 @@ async fn raise_numbers(session: &Session, id: &DeliveryId, new: &DeliveryId, rai
     ask::execute(session, During::Look, &log, values).await?;
     let letters = format!("UPDATE hapax.dead_letters SET lane = $4, {INCARNATION}, epoch = epoch + $6 {OF}");
     let values: ask::Values<'_> = &[&id.workflow, &id.sink, &id.lane, &new.lane, &incarnations, &epochs];
-    ask::execute(session, During::Look, &letters, values).await.map(|_| ())
+    ask::execute(session, During::Look, &letters, values).await?;
+    raise_doubt(session, id, incarnations).await
+}
+
+/// What a lane was about to send stays in doubt where it goes on under higher numbers of incarnations; its keys, and how its rows were
+/// made, are not expected again.
+async fn raise_doubt(session: &Session, id: &DeliveryId, incarnations: i64) -> Result<(), SinkError> {
+    if incarnations == 0 || !has_table(session, "intents").await? {
+        return Ok(());
+    }
+    let raised = |column: &str| {
+        format!("{column} = (split_part({column}, ':', 1)::bigint + $4) || substr({column}, strpos({column}, ':'))")
+    };
+    let sql = format!(
+        "UPDATE hapax.intents SET {}, {}, digest = decode(repeat('00', 32), 'hex') \
+         WHERE workflow = $1 AND sink = $2 AND lane = $3",
+        raised("from_incarnation"),
+        raised("to_incarnation")
+    );
+    ask::execute(session, During::Look, &sql, &[&id.workflow, &id.sink, &id.lane, &incarnations]).await.map(|_| ())
 }
 
 async fn rename_lane(

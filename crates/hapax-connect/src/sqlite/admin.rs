@@ -281,7 +281,27 @@ fn raise_numbers(connection: &Connection, id: &DeliveryId, new: &DeliveryId, rai
     let letters = format!("UPDATE hapax_dead_letters SET lane = ?4, {INCARNATION}, epoch = epoch + ?6 {OF}");
     let values = params![id.workflow, id.sink, id.lane, new.lane, incarnations, epochs];
     connection.execute(&letters, values).map_err(fail)?;
-    Ok(())
+    raise_doubt(connection, id, incarnations)
+}
+
+/// What a lane was about to send stays in doubt where it goes on under higher numbers of incarnations; its keys, and how its rows were
+/// made, are not expected again.
+fn raise_doubt(connection: &Connection, id: &DeliveryId, incarnations: i64) -> Result<(), SinkError> {
+    if incarnations == 0 || !has_table(connection, "hapax_intents")? {
+        return Ok(());
+    }
+    let raised = |column: &str| {
+        format!(
+            "{column} = (CAST(substr({column}, 1, instr({column}, ':') - 1) AS INTEGER) + ?4) || substr({column}, instr({column}, ':'))"
+        )
+    };
+    let sql = format!(
+        "UPDATE hapax_intents SET {}, {}, digest = zeroblob(32) WHERE workflow = ?1 AND sink = ?2 AND lane = ?3",
+        raised("from_incarnation"),
+        raised("to_incarnation")
+    );
+    let done = connection.execute(&sql, params![id.workflow, id.sink, id.lane, incarnations]);
+    done.map(|_| ()).map_err(|error| look_error(connection, &error))
 }
 
 /// Gives a state store's memory of a lane to another: its intent; the witnesses and notes of both are forgotten.

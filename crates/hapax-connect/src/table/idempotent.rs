@@ -12,11 +12,13 @@ use hapax_engine::sink::{IdempotentSink, SinkError, TargetIdentity, UpsertLimits
 use hapax_model::epoch::Epoch;
 use hapax_model::field::FieldPath;
 use hapax_model::key::{DedupStrategy, KeyHash};
+use hapax_model::letter::Cause;
 use hapax_model::rejects::{OnReject, RejectRule};
 
 use super::alone::{alone, refused};
 use super::config::TableConfig;
 use super::mapping::Mapping;
+use super::read;
 use super::rows::dedup_key;
 use super::seen::{Inspection, Seen};
 use super::tries::Outcome;
@@ -124,6 +126,14 @@ impl<D: Foreign> IdempotentSink for KeyedSink<D> {
 
     async fn upsert_batch(&mut self, batch: Arc<Batch>, limits: &UpsertLimits) -> Result<WriteOutcome, SinkError> {
         self.write(batch, limits).await
+    }
+
+    fn row_rules(&self) -> String {
+        self.mapping().map(Mapping::rules).unwrap_or_default()
+    }
+
+    fn misfits(&self, batch: &Batch) -> Vec<(usize, Cause)> {
+        self.mapping().map(|mapping| read::misfits(mapping, batch)).unwrap_or_default()
     }
 
     fn dedup_strategy(&self) -> &DedupStrategy {

@@ -218,6 +218,12 @@ impl<C: LiveColumn> Mapping<C> {
         !(0..self.columns.len()).all(is_written)
     }
 
+    /// All that decides which row an event becomes, and whether it fits: a text that differs where that may differ.
+    #[must_use]
+    pub fn rules(&self) -> String {
+        format!("{:?}", (&self.table, self.mode, &self.fields, &self.columns, &self.key, self.version))
+    }
+
     /// Takes over what was known of the table before it changed: which columns are gone, whose fields events may still
     /// have.
     pub fn remember(&mut self, was: &Self) {

@@ -59,9 +59,15 @@ impl Batch {
         &mut self.letters
     }
 
+    /// Adds a letter for an input that was counted as one without output.
+    pub(crate) fn add_letter_of_filtered(&mut self, input: usize, cause: Cause) {
+        self.filtered -= 1;
+        self.add_letter(input, cause, None);
+    }
+
     /// Adds a letter for an input among those that have letters.
-    pub(crate) fn add_letter(&mut self, input: usize, cause: Cause) {
-        let letter = self.letter(input, cause, None);
+    pub(crate) fn add_letter(&mut self, input: usize, cause: Cause, event_key: Option<String>) {
+        let letter = self.letter(input, cause, event_key);
         let at = self.letters.partition_point(|(other, _)| *other < input);
         self.letters.insert(at, (input, letter));
     }

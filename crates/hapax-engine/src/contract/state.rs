@@ -11,11 +11,11 @@ use hapax_model::delivery_state::WorkerState;
 use hapax_model::epoch::{Epoch, Generation};
 use hapax_model::ledger::Totals;
 use hapax_model::letter::{Cause, Letter, LetterBytes, Stage};
-use hapax_model::position::{Bookmark, DeliveryId, Position};
+use hapax_model::position::{Bookmark, DeliveryId, Incarnation, Position};
 use hapax_model::progress::{Progress, Witness};
 use hapax_model::rejects::{OnReject, RejectRule};
 
-use crate::books::{Books, Forgotten, Pause, StateBooks};
+use crate::books::{Books, Forgotten, OldNames, Pause, StateBooks};
 use crate::pulse::Verdict;
 use crate::second_pass::SecondPass;
 use crate::sink::{Claim, EpochRecord, SinkError};
@@ -67,6 +67,7 @@ pub async fn every_clause(harness: &mut impl Harness) {
     saved_progress_is_fenced_and_keeps_its_letters(harness).await;
     an_intent_survives_a_restart(harness).await;
     an_intent_of_an_older_owner_is_fenced(harness).await;
+    lanes_that_become_one_keep_their_doubt(harness).await;
     a_renamed_workflow_keeps_its_witness(harness).await;
     forgetting_takes_one_delivery_whole(harness).await;
 }
@@ -318,6 +319,31 @@ async fn an_intent_of_an_older_owner_is_fenced(harness: &mut impl Harness) {
     let fenced = old.save_intent(&id("w"), older.generation, Epoch(1), &intent(9)).await;
     assert!(matches!(fenced, Err(SinkError::FencedOut { .. })), "{fenced:?}");
     assert_eq!(new.load_intent(&id("w")).await.expect("the store answers"), Some(intent(5)));
+}
+
+/// Goal: what one of several lanes was about to send is known under the lane that they become, at its new number, without its keys.
+/// Method: two lanes, of which the younger has an intent; joined under a third name and under that of the younger.
+async fn lanes_that_become_one_keep_their_doubt(harness: &mut impl Harness) {
+    let lane = |name: &str| DeliveryId { lane: name.into(), ..id("w") };
+    for new in ["c", "b"] {
+        harness.empty().await;
+        let mut state = harness.open().await;
+        state.claim(&lane("a"), &take(0)).await.expect("the store answers");
+        let was = state.claim(&lane("b"), &take(0)).await.expect("the store answers");
+        let at = |number: u32, offset| {
+            let text = &was.bookmark.incarnation.text;
+            Bookmark::new(Incarnation::new(number, text), Position::at(offset))
+        };
+        let number = was.bookmark.incarnation.number;
+        let intent = Intent { from: at(number, 1), to: at(number, 5), digest: [9; 32] };
+        state.save_intent(&lane("b"), was.generation, Epoch(1), &intent).await.expect("the store answers");
+        let (old, to) = ([lane("a"), lane("b")], at(2 * number, 1));
+        let mut books = harness.books().await;
+        books.adopt_lanes(&old, &lane(new), &to, None, OldNames::Fenced).await.expect("the store answers");
+        let expected = Intent { from: at(2 * number, 1), to: at(2 * number, 5), digest: [0; 32] };
+        assert_eq!(state.load_intent(&lane(new)).await.expect("the store answers"), Some(expected), "as {new}");
+        assert_eq!(state.load_intent(&lane("a")).await.expect("the store answers"), None);
+    }
 }
 
 /// Goal: a renamed workflow keeps its witness. Method: move it over one that the new name already had.

@@ -140,7 +140,10 @@ impl Part<'_> {
         };
         let watched = plan::watches_keys(table.progress, guarantee);
         let watch = if watched { WatchKeys::Yes } else { WatchKeys::No };
-        Ok(StateProgress::new(settings.id.clone(), sink, state.clone(), after_crash, watch, table.progress_interval))
+        let joined =
+            StateProgress::new(settings.id.clone(), sink, state.clone(), after_crash, watch, table.progress_interval);
+        let program = self.workflow.transform.as_ref().map(|transform| transform.text.as_str());
+        Ok(joined.configured_as(plan::reading(self.source), plan::making(settings, program)))
     }
 
     /// What the SQLite connector wants to know.

@@ -1,7 +1,7 @@
 //! What the configuration means for one delivery: key strategy, conflict mode, contract, audit. Pure.
 
 use hapax_engine::decode::UnknownFields;
-use hapax_engine::runtime::AfterDoubt;
+use hapax_engine::runtime::{AfterDoubt, Settings};
 use hapax_model::audit::{
     Arbiter, Audit, AuditFacts, ChangeFields, KeyIndex, KeyKind, SinkFacts, SourceFacts, SourceKind, SqlFacts, StartAt,
     TableKind, audit,
@@ -85,6 +85,20 @@ pub(crate) fn contract(source_identity: &str, keyer: &Keyer, mode: ConflictMode)
         .with(hapax_model::contract::SOURCE, source_identity)
         .with(KEY, keyer.identity())
         .with(MODE, mode.name())
+}
+
+/// How inputs are read, in words that differ where one may be an event or not. Another version of the program may read otherwise.
+pub(crate) fn reading(source: &Source) -> String {
+    let how = match source {
+        Source::File(file) => format!("{:?}", (&file.format, file.max_line)),
+        Source::Generate(generate) => format!("{generate:?}"),
+    };
+    format!("{} {how}", env!("CARGO_PKG_VERSION"))
+}
+
+/// What is made of events before a sink gets them, in words that differ where that may differ.
+pub(crate) fn making(settings: &Settings, program: Option<&str>) -> String {
+    format!("{:?}", (program, &settings.delete_when, settings.keyer.identity(), settings.unknown_fields))
 }
 
 /// What becomes of a commit in doubt.

@@ -20,6 +20,7 @@ use hapax_engine::sink::{
 use hapax_model::epoch::Epoch;
 use hapax_model::field::FieldPath;
 use hapax_model::key::{DedupStrategy, KeyHash};
+use hapax_model::letter::Cause;
 use hapax_model::position::DeliveryId;
 use hapax_model::progress::Progress;
 use hapax_model::transaction::TransactionState;
@@ -196,6 +197,14 @@ impl IdempotentSink for AnyBareTable {
 
     async fn upsert_batch(&mut self, batch: Arc<Batch>, limits: &UpsertLimits) -> Result<WriteOutcome, SinkError> {
         each_bare!(self, sink => sink.upsert_batch(batch, limits).await)
+    }
+
+    fn row_rules(&self) -> String {
+        each_bare!(self, sink => sink.row_rules())
+    }
+
+    fn misfits(&self, batch: &Batch) -> Vec<(usize, Cause)> {
+        each_bare!(self, sink => sink.misfits(batch))
     }
 
     fn dedup_strategy(&self) -> &DedupStrategy {
