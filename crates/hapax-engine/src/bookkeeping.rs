@@ -115,10 +115,11 @@ fn judge_inputs(
 ) -> Result<(), SinkError> {
     let Err(stop) = rejects.judge(inputs, dead) else { return Ok(()) };
     let guilty = stop.input();
-    let in_fill = batch.letters().iter().find(|(input, _)| *input == guilty).map(|(_, letter)| &letter.cause);
-    let refused = refused.iter().find(|(event, _)| batch.event(*event).input() == guilty);
-    let cause = in_fill.or(refused.map(|(_, cause)| cause));
-    let message = cause.map(|cause| cause.message.clone()).unwrap_or_default();
+    // The last that died; the input with which it was too many may be a good one.
+    let in_fill = batch.letters().iter().map(|(input, letter)| (*input, &letter.cause));
+    let refused = refused.iter().map(|(event, cause)| (batch.event(*event).input(), cause));
+    let last = in_fill.chain(refused).filter(|(input, _)| *input <= guilty).max_by_key(|(input, _)| *input);
+    let message = last.map(|(_, cause)| cause.message.clone()).unwrap_or_default();
     Err(SinkError::Rejected { stop, position: batch.inputs.position(guilty), message })
 }
 

@@ -117,7 +117,7 @@ impl<'a> InputJudge<'a> {
             let input = self.next;
             self.next += 1;
             if let Err(stop) = self.rule.note(input, self.dead.contains_key(&input)) {
-                let message = self.dead.remove(&input).unwrap_or_default();
+                let message = self.dead.range(..=input).next_back().map(|(_, said)| said.clone()).unwrap_or_default();
                 return Err(SinkError::Rejected { stop, position: self.batch.inputs.position(input), message });
             }
         }

@@ -103,7 +103,8 @@ impl RejectRule {
             return Err(RejectStop::First { input });
         }
         self.window.note(dead);
-        if dead && self.window.exceeds(self.max_per_mille) {
+        // A good input makes it no worse; but with the first that is judged, whatever became of it, those before it are judged too.
+        if (dead || self.window.seen == JUDGED_FROM) && self.window.exceeds(self.max_per_mille) {
             return Err(RejectStop::TooMany { input, dead: self.window.count, of: self.window.seen.min(WINDOW) });
         }
         Ok(())
@@ -148,6 +149,19 @@ mod tests {
             rule(100).judge(100, &(0..100).collect::<Vec<_>>()),
             Err(RejectStop::TooMany { input: 99, dead: 100, of: 100 })
         );
+    }
+
+    /// Goal: those that died before the first input that is judged count, though that one is good. Method: ninety-nine, then a good
+    /// one, in one epoch and in another; eleven, and ten, which are allowed.
+    #[test]
+    fn the_hundredth_input_is_judged_though_it_is_good() {
+        let dead: Vec<usize> = (0..99).collect();
+        let too_many = |input, dead| Err(RejectStop::TooMany { input, dead, of: 100 });
+        assert_eq!(rule(100).judge(150, &dead).map(drop), too_many(99, 99));
+        let after = rule(100).judge(99, &dead).expect("nothing is judged yet");
+        assert_eq!(after.judge(1, &[]).map(drop), too_many(0, 99));
+        assert_eq!(rule(100).judge(150, &dead[..11]).map(drop), too_many(99, 11));
+        assert!(rule(100).judge(150, &dead[..10]).is_ok());
     }
 
     /// Goal: the limit is on the last thousand, across epochs. Method: exactly at the limit, then one more.
