@@ -210,8 +210,7 @@ async fn letters_in_doubt(subject: &Subject<'_>, books: &mut AnyBooks) -> Result
         return Ok(0);
     }
     let DeliveryId { workflow, sink, lane } = subject.id.clone();
-    let own =
-        LetterChoice { workflow: Some(workflow), sink: Some(sink), lane: Some(lane), ..LetterChoice::default() };
+    let own = LetterChoice { workflow: Some(workflow), sink: Some(sink), lane: Some(lane), ..LetterChoice::default() };
     let causes = books.causes(&own, 0).await?;
     Ok(causes.iter().filter(|cause| cause.code == IN_DOUBT).map(|cause| cause.count).sum())
 }
