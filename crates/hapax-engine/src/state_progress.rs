@@ -275,6 +275,10 @@ impl<K: IdempotentSink, P: ProgressStore> StateProgress<K, P> {
         if self.written.is_some() || batch.inputs.is_empty() {
             return Ok(());
         }
+        // Where every input died in the fill nothing is sent either: if that stops the workflow, a restart judges them again.
+        if self.after_crash == AfterCrash::GiveUp && batch.is_empty() {
+            return Ok(());
+        }
         if self.watch_keys == WatchKeys::Yes && !self.keys.rolled {
             self.keys.roll(record, batch)?;
         }

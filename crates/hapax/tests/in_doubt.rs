@@ -272,3 +272,88 @@ fn a_key_that_ends_in_doubt_is_not_judged() {
         world.hapax(&["reconcile"]).exits(1).says(&["DIFFERS", "expected a row, found no row"]);
     }
 }
+
+/// Goal: what is left out becomes no letter because the write of its neighbours is in doubt, and what was cut at `maxLine` stays a letter that
+/// says so: neither is stored as if it had been sent. Method: the target is locked until a write is given up, with progress in both places.
+#[cfg(feature = "transform")]
+#[test]
+fn doubt_makes_letters_only_of_what_was_sent() {
+    for progress in ["sink", "state"] {
+        let world = gives_up_soon(progress, "transform: 'if .amount == 0 { abort }'");
+        let long = format!("{{\"id\":99,\"customer\":\"{}\",\"amount\":1}}\n", "a".repeat(5000));
+        let lines: String = (11..=20).map(|id| order(id, id % 2)).collect();
+        let worker = in_doubt_in_this_life(&world, &[lines, long].concat());
+        until("all is in the ledger", || world.status()[0]["progress"]["read"] == 12);
+        worker.terminate();
+        worker.ends().exits(0);
+        let progress = &world.status()[0]["progress"];
+        assert_eq!((number(&progress["filtered"]), number(&progress["dead"])), (5, 6), "{progress:#}");
+        let listed = world.hapax(&["dlq", "list", "--json"]).exits(0).json();
+        let count = |code: &str| {
+            let all = listed["causes"].as_array().expect("a list").iter();
+            all.filter(|cause| cause["code"] == code).map(|cause| number(&cause["count"])).sum::<u64>()
+        };
+        assert_eq!((count("HX2040"), count("HX2003")), (5, 1), "{listed:#}");
+        world
+            .hapax(&["dlq", "replay", "--cause", "HX2003", "--in-doubt", "--dry-run"])
+            .exits(1)
+            .says(&["impossible", "only its beginning"]);
+    }
+}
+
+/// Goal: inputs in doubt stay in the ledger, and who looks is told of them. Method: the target is locked until a write is given up, with
+/// progress in both places; then `status`, `reconcile` and the letters.
+#[test]
+fn inputs_in_doubt_stay_in_the_ledger() {
+    for progress in ["sink", "state"] {
+        let world = gives_up_soon(progress, "");
+        let worker = in_doubt_in_this_life(&world, &[order(2, 20), order(3, 30)].concat());
+        until("all is in the ledger", || world.status()[0]["progress"]["read"] == 3);
+        worker.terminate();
+        worker.ends().exits(0);
+        world.accounts_for(3, 2);
+        world.hapax(&["dlq", "list"]).exits(0).says(&["HX2040"]);
+        let reconciled = world.hapax(&["reconcile"]);
+        reconciled.exits(0).says(&["adds up", "3 read, 1 delivered + 0 filtered + 2 dead"]);
+        match progress {
+            // Progress is beside the rows, and says that they are not there.
+            "sink" => reconciled.keeps_silent_about(&["in doubt"]),
+            _ => reconciled.says(&["2 of the dead are in doubt, which may have been delivered"]),
+        };
+    }
+}
+
+/// At-most-once with a worker that gives up on a locked table sooner than the table's database does.
+fn gives_up_soon(progress: &str, more: &str) -> crate::world::World {
+    let world = crate::world::World::ready();
+    world.write(
+        "hapax.yaml",
+        format!(
+            "workflows:
+  - id: orders
+    source: {{ file: {{ path: orders.jsonl, maxLine: 1KiB }} }}
+    {more}
+    sink: {{ sqlite: {{ path: shop.db, table: orders, onConflict: append, progress: {progress}, busyTimeout: 1s }} }}
+    delivery: {{ {AT_MOST_ONCE}, epoch: {{ interval: 500ms, commitTimeout: 300ms }}, retries: {{ backoffMs: [50] }} }}
+"
+        ),
+    );
+    world
+}
+
+/// A worker that delivered order 1, and then could not know what became of `lines`.
+fn in_doubt_in_this_life(world: &crate::world::World, lines: &str) -> crate::world::Worker {
+    use crate::schema_change::Place as _;
+    world.write("orders.jsonl", order(1, 1));
+    let worker = world.start("worker.log", &["run"]);
+    until("the first line is delivered", || world.count("orders") == 1);
+    let held = world.lock_table();
+    world.append("orders.jsonl", lines);
+    worker.until_it_says("no answer within 300 ms");
+    if world.read("hapax.yaml").contains("progress: sink") {
+        // The write that was given up has ended without the lock when the look at progress does.
+        worker.until_it_says("HX4003");
+    }
+    drop(held);
+    worker
+}

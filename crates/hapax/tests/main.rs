@@ -27,6 +27,7 @@ mod files;
 mod files_by_name;
 mod first_letter;
 mod follow;
+mod given_up;
 mod gone_back;
 mod guarantees;
 mod in_doubt;

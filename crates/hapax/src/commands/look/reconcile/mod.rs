@@ -8,9 +8,11 @@ mod keyed;
 use std::fmt;
 
 use hapax_engine::books::Books as _;
+use hapax_engine::letters::LetterChoice;
 use hapax_engine::rows::RowReader as _;
 use hapax_model::contract::TARGET;
-use hapax_model::mode::ConflictMode;
+use hapax_model::letter::IN_DOUBT;
+use hapax_model::mode::{ConflictMode, ProgressPlace};
 use hapax_model::position::DeliveryId;
 use serde_json::{Value, json};
 
@@ -124,6 +126,7 @@ impl Report {
             };
             let mut log = subject.log(books).await?;
             let counts = books.letter_counts(&subject.id).await?;
+            let in_doubt = letters_in_doubt(subject, books).await?;
             let after = subject.progress(books).await?.map_or(stored.progress.totals, |stored| stored.progress.totals);
             if after != stored.progress.totals && attempt < TRIES {
                 continue;
@@ -134,7 +137,7 @@ impl Report {
                 chain::ledger(&progress.totals),
                 chain::chain(&log, progress, place),
                 chain::sum(&log, &progress.totals, place),
-                chain::letters(&counts, progress.totals.dead..=after.dead),
+                chain::letters(&counts, in_doubt, progress.totals.dead..=after.dead),
             ];
             return Ok(Some(progress.contract.fact(TARGET).to_owned()));
         }
@@ -199,6 +202,17 @@ impl Report {
             "firstDifference": self.difference.as_ref().map(Difference::as_json),
         })
     }
+}
+
+/// How many of the letters that wait may have been delivered. Where progress is beside the rows none was: it would say so.
+async fn letters_in_doubt(subject: &Subject<'_>, books: &mut AnyBooks) -> Result<u64, Failure> {
+    if subject.progress_place() == ProgressPlace::Sink {
+        return Ok(0);
+    }
+    let DeliveryId { workflow, sink, lane } = subject.id.clone();
+    let own = LetterChoice { workflow: Some(workflow), sink: Some(sink), lane: Some(lane), ..LetterChoice::default() };
+    let causes = books.causes(&own, 0).await?;
+    Ok(causes.iter().filter(|cause| cause.code == IN_DOUBT).map(|cause| cause.count).sum())
 }
 
 impl fmt::Display for Report {
