@@ -1,6 +1,7 @@
 //! Which case a seed deals: every fault at every moment in turn, the rest drawn.
 
 use super::case::{FaultMoment, FileFault, RecordFormat, SourceCase, SourceLayout, WorkerArrangement};
+use super::expectation::{Expectation, expectation};
 use crate::setting::{Guarantee, Place, Setting, Stack};
 use crate::shape::Shape;
 
@@ -89,9 +90,13 @@ impl SourceCase {
         alone || self.setting.place == Place::Sink || self.setting.shape != Shape::Update
     }
 
-    /// Without a state store progress is in the target, nobody can be told to pause, and a pattern has no second worker.
+    /// Without a state store progress is in the target, nobody can be told to pause, and a pattern has no second worker. Where it
+    /// depends on what a worker has seen whether it stops, one of two may stop and the other go on.
     fn may_lack_a_state_store(&self) -> bool {
-        self.setting.place == Place::Sink && self.moment != FaultMoment::Paused && self.layout.pattern().is_none()
+        self.setting.place == Place::Sink
+            && self.moment != FaultMoment::Paused
+            && self.layout.pattern().is_none()
+            && expectation(self).0 != Expectation::Either
     }
 }
 

@@ -46,7 +46,16 @@ pub const fn expectation(case: &SourceCase) -> (Expectation, &'static str) {
                 (Either, "what is still open can be read to its end; else a vanished unread file stops")
             }
         },
-        FileFault::MixedSuffixes => (Stop, "mixed suffixes stop"),
+        FileFault::MixedSuffixes => match case.moment {
+            FaultMoment::TargetAway => {
+                (Either, "who went from file to file as they were rotated knows their order; else mixed suffixes stop")
+            }
+            FaultMoment::Down
+            | FaultMoment::Paused
+            | FaultMoment::Idle
+            | FaultMoment::Traffic
+            | FaultMoment::TakeOver => (Stop, "mixed suffixes stop"),
+        },
         FileFault::FallingDates => match case.moment {
             FaultMoment::Down | FaultMoment::Paused => (Stop, "modification times that contradict the names stop"),
             FaultMoment::Idle | FaultMoment::Traffic | FaultMoment::TargetAway | FaultMoment::TakeOver => (
@@ -63,13 +72,10 @@ pub const fn expectation(case: &SourceCase) -> (Expectation, &'static str) {
         FileFault::FolderMoved | FileFault::PathEdited | FileFault::LayoutChanged => {
             (Stop, "a path that changed while the same file has progress elsewhere stops and names both")
         }
-        FileFault::OwnArchive => match (case.layout.finds_archives(), case.moment) {
-            (false, _) => (Everything, "the archive of its own name is what the file became, and is read on"),
-            (true, FaultMoment::Idle) => {
-                (Everything, "an archive that holds nothing more than was read has nothing to read")
-            }
-            (true, _) => (Either, "what is still open is read; else an archive with more than was read stops"),
-        },
+        FileFault::OwnArchive if case.layout.finds_archives() => {
+            (Either, "an archive that is a lane itself has nothing to read if all of it was read; else nobody can say what follows")
+        }
+        FileFault::OwnArchive => (Everything, "the archive of its own name is what the file became, and is read on"),
         FileFault::RestoredCopy => {
             (StopUntilAccepted, "the same content under another inode stops, and is a person's to accept")
         }

@@ -93,11 +93,14 @@ impl FileAdversary {
             std::fs::File::create_new(files.live()).context("the new live file cannot be made")?;
         }
         std::thread::sleep(Duration::from_millis(self.random.u64(0..40)));
-        world.writer.stems().stems[stem].open()?;
+        let writer = world.writer.clone();
+        let mut stems = writer.stems();
+        stems.stems[stem].open()?;
         if self.random.bool() {
-            // Of CSV: a live file that has a header only.
-            world.writer.stems().write_header(stem)?;
+            // Of CSV: a live file that has a header only. The guard is held since it was opened: traffic writes none before.
+            stems.write_header(stem)?;
         }
+        drop(stems);
         world.tell(format!("rotated {} to {suffix}", files.name));
         if compression == Compression::AtOnce {
             let pace = if self.random.u8(0..4) == 0 { Pace::Slow } else { Pace::Quick };
