@@ -17,7 +17,7 @@ use hapax_prove::run::{Keep, run_all};
 use hapax_prove::servers::{Family, Servers};
 use hapax_prove::slice::{fitting, order};
 use hapax_prove::sources::campaign::{PlantedBugs, SeedRange, SourcesCampaign};
-use hapax_prove::sources::case::pairs;
+use hapax_prove::sources::deal::pairs;
 use hapax_prove::world::Environment;
 
 /// Kills and stops real `hapax` processes at every fault point, and judges from outside whether the promise held.

@@ -298,3 +298,71 @@ fn archives_that_begin_alike_are_told_apart_by_what_looks_back() {
         world.hapax(&["trace", &place, "--file", "3"]).exits(0).says(&["cannot be read again"]);
     }
 }
+
+/// Goal: `reconcile` and `trace` find what was read in an archive of the lane's own name, between an older file and the next one at
+/// the path, and never take the latter for it. Method: rotated, read, grown, compressed under its own name, followed by another; with
+/// one row for each order, and one for each event.
+#[test]
+fn an_archive_of_the_lanes_own_name_is_found_by_what_looks_back() {
+    for (mode, path) in [
+        ("onConflict: update", "in/app.jsonl"),
+        ("onConflict: ignore, keyColumn: hapax_key", "in/app.jsonl"),
+        ("onConflict: update", "in/*.jsonl"),
+    ] {
+        let world = World::empty();
+        world.sql("CREATE TABLE by_id (id INTEGER PRIMARY KEY NOT NULL, note TEXT)");
+        world.sql("CREATE TABLE by_event (id INTEGER NOT NULL, note TEXT, hapax_key TEXT PRIMARY KEY NOT NULL)");
+        let table = if mode.contains("ignore") { "by_event" } else { "by_id" };
+        fs::create_dir(world.path("in")).expect("a folder");
+        let text = format!(
+            "workflows:
+  - id: orders
+    source: {{ file: {{ path: '{path}' }} }}
+    sink: {{ sqlite: {{ path: shop.db, table: {table}, {mode} }} }}
+    delivery: {{ guarantee: exactly-once, deduplication: {{ keyFields: [id] }}, epoch: {{ interval: 20ms }} }}
+"
+        );
+        world.write("hapax.yaml", text);
+        let line = |id: i64| format!("{{\"id\":{id},\"note\":\"x\"}}\n");
+        let some = |ids: std::ops::Range<i64>| ids.map(line).collect::<String>();
+        world.write("in/app.jsonl", some(1..4));
+        world.hapax(&["run", "--once"]).exits(0);
+        rename(&world.path("in/app.jsonl"), &world.path("in/app.jsonl.1"));
+        world.write("in/app.jsonl", some(11..15));
+        world.hapax(&["run", "--once"]).exits(0);
+        world.append("in/app.jsonl", some(15..17));
+        compress(&world, "in/app.jsonl");
+        world.hapax(&["run", "--once"]).exits(0);
+        world.write("in/app.jsonl", some(21..23));
+        world.hapax(&["run", "--once"]).exits(0);
+        let answer = world.hapax(&["reconcile", "--deep"]);
+        answer.exits(0).says(&["of 11 inputs", "all as they should be"]).keeps_silent_about(&["passed over"]);
+        let place = (2 * line(11).len()).to_string();
+        world.hapax(&["trace", &place, "--file", "2"]).exits(0).says(&["id=13", "delivered"]);
+    }
+}
+
+/// Goal: an archive that is being made of a file, beside it, is not begun as a file of its own: all of it would be delivered again.
+/// Method: under a live worker of a pattern that finds both; empty, the half of it for a while, then whole, and the original removed.
+#[test]
+fn an_archive_that_is_being_made_is_not_read_as_another_file() {
+    for rotation in ["suffixes", "none"] {
+        let world = shop("in/*", rotation);
+        world.write("in/a.jsonl", lines(0..2_000));
+        let worker = world.start("worker.log", &["run"]);
+        until("it is read", || counts(&world) == (2_000, 2_000));
+        let whole = gzip(lines(0..2_000).as_bytes());
+        for part in [&whole[..0], &whole[..3], &whole[..whole.len() / 2]] {
+            world.write("in/a.jsonl.gz", part);
+            // Longer than a worker takes to look for files, and to take an archive for cut off.
+            std::thread::sleep(std::time::Duration::from_millis(2_500));
+        }
+        world.write("in/a.jsonl.gz", &whole);
+        fs::remove_file(world.path("in/a.jsonl")).expect("removed");
+        worker.until_it_says("a compressed copy of a file that was read to its end");
+        worker.terminate();
+        worker.ends().exits(0);
+        world.hapax(&["run", "--once"]).exits(0);
+        assert_eq!(counts(&world), (2_000, 2_000), "{rotation}");
+    }
+}

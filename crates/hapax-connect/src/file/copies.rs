@@ -41,7 +41,9 @@ impl FileSource {
         let stem = Stem::of(&self.config.path, self.config.rotation)?;
         let mut listing = stem.list(self.config.rotation)?;
         for archive in self.own_archives(&stem)? {
-            let known = facts.entry(&archive).is_some() || facts.copy.as_ref() == Some(&archive.identity);
+            let known = facts.entry(&archive).is_some()
+                || facts.copy.as_ref() == Some(&archive.identity)
+                || self.progress_knows(&archive);
             if known || self.current_has_become(&archive, &listing)? {
                 let at = listing.iter().position(|member| member.suffix == Suffix::Live).unwrap_or(listing.len());
                 listing.insert(at, archive);

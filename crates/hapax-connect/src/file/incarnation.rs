@@ -264,6 +264,23 @@ impl Opened {
         }
     }
 
+    /// Whether an archive is whole, as far as it can be told: one that is damaged is none that still grows.
+    pub(super) fn is_whole(&self) -> io::Result<bool> {
+        let (mut feed, mut block, mut at) = (Feed::new(self.file.try_clone()?), vec![0; 256 * 1024], 0);
+        loop {
+            match feed.read_at(&mut block, at) {
+                Ok(Fed::Bytes(read)) => at += read as u64,
+                Ok(Fed::NotYet) => {}
+                Ok(Fed::Later) => return Ok(false),
+                Ok(Fed::End) => return Ok(true),
+                Err(error) if error.get_ref().is_some_and(|inner| inner.is::<Unreadable>()) => {
+                    return Ok(!error.to_string().contains("cut off"));
+                }
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
     /// How much an archive holds: it must be unpacked to know.
     pub(super) fn unpacked_length(&self) -> io::Result<u64> {
         let (mut feed, mut block, mut length) = (Feed::new(self.file.try_clone()?), vec![0; 256 * 1024], 0);

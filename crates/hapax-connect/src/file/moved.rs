@@ -81,6 +81,18 @@ impl FileSource {
         look().map_err(|error| self.unavailable(error))
     }
 
+    /// Whether this is an archive that is whole. One that is just being made beside its original is not, nor is an empty file.
+    ///
+    /// # Errors
+    /// If it cannot be read.
+    pub fn is_whole_archive(&self) -> Result<bool, SourceError> {
+        let look = || -> io::Result<bool> {
+            let Some(opened) = self.open_if_there(&self.config.path)? else { return Ok(false) };
+            Ok(opened.packing()? != Packing::None && opened.is_whole()?)
+        };
+        look().map_err(|error| self.unavailable(error))
+    }
+
     /// The file that begins as the one of `other` did, and has the same bytes before the place that was read up to.
     fn find_same_content(&self, listing: &[Member], other: &Bookmark, facts: &Facts) -> io::Result<Option<usize>> {
         for (at, member) in listing.iter().enumerate() {

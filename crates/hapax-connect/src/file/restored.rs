@@ -119,6 +119,13 @@ impl FileSource {
         self.looking_back_from = Some(progress.clone());
     }
 
+    /// Whether progress, from which earlier places are looked for, has read this file.
+    pub(super) fn progress_knows(&self, member: &Member) -> bool {
+        let progress = self.looking_back_from.as_ref();
+        let known = progress.and_then(|progress| self.facts_of(progress).ok());
+        known.is_some_and(|known| known.entry(member).is_some() || known.copy.as_ref() == Some(&member.identity))
+    }
+
     /// What progress knows of the file of an earlier place: how it ended when it was left, or under which inode it lies now.
     pub(super) fn facts_from_progress(&self, place: &Bookmark) -> Result<Facts, SourceError> {
         let Some(progress) = self.looking_back_from.as_ref().filter(|progress| progress.facts.is_some()) else {

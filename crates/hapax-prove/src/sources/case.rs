@@ -1,7 +1,7 @@
 //! A case: one fault of files at one moment, over a layout, with some workers, in a setting; a seed deals one.
 
-use crate::setting::{Guarantee, Place, Setting, Stack};
-use crate::shape::Shape;
+use super::packed_faults::Packing;
+use crate::setting::Setting;
 
 /// What is done to the files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -60,6 +60,18 @@ pub enum FileFault {
     PathEdited,
     /// The path in the configuration becomes a pattern that meets the same file, or the other way round.
     LayoutChanged,
+    /// A compressed member that was read to its end is written anew in place.
+    RewritePackedRead,
+    /// A second member is appended to a compressed file after its successor was read.
+    LateGrowthPacked,
+    /// The live file is compressed under its own name, and the next one is written at its path.
+    OwnArchive,
+    /// The folder is replaced by a copy of it, whose files have other inodes; a person accepts that.
+    RestoredCopy,
+    /// Two files with the same content are dropped into the folder.
+    TwinFiles,
+    /// An archive is dropped into the folder under its own name before it is whole.
+    GrowingArchive,
 }
 
 /// When it is done.
@@ -98,8 +110,19 @@ pub enum SourceLayout {
     ManyFiles,
     /// A pattern over compressed files that are renamed into the folder when they are complete.
     Archives,
+    /// The same, compressed with zstd.
+    ZstdArchives,
     /// The same with plain files, whose names look like rotated ones; the configuration says that they are not.
     DroppedFiles,
+}
+
+/// How records are written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum RecordFormat {
+    /// Each a line of JSON.
+    Jsonl,
+    /// CSV, whose header begins each file.
+    Csv,
 }
 
 /// Who works.
@@ -113,6 +136,8 @@ pub enum WorkerArrangement {
     TakenOver,
     /// One worker that is killed or ended between the turns, and started again.
     Restarted,
+    /// Two workers without a state store: no lease, each claim fences the other.
+    Unleased,
 }
 
 /// One case.
@@ -126,13 +151,15 @@ pub struct SourceCase {
     pub layout: SourceLayout,
     /// Who works.
     pub workers: WorkerArrangement,
+    /// How records are written.
+    pub format: RecordFormat,
     /// What is promised, and where the rows go.
     pub setting: Setting,
 }
 
 impl FileFault {
     /// All of them.
-    pub const ALL: [Self; 27] = [
+    pub const ALL: [Self; 33] = [
         Self::RotateNumbered,
         Self::RotateDated,
         Self::RotateCompressed,
@@ -160,6 +187,12 @@ impl FileFault {
         Self::FolderMoved,
         Self::PathEdited,
         Self::LayoutChanged,
+        Self::RewritePackedRead,
+        Self::LateGrowthPacked,
+        Self::OwnArchive,
+        Self::RestoredCopy,
+        Self::TwinFiles,
+        Self::GrowingArchive,
     ];
 
     /// Its name in cases.
@@ -193,6 +226,12 @@ impl FileFault {
             Self::FolderMoved => "folder-moved",
             Self::PathEdited => "path-edited",
             Self::LayoutChanged => "layout-changed",
+            Self::RewritePackedRead => "rewrite-read-packed",
+            Self::LateGrowthPacked => "late-growth-packed",
+            Self::OwnArchive => "own-archive",
+            Self::RestoredCopy => "restored-copy",
+            Self::TwinFiles => "twin-files",
+            Self::GrowingArchive => "growing-archive",
         }
     }
 
@@ -207,9 +246,13 @@ impl FileFault {
             }
             // A configuration is read at a start.
             Self::FolderMoved | Self::PathEdited | Self::LayoutChanged => &[Down],
-            Self::RemoveRead | Self::DropFiles | Self::ReplaceDeclared | Self::RotateEmpty => {
-                &[Idle, Paused, Down, TargetAway]
-            }
+            Self::RemoveRead
+            | Self::DropFiles
+            | Self::ReplaceDeclared
+            | Self::RotateEmpty
+            | Self::RestoredCopy
+            | Self::TwinFiles
+            | Self::GrowingArchive => &[Idle, Paused, Down, TargetAway],
             Self::RotateNumbered
             | Self::RotateDated
             | Self::RotateCompressed
@@ -224,6 +267,9 @@ impl FileFault {
             | Self::ReplaceByRename
             | Self::RemoveAndRecreate
             | Self::LateGrowth
+            | Self::RewritePackedRead
+            | Self::LateGrowthPacked
+            | Self::OwnArchive
             | Self::OlderAppears
             | Self::HardLink => &[Idle, Traffic, Paused, Down, TargetAway, TakeOver],
         }
@@ -234,12 +280,16 @@ impl FileFault {
     pub const fn fits(self, layout: SourceLayout) -> bool {
         use SourceLayout::{
             Archives, DroppedFiles, LinkedPath, ManyFiles, OrderedByName, PatternBeforeExtension, PatternOfNames,
-            PatternWithSuffixes, SinglePath,
+            PatternWithSuffixes, SinglePath, ZstdArchives,
         };
         match self {
-            Self::DropFiles => matches!(layout, Archives | DroppedFiles),
-            Self::ReplaceDeclared => matches!(layout, SinglePath),
-            Self::RemoveRead | Self::FolderAway | Self::RewriteRead | Self::ReplaceByRename => true,
+            Self::DropFiles => layout.is_dropped(),
+            Self::TwinFiles => matches!(layout, DroppedFiles),
+            Self::GrowingArchive => layout.packing().is_some(),
+            Self::ReplaceDeclared | Self::PathEdited => matches!(layout, SinglePath),
+            Self::RemoveRead | Self::FolderAway | Self::RewriteRead | Self::ReplaceByRename | Self::RestoredCopy => {
+                true
+            }
             Self::HardLink => matches!(
                 layout,
                 PatternWithSuffixes
@@ -250,24 +300,24 @@ impl FileFault {
                     | DroppedFiles
             ),
             Self::FolderMoved => !matches!(layout, LinkedPath),
-            Self::PathEdited => matches!(layout, SinglePath),
             Self::LayoutChanged => matches!(layout, SinglePath | PatternOfNames),
             // Names that only rise have no gaps, no second kind and no copies.
-            Self::RotateDated | Self::CopyTruncate | Self::RemoveUnread | Self::MixedSuffixes | Self::FallingDates => {
-                !matches!(layout, Archives | DroppedFiles | OrderedByName)
+            Self::RotateDated | Self::RemoveUnread | Self::MixedSuffixes | Self::FallingDates | Self::OwnArchive => {
+                !matches!(layout, Archives | ZstdArchives | DroppedFiles | OrderedByName)
+            }
+            Self::CopyTruncate => !matches!(layout, DroppedFiles | OrderedByName),
+            Self::RewriteShorter | Self::RewriteEqual | Self::RewriteLonger | Self::RewriteTail | Self::LateGrowth => {
+                !matches!(layout, DroppedFiles)
             }
             Self::RotateNumbered
             | Self::RotateCompressed
             | Self::RotateDelayed
             | Self::RotateEmpty
-            | Self::RewriteShorter
-            | Self::RewriteEqual
-            | Self::RewriteLonger
-            | Self::RewriteTail
             | Self::RemoveAndRecreate
             | Self::RemoveCurrent
-            | Self::LateGrowth
-            | Self::OlderAppears => !matches!(layout, Archives | DroppedFiles),
+            | Self::RewritePackedRead
+            | Self::LateGrowthPacked
+            | Self::OlderAppears => !layout.is_dropped(),
         }
     }
 }
@@ -289,7 +339,7 @@ impl FaultMoment {
 
 impl SourceLayout {
     /// All of them.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 10] = [
         Self::SinglePath,
         Self::LinkedPath,
         Self::PatternWithSuffixes,
@@ -298,6 +348,7 @@ impl SourceLayout {
         Self::PatternOfNames,
         Self::ManyFiles,
         Self::Archives,
+        Self::ZstdArchives,
         Self::DroppedFiles,
     ];
 
@@ -313,6 +364,7 @@ impl SourceLayout {
             Self::PatternOfNames => "name-pattern",
             Self::ManyFiles => "many",
             Self::Archives => "archives",
+            Self::ZstdArchives => "zstd-archives",
             Self::DroppedFiles => "dropped",
         }
     }
@@ -325,7 +377,7 @@ impl SourceLayout {
             Self::PatternWithSuffixes | Self::PatternBeforeExtension | Self::PatternOfNames => 3,
             // Eight are open at once.
             Self::ManyFiles => 13,
-            Self::Archives | Self::DroppedFiles => 2,
+            Self::Archives | Self::ZstdArchives | Self::DroppedFiles => 2,
         }
     }
 
@@ -338,6 +390,7 @@ impl SourceLayout {
             Self::PatternBeforeExtension => "ndjson",
             Self::OrderedByName => "lines",
             Self::Archives => "jsonl.gz",
+            Self::ZstdArchives => "jsonl.zst",
             Self::DroppedFiles => "part",
         }
     }
@@ -345,7 +398,30 @@ impl SourceLayout {
     /// Whether its files are complete from the first moment on, and no more is written to them.
     #[must_use]
     pub const fn is_dropped(self) -> bool {
-        matches!(self, Self::Archives | Self::DroppedFiles)
+        self.packing().is_some() || matches!(self, Self::DroppedFiles)
+    }
+
+    /// What its files are compressed with.
+    #[must_use]
+    pub const fn packing(self) -> Option<Packing> {
+        match self {
+            Self::Archives => Some(Packing::Gzip),
+            Self::ZstdArchives => Some(Packing::Zstd),
+            Self::SinglePath
+            | Self::LinkedPath
+            | Self::PatternWithSuffixes
+            | Self::PatternBeforeExtension
+            | Self::OrderedByName
+            | Self::PatternOfNames
+            | Self::ManyFiles
+            | Self::DroppedFiles => None,
+        }
+    }
+
+    /// Whether its pattern finds what a file becomes that is compressed under its own name.
+    #[must_use]
+    pub const fn finds_archives(self) -> bool {
+        matches!(self, Self::PatternWithSuffixes | Self::PatternBeforeExtension)
     }
 
     /// The pattern in the configuration, without its folder; none for a path.
@@ -358,6 +434,7 @@ impl SourceLayout {
             Self::OrderedByName => Some("batch-*.lines*"),
             Self::PatternOfNames | Self::ManyFiles => Some("*.log"),
             Self::Archives => Some("*.jsonl.gz"),
+            Self::ZstdArchives => Some("*.jsonl.zst"),
             Self::DroppedFiles => Some("*.part.*"),
         }
     }
@@ -372,65 +449,12 @@ impl WorkerArrangement {
             Self::Standby => "standby",
             Self::TakenOver => "taken-over",
             Self::Restarted => "restarted",
+            Self::Unleased => "unleased",
         }
     }
 }
-
-const fn at(guarantee: Guarantee, shape: Shape, place: Place) -> Setting {
-    Setting::new(guarantee, shape, place)
-}
-
-/// The settings that a case may have; the strictest stand there more than once.
-static SETTINGS: [Setting; 22] = [
-    at(Guarantee::ExactlyOnce, Shape::Append, Place::Sink),
-    at(Guarantee::ExactlyOnce, Shape::Append, Place::Sink),
-    at(Guarantee::ExactlyOnce, Shape::Update, Place::Sink),
-    at(Guarantee::ExactlyOnce, Shape::Newer, Place::Sink),
-    at(Guarantee::ExactlyOnce, Shape::Newer, Place::Sink),
-    at(Guarantee::IdempotentKeys, Shape::IgnoreEvent, Place::Sink),
-    at(Guarantee::IdempotentKeys, Shape::Update, Place::Sink),
-    at(Guarantee::AtLeastOnce, Shape::Append, Place::Sink),
-    at(Guarantee::AtMostOnce, Shape::Append, Place::Sink),
-    at(Guarantee::IdempotentKeys, Shape::IgnoreEvent, Place::State),
-    at(Guarantee::IdempotentKeys, Shape::NewerDeclared, Place::State),
-    at(Guarantee::IdempotentKeys, Shape::Update, Place::State),
-    at(Guarantee::AtLeastOnce, Shape::Append, Place::State),
-    at(Guarantee::AtMostOnce, Shape::Append, Place::State),
-    at(Guarantee::ExactlyOnce, Shape::Append, Place::Sink).on(Stack::Postgres),
-    at(Guarantee::ExactlyOnce, Shape::Update, Place::Sink).on(Stack::Postgres),
-    at(Guarantee::ExactlyOnce, Shape::Newer, Place::Sink).on(Stack::PostgresOnly),
-    at(Guarantee::IdempotentKeys, Shape::IgnoreEvent, Place::State).on(Stack::Postgres),
-    at(Guarantee::ExactlyOnce, Shape::Append, Place::Sink).on(Stack::Mysql),
-    at(Guarantee::ExactlyOnce, Shape::Update, Place::Sink).on(Stack::Mysql),
-    at(Guarantee::ExactlyOnce, Shape::Newer, Place::Sink).on(Stack::MysqlAndPostgres),
-    at(Guarantee::IdempotentKeys, Shape::IgnoreEvent, Place::State).on(Stack::Mysql),
-];
 
 impl SourceCase {
-    /// The case that a seed deals: as many seeds in a row as there are faults with moments meet all of them, in an order
-    /// that looks like none; the rest is drawn.
-    #[must_use]
-    pub fn deal(seed: u64) -> Self {
-        let mut pairs = pairs();
-        fastrand::Rng::with_seed(0x50_75_72_63).shuffle(&mut pairs);
-        let turn = usize::try_from(seed % pairs.len() as u64).unwrap_or(0);
-        let (fault, moment) = pairs[turn];
-        let mut random = fastrand::Rng::with_seed(seed ^ 0x9e37_79b9_7f4a_7c15);
-        let layouts: Vec<SourceLayout> = SourceLayout::ALL.into_iter().filter(|layout| fault.fits(*layout)).collect();
-        loop {
-            let case = Self {
-                fault,
-                moment,
-                layout: layouts[random.usize(..layouts.len())],
-                workers: arrangement(moment, &mut random),
-                setting: SETTINGS[random.usize(..SETTINGS.len())],
-            };
-            if case.is_legal() {
-                return case;
-            }
-        }
-    }
-
     /// What the configuration says about the chains of files, where that is not what is usual.
     #[must_use]
     pub const fn rule(&self) -> Option<&'static str> {
@@ -449,75 +473,11 @@ impl SourceCase {
         !self.layout.is_dropped() && self.fault != FileFault::ReplaceDeclared
     }
 
-    /// Whether its parts go together.
-    fn is_legal(&self) -> bool {
-        // Whether a plain file will grow is known by nobody: only a live worker that holds it knows that it has all.
-        if self.fault == FileFault::RemoveRead
-            && self.layout == SourceLayout::DroppedFiles
-            && self.moment != FaultMoment::Idle
-        {
-            return false;
-        }
-        // Nothing is appended to files that come whole.
-        if self.layout.is_dropped() && self.moment == FaultMoment::Traffic {
-            return false;
-        }
-        let alone = matches!(self.workers, WorkerArrangement::One | WorkerArrangement::Restarted);
-        // Where nothing fences, `update` holds with one live worker only: its condition.
-        alone || self.setting.place == Place::Sink || self.setting.shape != Shape::Update
-    }
-
     /// Its name; the same as that of every case with the same parts.
     #[must_use]
     pub fn name(&self) -> String {
-        let Self { fault, moment, layout, workers, setting } = self;
-        format!("sources/{}/{}/{}/{}/{setting}", fault.name(), moment.name(), layout.name(), workers.name())
-    }
-}
-
-fn arrangement(moment: FaultMoment, random: &mut fastrand::Rng) -> WorkerArrangement {
-    if moment == FaultMoment::TakeOver {
-        return WorkerArrangement::Standby;
-    }
-    match random.u8(0..10) {
-        0..=3 => WorkerArrangement::One,
-        4..=6 => WorkerArrangement::Standby,
-        7 => WorkerArrangement::TakenOver,
-        _ => WorkerArrangement::Restarted,
-    }
-}
-
-/// Every fault with every moment at which it means something.
-#[must_use]
-pub fn pairs() -> Vec<(FileFault, FaultMoment)> {
-    FileFault::ALL.into_iter().flat_map(|fault| fault.moments().iter().map(move |moment| (fault, *moment))).collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use std::collections::BTreeSet;
-
-    use super::*;
-
-    /// Goal: a row of seeds as long as the list meets every fault at every moment. Method: deal them.
-    #[test]
-    fn every_fault_meets_every_moment() {
-        let all: BTreeSet<_> = pairs().into_iter().collect();
-        assert_eq!(all.len(), pairs().len(), "a pair stands there twice");
-        let first = 4_000_000_000;
-        let dealt = (first..first + all.len() as u64).map(SourceCase::deal).map(|case| (case.fault, case.moment));
-        assert_eq!(dealt.collect::<BTreeSet<_>>(), all);
-    }
-
-    /// Goal: a seed deals one case, and every layout, arrangement and setting is dealt. Method: deal many.
-    #[test]
-    fn a_seed_deals_one_case_and_all_parts_are_dealt() {
-        let dealt: Vec<SourceCase> = (0..1000).map(SourceCase::deal).collect();
-        assert_eq!(dealt, (0..1000).map(SourceCase::deal).collect::<Vec<_>>());
-        let layouts: BTreeSet<_> = dealt.iter().map(|case| case.layout).collect();
-        let workers: BTreeSet<_> = dealt.iter().map(|case| case.workers).collect();
-        let settings: BTreeSet<_> = dealt.iter().map(|case| case.setting.to_string()).collect();
-        assert_eq!((layouts.len(), workers.len(), settings.len()), (9, 4, 20));
-        assert!(dealt.iter().all(|case| case.fault.fits(case.layout)));
+        let Self { fault, moment, layout, workers, format, setting } = self;
+        let format = if *format == RecordFormat::Csv { "/csv" } else { "" };
+        format!("sources/{}/{}/{}/{}/{setting}{format}", fault.name(), moment.name(), layout.name(), workers.name())
     }
 }

@@ -10,8 +10,9 @@ use std::time::Duration;
 
 use anyhow::Context;
 
-use super::case::{FaultMoment, FileFault, SourceLayout};
-use super::rotation::{Compression, MarkPlace, Pace, RotationStyle, StemFiles, compress, compressed};
+use super::case::{FaultMoment, FileFault, RecordFormat, SourceLayout};
+use super::packed_faults::{self, PackedSpoiling, write_in_place};
+use super::rotation::{Compression, MarkPlace, Pace, RotationStyle, StemFiles, compress};
 use super::source_world::{SPOOL, SourceWorld};
 
 /// What a fault left behind.
@@ -23,6 +24,8 @@ pub struct DoneFault {
     pub names: Vec<String>,
     /// What has to be renamed back once workers had time to notice.
     pub undo: Option<(PathBuf, PathBuf)>,
+    /// What is still missing from a file, and comes while workers see it grow.
+    pub rest: Option<(PathBuf, Vec<u8>)>,
 }
 
 /// Who does it: which names were given away already, and the dice.
@@ -60,7 +63,9 @@ impl FileAdversary {
         if fault == FileFault::RotateDated {
             return self.date_compression;
         }
-        match (fault == FileFault::RotateCompressed, fault == FileFault::RotateDelayed) {
+        let packed =
+            matches!(fault, FileFault::RotateCompressed | FileFault::RewritePackedRead | FileFault::LateGrowthPacked);
+        match (packed, fault == FileFault::RotateDelayed) {
             (true, _) => Compression::AtOnce,
             (_, true) => Compression::Later,
             (false, false) => Compression::Never,
@@ -88,7 +93,14 @@ impl FileAdversary {
             std::fs::File::create_new(files.live()).context("the new live file cannot be made")?;
         }
         std::thread::sleep(Duration::from_millis(self.random.u64(0..40)));
-        world.writer.stems().stems[stem].open()?;
+        let writer = world.writer.clone();
+        let mut stems = writer.stems();
+        stems.stems[stem].open()?;
+        if self.random.bool() {
+            // Of CSV: a live file that has a header only. The guard is held since it was opened: traffic writes none before.
+            stems.write_header(stem)?;
+        }
+        drop(stems);
         world.tell(format!("rotated {} to {suffix}", files.name));
         if compression == Compression::AtOnce {
             let pace = if self.random.u8(0..4) == 0 { Pace::Slow } else { Pace::Quick };
@@ -144,10 +156,9 @@ impl FileAdversary {
             | FileFault::RotateDated
             | FileFault::RotateCompressed
             | FileFault::RotateDelayed => self.rotate_some(world, stem)?,
+            // Whether or not the writer made it: there is a live file, and it is empty, or has a header only.
             FileFault::RotateEmpty => {
                 self.rotate(world, stem)?;
-                // Whether or not the writer made it: there is a live file, and it is empty.
-                world.writer.stems().stems[stem].open()?;
                 self.rotate(world, stem)?;
             }
             FileFault::RemoveRead => self.remove_read(world, stem)?,
@@ -172,31 +183,36 @@ impl FileAdversary {
                 self.rotate_as(world, stem, self.date_style, None)?;
                 self.append(world, stem)?;
             }
-            FileFault::FallingDates => {
-                let suffix = self.rotate_as(world, stem, self.date_style, Some(25))?;
-                // Hours apart, as real ones are: no clock is so coarse that it could not tell.
-                let earlier = std::time::SystemTime::now() - Duration::from_secs(7200);
-                let files = world.stem_files(stem);
-                std::fs::File::options().append(true).open(files.member(&suffix))?.set_modified(earlier)?;
-                self.append(world, stem)?;
-                self.rotate_as(world, stem, self.date_style, Some(20))?;
-                self.append(world, stem)?;
-            }
+            FileFault::FallingDates => self.rotate_to_falling_dates(world, stem)?,
+            FileFault::LateGrowth if world.case.layout.is_dropped() => packed_faults::grow_archive(world, stem)?,
             FileFault::LateGrowth => grow_late(world, stem)?,
             FileFault::OlderAppears => make_older(world, stem)?,
-            FileFault::HardLink => {
-                let files = world.stem_files(stem);
-                let number = if world.case.layout.is_dropped() { ".1" } else { "" };
-                let before = if world.case.layout == SourceLayout::OrderedByName { "batch-" } else { "" };
-                let second = format!("{before}zulu.{}{number}", world.case.layout.extension());
-                std::fs::hard_link(files.live(), files.folder.join(&second))?;
-                done.names.push(second);
-            }
+            FileFault::HardLink => done.names.push(link_under_second_name(world, stem)?),
             FileFault::FolderMoved => done.names = move_folder(world)?,
             FileFault::PathEdited => done.names = rename_and_edit_path(world, stem)?,
             FileFault::LayoutChanged => done.names = change_layout(world, stem)?,
+            FileFault::RewritePackedRead => packed_faults::change_packed_member(world, stem, false)?,
+            FileFault::LateGrowthPacked => packed_faults::change_packed_member(world, stem, true)?,
+            FileFault::OwnArchive => packed_faults::pack_live(world, stem, &mut self.random)?,
+            FileFault::RestoredCopy => {
+                packed_faults::restore_folder(world, &mut self.random)?;
+                done.names = vec!["what was read".to_owned()];
+            }
+            FileFault::TwinFiles => self.drop_twins(world)?,
+            FileFault::GrowingArchive => return self.begin_archive(world),
         }
         Ok(done)
+    }
+
+    fn rotate_to_falling_dates(&mut self, world: &mut SourceWorld, stem: usize) -> anyhow::Result<()> {
+        let suffix = self.rotate_as(world, stem, self.date_style, Some(25))?;
+        // Hours apart, as real ones are: no clock is so coarse that it could not tell.
+        let earlier = std::time::SystemTime::now() - Duration::from_secs(7200);
+        let files = world.stem_files(stem);
+        std::fs::File::options().append(true).open(files.member(&suffix))?.set_modified(earlier)?;
+        self.append(world, stem)?;
+        self.rotate_as(world, stem, self.date_style, Some(20))?;
+        self.append(world, stem)
     }
 
     /// One to three rotations, with records in between; now and then of all stems.
@@ -258,19 +274,19 @@ impl FileAdversary {
     pub fn drop_file(&mut self, world: &mut SourceWorld) -> anyhow::Result<()> {
         let mut stems = world.writer.stems();
         let number = stems.stems.len();
-        let archive = world.case.layout == SourceLayout::Archives;
-        let name = if archive { format!("batch-{number:03}.jsonl.gz") } else { format!("batch.part.{}", number + 1) };
+        let packing = world.case.layout.packing();
+        let name = match packing {
+            Some(_) => format!("batch-{number:03}.{}", world.case.layout.extension()),
+            None => format!("batch.part.{}", number + 1),
+        };
         let path = world.folder.join(name);
         let stem = stems.add_stem(&path);
         let text = stems.compose(stem, self.random.usize(60..160));
         drop(stems);
-        let plain = world.dir.join("whole");
-        std::fs::write(&plain, text)?;
-        if archive {
-            let bytes = compressed(&plain)?;
-            std::fs::write(&plain, bytes)?;
-        }
-        std::fs::rename(&plain, &path)?;
+        let whole = world.dir.join("whole");
+        let bytes = packing.map_or_else(|| Ok(text.clone().into_bytes()), |packing| packing.pack_twofold(&text))?;
+        std::fs::write(&whole, bytes)?;
+        std::fs::rename(&whole, &path)?;
         world.tell(format!("dropped {}", path.display()));
         Ok(())
     }
@@ -297,6 +313,16 @@ fn replace_as_declared(world: &mut SourceWorld, stem: usize) -> anyhow::Result<(
     Ok(())
 }
 
+/// A second name for the same file, which is returned.
+fn link_under_second_name(world: &SourceWorld, stem: usize) -> anyhow::Result<String> {
+    let files = world.stem_files(stem);
+    let number = if world.case.layout.is_dropped() { ".1" } else { "" };
+    let before = if world.case.layout == SourceLayout::OrderedByName { "batch-" } else { "" };
+    let second = format!("{before}zulu.{}{number}", world.case.layout.extension());
+    std::fs::hard_link(files.live(), files.folder.join(&second))?;
+    Ok(second)
+}
+
 /// How a live file becomes worthless.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Spoiling {
@@ -316,8 +342,24 @@ enum Spoiling {
     Recreate,
 }
 
+impl Spoiling {
+    /// What it is of an archive, where that is another thing to do.
+    const fn of_archive(self) -> Option<PackedSpoiling> {
+        match self {
+            Self::Shorter => Some(PackedSpoiling::Shorter),
+            Self::Equal => Some(PackedSpoiling::Equal),
+            Self::Longer => Some(PackedSpoiling::Longer),
+            Self::Tail => Some(PackedSpoiling::Tail),
+            Self::CopyTruncate | Self::Replace | Self::Recreate => None,
+        }
+    }
+}
+
 /// Makes what the live file holds worthless, and says how many records it held before.
 fn spoil_live(world: &mut SourceWorld, stem: usize, spoiling: Spoiling) -> anyhow::Result<usize> {
+    if let (Some(packing), Some(how)) = (world.case.layout.packing(), spoiling.of_archive()) {
+        return packed_faults::spoil_archive(world, stem, packing, how);
+    }
     let files = world.stem_files(stem);
     let writer = world.writer.clone();
     let mut stems = writer.stems();
@@ -332,30 +374,31 @@ fn spoil_live(world: &mut SourceWorld, stem: usize, spoiling: Spoiling) -> anyho
         }
         Spoiling::Replace => {
             let other = world.dir.join("replacement");
-            let text = stems.decoys(stem, length + 2000).into_bytes();
-            std::fs::write(&other, &text)?;
-            if world.case.layout == SourceLayout::Archives {
-                let bytes = compressed(&other)?;
-                std::fs::write(&other, bytes)?;
-            }
+            let text = stems.decoy_file(stem, length + 2000).into_bytes();
+            let packing = world.case.layout.packing();
+            std::fs::write(&other, packing.map_or_else(|| Ok(text.clone()), |packing| packing.pack(&text))?)?;
             std::fs::rename(&other, &live)?;
             stems.stems[stem].close();
             world.tell(format!("renamed another file over {}", files.name));
         }
         Spoiling::Recreate => {
             std::fs::remove_file(&live)?;
-            let text = stems.decoys(stem, 1500);
+            let text = stems.decoy_file(stem, 1500);
             std::fs::write(&live, text)?;
             stems.stems[stem].close();
             world.tell(format!("removed {} and wrote another file under its name", files.name));
         }
         Spoiling::Shorter | Spoiling::Equal | Spoiling::Longer | Spoiling::Tail => {
             let text = match spoiling {
-                Spoiling::Shorter => stems.decoys(stem, length / 3).into_bytes(),
-                Spoiling::Longer => stems.decoys(stem, length + 3000).into_bytes(),
-                Spoiling::Tail => cut(first_line(&live)? + &stems.decoys(stem, length), length),
+                Spoiling::Shorter => stems.decoy_file(stem, length / 3).into_bytes(),
+                Spoiling::Longer => stems.decoy_file(stem, length + 3000).into_bytes(),
+                Spoiling::Tail => cut(
+                    first_lines(&live, if world.case.format == RecordFormat::Csv { 2 } else { 1 })?
+                        + &stems.decoys(stem, length),
+                    length,
+                ),
                 Spoiling::CopyTruncate | Spoiling::Replace | Spoiling::Recreate | Spoiling::Equal => {
-                    cut(stems.decoys(stem, length + 1), length)
+                    cut(stems.decoy_file(stem, length + 1), length)
                 }
             };
             write_in_place(&live, &text)?;
@@ -373,15 +416,10 @@ fn cut(text: String, length: usize) -> Vec<u8> {
     bytes
 }
 
-fn first_line(path: &std::path::Path) -> anyhow::Result<String> {
+/// A header and the first record, or the record alone.
+fn first_lines(path: &std::path::Path, count: usize) -> anyhow::Result<String> {
     let text = std::fs::read_to_string(path)?;
-    Ok(text.lines().next().unwrap_or_default().to_owned() + "\n")
-}
-
-/// The same file with other bytes: no other inode.
-fn write_in_place(path: &std::path::Path, bytes: &[u8]) -> anyhow::Result<()> {
-    let mut file = std::fs::File::options().write(true).truncate(true).open(path)?;
-    Ok(file.write_all(bytes)?)
+    Ok(text.split_inclusive('\n').take(count).collect())
 }
 
 /// A copy under the first number; those that are there move up.
@@ -394,17 +432,11 @@ fn copy_as_first(files: &StemFiles) -> anyhow::Result<String> {
 /// Writes a member anew that was read to its end.
 fn rewrite_read(world: &mut SourceWorld, stem: usize) -> anyhow::Result<()> {
     let files = world.stem_files(stem);
-    let archive = world.case.layout == SourceLayout::Archives;
     let path = if world.case.layout.is_dropped() { files.live() } else { files.member(".1") };
     let length = usize::try_from(std::fs::metadata(&path)?.len())?;
-    let text = world.writer.stems().decoys(stem, length + 1);
-    let bytes = if archive {
-        let plain = world.dir.join("archive");
-        std::fs::write(&plain, text)?;
-        compressed(&plain)?
-    } else {
-        cut(text, length)
-    };
+    let text = world.writer.stems().decoy_file(stem, length + 1);
+    let packing = world.case.layout.packing();
+    let bytes = packing.map_or_else(|| Ok(cut(text.clone(), length)), |packing| packing.pack(text.as_bytes()))?;
     write_in_place(&path, &bytes)?;
     world.tell(format!("wrote {} anew in place, {} bytes where {length} were", path.display(), bytes.len()));
     Ok(())
@@ -422,7 +454,7 @@ fn grow_late(world: &mut SourceWorld, stem: usize) -> anyhow::Result<()> {
 /// A member with a higher number and an older time than all others.
 fn make_older(world: &mut SourceWorld, stem: usize) -> anyhow::Result<()> {
     let files = world.stem_files(stem);
-    let text = world.writer.stems().decoys(stem, 2000);
+    let text = world.writer.stems().decoy_file(stem, 2000);
     let part = world.dir.join("older");
     std::fs::write(&part, text)?;
     let long_ago = std::time::SystemTime::now() - Duration::from_secs(86_400);

@@ -6,9 +6,11 @@
 
 pub mod campaign;
 pub mod case;
+pub mod deal;
 pub mod expectation;
 pub mod file_faults;
 pub mod lane_ledger;
+pub mod packed_faults;
 pub mod plants;
 pub mod record_writer;
 pub mod report;

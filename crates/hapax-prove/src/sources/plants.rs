@@ -1,10 +1,10 @@
 //! Planted bugs of file sources, each with the cases that must catch it.
 
-use super::case::{FaultMoment, FileFault, SourceCase, SourceLayout, WorkerArrangement};
+use super::case::{FaultMoment, FileFault, RecordFormat, SourceCase, SourceLayout, WorkerArrangement};
 use crate::setting::Setting;
 
 const fn case(fault: FileFault, moment: FaultMoment, layout: SourceLayout, workers: WorkerArrangement) -> SourceCase {
-    SourceCase { fault, moment, layout, workers, setting: Setting::strictest() }
+    SourceCase { fault, moment, layout, workers, format: RecordFormat::Jsonl, setting: Setting::strictest() }
 }
 
 /// A file that was rewritten while nobody ran: only what a start compares with progress can tell.

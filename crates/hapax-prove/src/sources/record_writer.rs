@@ -13,6 +13,7 @@ use std::time::Duration;
 
 use anyhow::Context;
 
+use super::case::RecordFormat;
 use crate::shape::{Row, Shape};
 use crate::workload::{Fate, Input, line};
 
@@ -25,6 +26,9 @@ pub const DECOYS: i64 = 9_000_000;
 /// So many records come densely.
 const DENSE_RECORDS: i64 = 1500;
 
+/// What each file of CSV begins with.
+pub const CSV_HEADER: &str = "n,order_id,region,reference,account,amount,op,slot,version";
+
 /// One stem: the name under which its live file is written, and everything that was written.
 #[derive(Debug)]
 pub struct WrittenStem {
@@ -32,6 +36,8 @@ pub struct WrittenStem {
     pub name: String,
     /// Its records, in the order of the lane.
     pub records: Vec<Input>,
+    /// The stem whose file has the same content, and came before.
+    pub twin_of: Option<usize>,
     path: PathBuf,
     file: Option<File>,
     known: std::collections::BTreeSet<i64>,
@@ -43,6 +49,7 @@ pub struct WrittenStems {
     /// The stems.
     pub stems: Vec<WrittenStem>,
     shape: Shape,
+    format: RecordFormat,
     next: i64,
     next_decoy: i64,
     random: fastrand::Rng,
@@ -61,12 +68,44 @@ impl WrittenStems {
             (true, _) => "u",
         };
         let row = made_row(n, order_id, op, self.random.i64(1..=500));
-        let whole = line(&row);
+        let whole = self.spelled(&row);
         // Never the first of a stem: a file is known by its first record.
         if self.random.u8(0..100) < 2 && !self.stems[stem].records.is_empty() {
-            return Input { line: whole[..whole.len() / 2].to_owned(), fate: Fate::Dead };
+            let broken = match self.format {
+                RecordFormat::Jsonl => whole[..whole.len() / 2].to_owned(),
+                RecordFormat::Csv => whole + ",one too many",
+            };
+            return Input { line: broken, fate: Fate::Dead };
         }
         Input { line: whole, fate: Fate::Row(row) }
+    }
+
+    fn spelled(&mut self, row: &Row) -> String {
+        if self.format == RecordFormat::Jsonl {
+            return line(row);
+        }
+        let Row { n, order_id, region, reference, account, amount, op, version, .. } = row;
+        let quote = if self.random.bool() { "\"" } else { "" };
+        format!("{n},{order_id},{quote}{region}{quote},{reference},{account},{amount},{quote}{op}{quote},,{version}")
+    }
+
+    /// What a file begins with.
+    #[must_use]
+    pub fn header(&self) -> String {
+        match self.format {
+            RecordFormat::Jsonl => String::new(),
+            RecordFormat::Csv => format!("{CSV_HEADER}\n"),
+        }
+    }
+
+    /// Writes what a file begins with into the live one, which is empty.
+    ///
+    /// # Errors
+    /// If the file cannot be written.
+    pub fn write_header(&mut self, stem: usize) -> anyhow::Result<()> {
+        let header = self.header();
+        let file = self.stems[stem].file.as_mut().context("the live file is open")?;
+        Ok(file.write_all(header.as_bytes())?)
     }
 
     /// Appends `count` records to a stem; now and then a line is written in two parts.
@@ -77,12 +116,16 @@ impl WrittenStems {
         for _ in 0..count {
             let record = self.record(stem);
             let halves = self.random.u8(0..40) == 0;
-            let text = format!("{}\n", record.line);
+            let mut text = format!("{}\n", record.line);
+            let header = self.header();
             let target = &mut self.stems[stem];
             if target.file.is_none() {
                 target.open()?;
             }
             let file = target.file.as_mut().context("it was opened just now")?;
+            if !header.is_empty() && file.metadata()?.len() == 0 {
+                text = header + &text;
+            }
             let middle = if halves { text.len() / 3 } else { 0 };
             file.write_all(&text.as_bytes()[..middle])?;
             if halves {
@@ -94,8 +137,13 @@ impl WrittenStems {
         Ok(())
     }
 
-    /// Records for a stem that are written elsewhere, by the caller.
+    /// A whole file of records for a stem, written by the caller.
     pub fn compose(&mut self, stem: usize, count: usize) -> String {
+        self.header() + &self.compose_more(stem, count)
+    }
+
+    /// Records for a stem that are written elsewhere, by the caller.
+    pub fn compose_more(&mut self, stem: usize, count: usize) -> String {
         let mut text = String::new();
         for _ in 0..count {
             let record = self.record(stem);
@@ -106,13 +154,19 @@ impl WrittenStems {
         text
     }
 
+    /// A whole file that no worker may ever deliver.
+    pub fn decoy_file(&mut self, stem: usize, bytes: usize) -> String {
+        self.header() + &self.decoys(stem, bytes)
+    }
+
     /// Lines that no worker may ever deliver, for keys of a stem: together at least `bytes` long.
     pub fn decoys(&mut self, stem: usize, bytes: usize) -> String {
         let mut text = String::new();
         while text.len() < bytes {
             self.next_decoy += 1;
             let order_id = stem as i64 * KEYS_APART + self.random.i64(1..=KEYS);
-            text.push_str(&line(&made_row(self.next_decoy, order_id, "u", 7)));
+            let row = made_row(self.next_decoy, order_id, "u", 7);
+            text.push_str(&self.spelled(&row));
             text.push('\n');
         }
         text
@@ -122,7 +176,8 @@ impl WrittenStems {
     pub fn add_stem(&mut self, path: &Path) -> usize {
         let name = path.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned());
         let known = std::collections::BTreeSet::new();
-        self.stems.push(WrittenStem { name, records: Vec::new(), path: path.to_owned(), file: None, known });
+        let path = path.to_owned();
+        self.stems.push(WrittenStem { name, records: Vec::new(), twin_of: None, path, file: None, known });
         self.stems.len() - 1
     }
 
@@ -201,9 +256,9 @@ pub struct RecordWriter {
 impl RecordWriter {
     /// A writer without stems.
     #[must_use]
-    pub fn new(shape: Shape, seed: u64) -> Self {
+    pub fn new(shape: Shape, format: RecordFormat, seed: u64) -> Self {
         let random = fastrand::Rng::with_seed(seed);
-        let stems = WrittenStems { stems: Vec::new(), shape, next: 0, next_decoy: DECOYS, random };
+        let stems = WrittenStems { stems: Vec::new(), shape, format, next: 0, next_decoy: DECOYS, random };
         Self { shared: Arc::new(Mutex::new(stems)) }
     }
 
@@ -296,8 +351,8 @@ impl Drop for Traffic {
 mod tests {
     use super::*;
 
-    fn writer(dir: &Path) -> RecordWriter {
-        let writer = RecordWriter::new(Shape::Update, 3);
+    fn writer(dir: &Path, format: RecordFormat) -> RecordWriter {
+        let writer = RecordWriter::new(Shape::Update, format, 3);
         writer.stems().add_stem(&dir.join("a.log"));
         writer.stems().add_stem(&dir.join("b.log"));
         writer
@@ -307,7 +362,7 @@ mod tests {
     #[test]
     fn records_are_remembered_in_the_order_of_the_files() {
         let dir = tempfile::tempdir().expect("a directory");
-        let writer = writer(dir.path());
+        let writer = writer(dir.path(), RecordFormat::Jsonl);
         writer.append_all(20).expect("written");
         std::fs::rename(dir.path().join("a.log"), dir.path().join("a.log.1")).expect("renamed");
         writer.append_all(5).expect("written into the renamed file");
@@ -322,11 +377,29 @@ mod tests {
         assert_eq!(stems.written(), 64);
     }
 
+    /// Goal: every file of CSV begins with the header, and what is remembered are the records. Method: a rotation; a header alone.
+    #[test]
+    fn every_file_of_csv_begins_with_its_header() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let writer = writer(dir.path(), RecordFormat::Csv);
+        writer.append_all(20).expect("written");
+        std::fs::rename(dir.path().join("a.log"), dir.path().join("a.log.1")).expect("renamed");
+        writer.stems().stems[0].open().expect("opened again");
+        writer.stems().write_header(0).expect("a header");
+        writer.append_all(7).expect("written");
+        let mut stems = writer.stems();
+        let remembered: Vec<&str> = stems.stems[0].records.iter().map(|record| record.line.as_str()).collect();
+        let read = |name: &str| std::fs::read_to_string(dir.path().join(name)).expect("a file");
+        let expected = |records: &[&str]| format!("{CSV_HEADER}\n{}\n", records.join("\n"));
+        assert_eq!((read("a.log.1"), read("a.log")), (expected(&remembered[..20]), expected(&remembered[20..])));
+        assert!(stems.decoy_file(0, 500).starts_with(CSV_HEADER) && stems.compose(1, 3).starts_with(CSV_HEADER));
+    }
+
     /// Goal: rows tell their stem, decoys are told from records. Method: look at some of each.
     #[test]
     fn a_row_tells_its_stem() {
         let dir = tempfile::tempdir().expect("a directory");
-        let writer = writer(dir.path());
+        let writer = writer(dir.path(), RecordFormat::Jsonl);
         writer.append_all(30).expect("written");
         let mut stems = writer.stems();
         for (number, stem) in stems.stems.iter().enumerate() {
@@ -341,7 +414,7 @@ mod tests {
     #[test]
     fn traffic_writes_until_it_is_ended() {
         let dir = tempfile::tempdir().expect("a directory");
-        let writer = writer(dir.path());
+        let writer = writer(dir.path(), RecordFormat::Jsonl);
         let traffic = writer.start_traffic();
         while traffic.written() < 30 {
             std::thread::sleep(Duration::from_millis(2));

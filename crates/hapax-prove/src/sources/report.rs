@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use super::case::{SourceCase, pairs};
+use super::case::SourceCase;
+use super::deal::pairs;
 use super::expectation::expectation;
 use crate::plants::Planted;
 use crate::run::{Done, Verdict};

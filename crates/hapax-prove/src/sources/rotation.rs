@@ -1,10 +1,11 @@
 //! Rotation as logrotate does it: renames along a chain, dates, compression now or at the next turn.
 
 use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::time::Duration;
 
 use anyhow::{Context, ensure};
+
+use super::packed_faults::Packing;
 
 /// How a file's past is named.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -180,23 +181,13 @@ pub enum Pace {
     Slow,
 }
 
-/// The bytes of `path`, compressed.
-///
-/// # Errors
-/// If there is no gzip.
-pub fn compressed(path: &Path) -> anyhow::Result<Vec<u8>> {
-    let output = Command::new("gzip").arg("-c").arg(path).output().context("there is no gzip")?;
-    ensure!(output.status.success(), "gzip failed: {}", String::from_utf8_lossy(&output.stderr));
-    Ok(output.stdout)
-}
-
 /// Replaces `path` by its compressed copy, which keeps its time, as gzip and logrotate do.
 ///
 /// # Errors
 /// If it cannot be written.
 pub fn compress(path: &Path, pace: Pace) -> anyhow::Result<()> {
     use std::io::Write as _;
-    let bytes = compressed(path)?;
+    let bytes = Packing::Gzip.pack(&std::fs::read(path)?)?;
     let modified = std::fs::metadata(path)?.modified()?;
     let mut name = path.as_os_str().to_owned();
     name.push(".gz");
@@ -214,6 +205,8 @@ pub fn compress(path: &Path, pace: Pace) -> anyhow::Result<()> {
 
 #[cfg(test)]
 mod tests {
+    use std::process::Command;
+
     use super::*;
 
     fn files(dir: &Path) -> StemFiles {

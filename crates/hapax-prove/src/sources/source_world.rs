@@ -8,9 +8,9 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context;
 
-use super::case::{FaultMoment, SourceCase, SourceLayout, WorkerArrangement};
+use super::case::{FaultMoment, RecordFormat, SourceCase, SourceLayout, WorkerArrangement};
 use super::lane_ledger::{LaneLedger, lane_ledgers, unended_lanes};
-use super::record_writer::RecordWriter;
+use super::record_writer::{CSV_HEADER, RecordWriter};
 use super::rotation::{FIRST_NAME, MarkPlace, StemFiles};
 use crate::check::doubt::Doubt;
 use crate::check::history::Found;
@@ -82,7 +82,7 @@ impl SourceWorld {
         let mut world = Self {
             dir: dir.to_owned(),
             case,
-            writer: RecordWriter::new(case.setting.shape, seed),
+            writer: RecordWriter::new(case.setting.shape, case.format, seed),
             source_path: String::new(),
             findings: Vec::new(),
             allowed: Vec::new(),
@@ -133,6 +133,7 @@ impl SourceWorld {
             | SourceLayout::PatternOfNames
             | SourceLayout::ManyFiles
             | SourceLayout::Archives
+            | SourceLayout::ZstdArchives
             | SourceLayout::DroppedFiles => MarkPlace::AtEnd,
         };
         StemFiles { folder: self.folder.clone(), name: self.writer.stems().stems[stem].name.clone(), mark }
@@ -156,7 +157,15 @@ impl SourceWorld {
     pub fn write_config(&self) -> anyhow::Result<()> {
         let setting = self.case.setting;
         let shape = setting.shape;
-        let state = url(&self.state(), None).unwrap_or_else(|| "sqlite://state.db".to_owned());
+        let state = match self.case.workers {
+            WorkerArrangement::Unleased => "none".to_owned(),
+            WorkerArrangement::One
+            | WorkerArrangement::Standby
+            | WorkerArrangement::TakenOver
+            | WorkerArrangement::Restarted => {
+                url(&self.state(), None).unwrap_or_else(|| "sqlite://state.db".to_owned())
+            }
+        };
         let interval = if setting.place == Place::State { ", progressInterval: 20ms" } else { "" };
         let (mode, place, extra) = (shape.mode(), setting.place.name(), shape.sink_extra());
         let table = format!("table: orders, onConflict: {mode}, progress: {place}{interval}{extra}");
@@ -169,13 +178,14 @@ impl SourceWorld {
         let text = format!(
             "state: \"{state}\"\nworkflows:\n\
              \x20 - id: {WORKFLOW}\n\
-             \x20   source: {{ file: {{ path: \"{path}\", start: earliest{rule} }} }}\n\
+             \x20   source: {{ file: {{ path: \"{path}\", start: earliest{rule}{format} }} }}\n\
              \x20   sink: {{ {sink} }}\n\
              \x20   delivery: {{ guarantee: {guarantee}, deduplication: {{ keyFields: [{keys}]{unique} }}, \
              epoch: {{ interval: 10ms, maxEvents: 50, commitTimeout: 30s }}, lease: 1500ms, claimTimeout: 1s, \
              maxRejects: 50%, retries: {{ backoffMs: [20, 50, 100] }}, conditions: [one-worker] }}\n",
             path = self.source_path,
             rule = self.case.rule().map_or_else(String::new, |rule| format!(", {rule}")),
+            format = if self.case.format == RecordFormat::Csv { ", format: csv" } else { ", format: jsonl" },
             guarantee = setting.guarantee.name(),
             keys = shape.key_fields(),
             unique = shape.deduplication_extra(),
@@ -356,6 +366,16 @@ impl SourceWorld {
         let mut found = Eyes::open(&self.target(), Duration::from_secs(10))?.found(&subject)?;
         if self.case.setting.place == Place::State {
             found.letters = observe::books_in(&self.state(), WORKFLOW)?.letters;
+        }
+        if self.case.format == RecordFormat::Csv {
+            // A letter of CSV keeps the header before its record; one that does not is none that the judge knows.
+            let header = format!("{CSV_HEADER}\n");
+            for letter in &mut found.letters {
+                letter.bytes = match letter.bytes.strip_prefix(header.as_bytes()) {
+                    Some(record) => record.to_vec(),
+                    None => [b"without its header: ".as_slice(), &letter.bytes].concat(),
+                };
+            }
         }
         Ok(found)
     }

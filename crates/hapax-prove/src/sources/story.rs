@@ -8,12 +8,13 @@ use anyhow::{Context, ensure};
 use super::case::{FaultMoment, FileFault, SourceCase, SourceLayout, WorkerArrangement};
 use super::expectation::{Expectation, expectation};
 use super::file_faults::{DoneFault, FileAdversary};
+use super::packed_faults::finish_archive;
 use super::record_writer::Traffic;
 use super::source_world::{SourceWorld, WORKFLOW};
 use super::verdict::{self, Extent};
 use super::workforce::{DELIVERS_WITHIN, Ending, STOPS_WITHIN, Waited, Workforce};
 use crate::check::{Anomaly, Finding};
-use crate::child::Exit;
+use crate::child::{Child, Exit};
 use crate::run::{Notes, Trial, Verdict, failed};
 use crate::world::{Environment, LEASE, SOON};
 
@@ -97,6 +98,10 @@ impl Story {
         let ended = match expected {
             Expectation::Everything => self.expect_everything(world),
             Expectation::Stop => self.expect_stop(world, stem, &done),
+            Expectation::StopUntilAccepted => {
+                self.expect_stop(world, stem, &done)?;
+                self.expect_acceptance(world)
+            }
             Expectation::Either => self.expect_either(world, stem, &done),
         };
         // Whatever the verdict is, the logs of those that live on are complete.
@@ -135,7 +140,7 @@ impl Story {
 
     fn change_workers(&mut self, world: &mut SourceWorld) -> anyhow::Result<()> {
         match world.case.workers {
-            WorkerArrangement::One | WorkerArrangement::Standby => Ok(()),
+            WorkerArrangement::One | WorkerArrangement::Standby | WorkerArrangement::Unleased => Ok(()),
             WorkerArrangement::TakenOver => {
                 self.workers.take_over(world)?;
                 // The one before is first in the list; what it must do, it must have done at the end.
@@ -273,13 +278,18 @@ impl Story {
             std::fs::rename(from, to)?;
             world.tell(format!("moved {} back", to.display()));
         }
+        if let Some((path, rest)) = &done.rest {
+            let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+            finish_archive(path, rest, || Ok(self.workers.living.iter().any(|child| child.said().contains(&name))))?;
+            world.tell(format!("wrote the rest of {}", path.display()));
+        }
         Ok(())
     }
 
     /// Lets records flow for up to 45 seconds if a stop must follow: an idle moment must not be what finds it.
     fn flow_until_noticed(&mut self, world: &mut SourceWorld) -> anyhow::Result<()> {
         let started = Instant::now();
-        let must_stop = expectation(&world.case).0 == Expectation::Stop;
+        let must_stop = matches!(expectation(&world.case).0, Expectation::Stop | Expectation::StopUntilAccepted);
         while must_stop && !self.workers.has_stopped() && started.elapsed() < Duration::from_secs(45) {
             self.workers.look(world)?;
             std::thread::sleep(Duration::from_millis(20));
@@ -318,6 +328,10 @@ impl Story {
     /// The worker that was taken over from must not live on doing nothing.
     fn fenced_have_ended(&mut self, world: &mut SourceWorld) -> anyhow::Result<()> {
         self.workers.look(world)?;
+        if world.case.workers == WorkerArrangement::Unleased {
+            let met = |child: &Child| child.said().contains("without a state store nobody can stand by");
+            ensure!(self.workers.living.iter().any(met), "two workers without leases never met");
+        }
         if world.case.workers != WorkerArrangement::TakenOver || self.workers.living.len() < 2 {
             return Ok(());
         }
@@ -356,6 +370,17 @@ impl Story {
         let text = format!("{} must stop and live on{said}; {read} of {written} records were read", names.join(", "));
         world.accuse(Anomaly::Conduct, text);
         self.workers.end_all(world, Ending::Kill)
+    }
+
+    /// A person accepts what is there: it goes on at the same byte, so that nothing is lost or delivered twice.
+    fn expect_acceptance(&mut self, world: &mut SourceWorld) -> anyhow::Result<()> {
+        if !world.findings.is_empty() {
+            return Ok(());
+        }
+        world.command("reset", &["reset", WORKFLOW, "--accept", "--yes"])?;
+        self.workers.ended.clear();
+        self.workers.start(world)?;
+        self.expect_everything(world)
     }
 
     fn expect_either(&mut self, world: &mut SourceWorld, stem: usize, done: &DoneFault) -> anyhow::Result<()> {

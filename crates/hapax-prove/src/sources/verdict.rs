@@ -2,7 +2,7 @@
 //!
 //! Reads: the records as the writer remembers them, the target as any user reads it. Writes: findings.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::lane_ledger::LaneLedger;
 use super::record_writer::{WrittenStem, WrittenStems};
@@ -69,10 +69,26 @@ pub fn all_rows_are_there(world: &SourceWorld) -> anyhow::Result<bool> {
     let (found, terms) = (world.found()?, Terms::of(world));
     let shape = terms.shape;
     let stems = world.writer.stems();
-    let expected: Contents =
-        stems.stems.iter().flat_map(|stem| expected_after(terms, stem, stem.records.len(), &found).contents).collect();
-    let there: Contents = found.rows.iter().map(|row| (shape.row_name(row), row.clone())).collect();
-    Ok(expected == there)
+    let all = stems.stems.iter().enumerate().all(|(number, stem)| {
+        let expected = expected_after(terms, stem, stem.records.len(), &found).contents;
+        let rows = rows_of(shape, &stems.stems, number, &found.rows);
+        expected == rows.into_iter().map(|row| (shape.row_name(&row), row)).collect::<Contents>()
+    });
+    Ok(all)
+}
+
+/// The rows of one stem, told by their keys. Two files of the same content make each row twice where rows are kept side by side:
+/// the first to come is the first file's; where a row is named by its key both make the same one.
+fn rows_of(shape: Shape, stems: &[WrittenStem], number: usize, found: &[Row]) -> Vec<Row> {
+    let first = stems[number].twin_of.unwrap_or(number);
+    let rows = found.iter().filter(|row| WrittenStems::stem_of(row) == first);
+    let has_twin = stems.iter().any(|stem| stem.twin_of == Some(first));
+    if !has_twin || !matches!(shape, Shape::Append | Shape::IgnoreEvent) {
+        return rows.cloned().collect();
+    }
+    let mut seen = BTreeSet::new();
+    let (of_first, of_twin): (Vec<Row>, Vec<Row>) = rows.cloned().partition(|row| seen.insert(row.n));
+    if first == number { of_first } else { of_twin }
 }
 
 /// The judgement itself: a function of what was written and what was found.
@@ -89,7 +105,7 @@ fn judge_stems(
         stems.iter().flat_map(|stem| &stem.records).flat_map(Input::rows).map(|row| (row.n, row)).collect();
     let mut dead = Vec::new();
     for (number, stem) in stems.iter().enumerate() {
-        let rows: Vec<Row> = found.rows.iter().filter(|row| WrittenStems::stem_of(row) == number).cloned().collect();
+        let rows = rows_of(shape, stems, number, &found.rows);
         let read = counted_for(stem, stems.len(), ledgers);
         let wanted = match extent {
             Extent::Everything => stem.records.len(),
@@ -153,7 +169,7 @@ fn counted_for(stem: &WrittenStem, stems: usize, ledgers: &[LaneLedger]) -> u64 
         let rest = last.strip_prefix(name);
         stems == 1
             || rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(['#', '.', '-']))
-            || name.strip_suffix(".gz") == Some(last)
+            || name.strip_suffix(".gz").or_else(|| name.strip_suffix(".zst")) == Some(last)
     };
     ledgers.iter().filter(|ledger| belongs(&ledger.lane)).map(LaneLedger::read).sum()
 }

@@ -1,3 +1,4 @@
+use super::super::case::RecordFormat;
 use super::super::lane_ledger::LoggedEpochs;
 use super::super::record_writer::RecordWriter;
 use super::*;
@@ -7,7 +8,7 @@ use crate::check::history::IN_DOUBT;
 fn written(shape: Shape) -> RecordWriter {
     let dir = tempfile::tempdir().expect("a directory");
     let poisoned = |seed: u64| {
-        let writer = RecordWriter::new(shape, seed);
+        let writer = RecordWriter::new(shape, RecordFormat::Jsonl, seed);
         writer.stems().add_stem(&dir.path().join(format!("alpha.log.{seed}")));
         writer.append_all(100).expect("written");
         let dead = dead_lines(&writer.stems().stems[0], 60).count();
@@ -161,4 +162,29 @@ fn letters_are_wanted_as_far_as_the_position_was_saved() {
     };
     assert_eq!(judged(&letters), []);
     assert!(judged(&letters[1..]).contains(&Anomaly::LetterLost));
+}
+
+/// Goal: two files of the same content are each delivered once, and what is missing from either, or there a third time, is seen.
+/// Method: an honest table with every row twice; without the second of one; with a third.
+#[test]
+fn twins_are_delivered_once_each() {
+    let judged = |spoil: fn(&mut Vec<Row>)| {
+        let (writer, mut found, mut ledgers) = honest(Shape::Append, 100);
+        let mut stems = writer.stems();
+        let twin = stems.add_stem(std::path::Path::new("bravo.log"));
+        stems.stems[twin].records = stems.stems[0].records.clone();
+        stems.stems[twin].twin_of = Some(0);
+        stems.stems[0].name = "alpha.log".to_owned();
+        found.rows.extend(found.rows.clone());
+        found.letters.extend(found.letters.clone());
+        ledgers.push(LaneLedger { lane: "/spool/bravo.log".to_owned(), ..ledgers[0].clone() });
+        spoil(&mut found.rows);
+        let terms = Terms { shape: Shape::Append, place: Place::Sink, doubt: Doubt::Excluded };
+        let findings = judge_stems(&stems.stems, terms, Extent::Everything, &found, &ledgers);
+        findings.into_iter().map(|finding| finding.anomaly).collect::<Vec<_>>()
+    };
+    assert_eq!(judged(|_| {}), []);
+    assert_eq!(judged(|rows| drop(rows.pop())), [Anomaly::Lost]);
+    assert_eq!(judged(|rows| drop(rows.remove(0))), [Anomaly::Reordered, Anomaly::Lost]);
+    assert_eq!(judged(|rows| rows.push(rows[0].clone())), [Anomaly::Doubled]);
 }

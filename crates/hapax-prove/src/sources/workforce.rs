@@ -73,6 +73,17 @@ impl Workforce {
                 second.wait_said("standing by", Duration::from_secs(5))?;
             }
         }
+        if world.case.workers == WorkerArrangement::Unleased {
+            // Whoever comes second fences the first, which claims again as soon as it notices.
+            for _ in 0..2 {
+                if let Some(last) = self.living.last_mut() {
+                    last.wait_said("claimed", SOON)?;
+                }
+                if self.living.len() < 2 {
+                    self.start_one(world, &["run"])?;
+                }
+            }
+        }
         Ok(())
     }
 

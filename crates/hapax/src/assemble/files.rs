@@ -104,6 +104,14 @@ pub(crate) fn is_copy_of_read(part: &Part<'_>, lane: &FileLane, known: &BTreeMap
     source.is_copy_of_read(original).unwrap_or(false)
 }
 
+/// Whether a lane's file is a whole archive; one that cannot be read is left to whoever opens it.
+pub(crate) fn is_whole_archive(part: &Part<'_>, lane: &FileLane) -> bool {
+    match (Part { file: Some(lane), ..*part }).open_source() {
+        AnySource::File(source) => source.is_whole_archive().unwrap_or(true),
+        AnySource::Generate(_) => true,
+    }
+}
+
 /// Whether the file of a lane that progress knows is gone with a person's consent, and nothing else of it is to be read yet.
 pub(crate) fn rests_behind_gone(part: &Part<'_>, lane: &FileLane, at: &Bookmark) -> bool {
     match (Part { file: Some(lane), ..*part }).open_source() {

@@ -38,7 +38,8 @@ pub(crate) use any::{AnySink, AnySource};
 pub(crate) use books::postgres_role;
 pub(crate) use books::{AnyBooks, Making, Place, Purpose};
 pub(crate) use files::{
-    find_files, is_copy_of_read, known_lanes, lanes_gone_back, lanes_of_files, rests_behind_gone, under_two_names,
+    find_files, is_copy_of_read, is_whole_archive, known_lanes, lanes_gone_back, lanes_of_files, rests_behind_gone,
+    under_two_names,
 };
 pub(crate) use live::Live;
 #[cfg(any(feature = "mysql", feature = "postgres"))]

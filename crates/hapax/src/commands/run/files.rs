@@ -18,7 +18,8 @@ use hapax_model::position::{Bookmark, DeliveryId};
 use super::pattern_lease::PatternLease;
 use super::start::SharedLook;
 use crate::assemble::{
-    AnyBooks, Part, Purpose, is_copy_of_read, known_lanes, lanes_gone_back, part_of, rests_behind_gone, under_two_names,
+    AnyBooks, Part, Purpose, is_copy_of_read, is_whole_archive, known_lanes, lanes_gone_back, part_of,
+    rests_behind_gone, under_two_names,
 };
 use crate::config::checked::{FileLane, FileSource};
 use crate::config::{Config, Source};
@@ -28,6 +29,9 @@ use crate::exit::Failure;
 const MOST_OPEN: usize = 8;
 /// How often the content of files at rest is compared with what was read.
 const COMPARE_INTERVAL: Duration = Duration::from_secs(30);
+
+/// How long an archive beside its original may stand still before it is opened as it is, and said to be cut off.
+const MAKING_PATIENCE: Duration = Duration::from_secs(60);
 
 /// The file with which each lane begins, by lane.
 pub(super) type FirstFiles = HashMap<String, Option<FirstSeen>>;
@@ -57,6 +61,8 @@ pub(super) struct Files {
     tried: HashMap<String, (String, Option<Bookmark>)>,
     /// The file with which a lane begins that nobody has read yet: it waits with the file, not with its name.
     first_seen: FirstFiles,
+    /// Archives that are being made beside their originals: how each looked, and since when.
+    being_made: HashMap<String, (String, Instant)>,
     born: Born,
     open: HashSet<String>,
     /// Lanes that stopped for a reason: they are not tried again by themselves.
@@ -105,6 +111,7 @@ impl Files {
             at_rest: HashMap::new(),
             tried: HashMap::new(),
             first_seen,
+            being_made: HashMap::new(),
             born: Born::Before,
             open: HashSet::new(),
             stopped: HashSet::new(),
@@ -190,6 +197,9 @@ impl Files {
         let Some(part) = part_of(config, &self.of) else { return false };
         let (name, path, crowd) = (stem.lane.clone(), stem.path.clone(), self.crowd.clone());
         let lane = FileLane { name, path, first_seen: None, crowd };
+        if self.is_being_made(&part, &lane, &signature) {
+            return true;
+        }
         if self.tried.contains_key(&stem.lane) || !is_copy_of_read(&part, &lane, &self.known) {
             return false;
         }
@@ -199,6 +209,30 @@ impl Files {
             "a compressed copy of a file that was read to its end: nothing to read"
         );
         self.at_rest.insert(lane.name, signature);
+        true
+    }
+
+    /// Whether an archive is being made of a file of the pattern that lies beside it: until it is whole nobody can say what it
+    /// holds. When it is, one more look is left to whoever makes it, to remove the original.
+    fn is_being_made(&mut self, part: &Part<'_>, lane: &FileLane, signature: &str) -> bool {
+        let original = unpacked_name(&lane.name).unwrap_or_default();
+        let is_ours = self.known.contains_key(original) || self.is_busy(original);
+        if !is_ours || self.tried.contains_key(&lane.name) || !self.folder.join(original).exists() {
+            return false;
+        }
+        let now = (signature.to_owned(), Instant::now());
+        match self.being_made.get_mut(&lane.name) {
+            Some(seen) if seen.0 != signature => {
+                *seen = now; // it grows
+                return true;
+            }
+            Some((_, since)) if since.elapsed() >= MAKING_PATIENCE => return false,
+            Some(_) | None => {}
+        }
+        if is_whole_archive(part, lane) {
+            return self.being_made.remove(&lane.name).is_some();
+        }
+        self.being_made.entry(lane.name.clone()).or_insert(now);
         true
     }
 
