@@ -173,6 +173,39 @@ fn letters_of_others_are_touched_only_with_all() {
     world.hapax(&["dlq", "replay", "--all", "--yes"]).exits(2).says(&["HX5001", "--all"]);
 }
 
+/// Goal: the same where the letters are in a state store that several configurations share, with targets of their own. Method:
+/// `progress: state`, two configurations, two databases.
+#[test]
+fn letters_of_others_in_a_shared_state_store_are_touched_only_with_all() {
+    let world = World::shop("onConflict: append, progress: state", "guarantee: at-least-once");
+    let ours = format!("state: \"sqlite://shared.db\"\n{}", world.read("hapax.yaml"));
+    for (workflow, target) in [("orders", "shop.db"), ("others", "other.db")] {
+        let table = "DROP TABLE IF EXISTS orders; CREATE TABLE orders (id INTEGER, customer TEXT, amount INTEGER CHECK (amount < 100))";
+        world.database(target).execute_batch(table).expect("a table");
+        world.write(&format!("{workflow}.jsonl"), [order(1, 10), order(2, 200), order(3, 30)].concat());
+        let text = ours.replace("id: orders", &format!("id: {workflow}")).replace("shop.db", target);
+        world.write("hapax.yaml", text.replace("orders.jsonl", &format!("{workflow}.jsonl")));
+        world.hapax(&["run", "--once"]).exits(0);
+    }
+    let by_owner = || -> String {
+        world.ask_of(
+            "shared.db",
+            "SELECT group_concat(workflow || ':' || state, ' ') FROM (SELECT * FROM hapax_dead_letters ORDER BY id)",
+        )
+    };
+    assert_eq!(by_owner(), "orders:dead others:dead");
+    let listed = world.hapax(&["dlq", "list"]);
+    listed.exits(0).says(&["others/sqlite", "1 more letter(s)", "--all"]).keeps_silent_about(&["orders/sqlite"]);
+    world.hapax(&["dlq", "show", "1"]).exits(2).says(&["HX5007", "belongs to orders/sqlite", "--all"]);
+    world.hapax(&["dlq", "discard", "--id", "1", "--yes"]).exits(0).says(&["No dead letters to discard"]);
+    world.hapax(&["dlq", "discard", "--yes"]).exits(0).says(&["1 letter(s) of others/sqlite", "1 letter(s) discarded"]);
+    assert_eq!(by_owner(), "orders:dead others:discarded");
+    world.hapax(&["dlq", "discard", "--all"]).exits(2).says(&["1 letter(s) of orders/sqlite", "--yes"]);
+    assert_eq!(by_owner(), "orders:dead others:discarded", "there was a list, and no answer");
+    world.hapax(&["dlq", "discard", "--all", "--yes"]).exits(0).says(&["1 letter(s) of orders/sqlite"]);
+    assert_eq!(by_owner(), "orders:discarded others:discarded");
+}
+
 /// Goal: `setup --drop` says whose progress goes, and takes only what is in the configuration; more needs `--all`.
 /// Method: two configurations share a database.
 #[test]

@@ -161,7 +161,8 @@ fn a_file_that_vanished_unread_stops_its_lane_only() {
     world.hapax(&["run", "--once"]).exits(0);
 }
 
-/// Goal: hundreds of files neither open hundreds of anything nor take long. Method: count and time.
+/// Goal: hundreds of files are read, and a run that finds nothing new takes no longer than the first: what was read is passed over
+/// without being opened for delivery. Method: 300 files, twice; the times beside each other, not against a clock.
 #[test]
 fn hundreds_of_files_are_read() {
     let world = shop("in/*.csv");
@@ -173,14 +174,14 @@ fn hundreds_of_files_are_read() {
     let spent = started.elapsed();
     answer.exits(0);
     assert_eq!((world.rows(), world.ask::<i64>("SELECT count(DISTINCT id) FROM orders")), (300, 300));
-    // A few seconds on a quiet machine; ten times that and more on a busy one.
-    assert!(spent < Duration::from_secs(300), "{spent:?}");
     let again = Instant::now();
     world.hapax(&["run", "--once"]).exits(0).says(&["read_before=300"]);
-    assert!(again.elapsed() < Duration::from_secs(120), "{:?}", again.elapsed());
+    let again = again.elapsed();
+    // Much shorter on a quiet machine; a busy one may give it less of itself.
+    assert!(again < spent * 3, "300 files were read in {spent:?}, and passed over in {again:?}");
     let total: u64 = world.status().iter().map(|d| number(&d["progress"]["read"])).sum();
     assert_eq!(total, 300);
-    println!("300 files in {spent:?}, nothing new in {:?}", again.elapsed());
+    println!("300 files in {spent:?}, nothing new in {again:?}");
 }
 
 /// Goal: files that are named by their day, with no live name, are one lane in the order of their days: of each key the last

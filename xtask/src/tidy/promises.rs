@@ -12,11 +12,35 @@ const PAGE: &str = "docs/PROMISED-NUMBERS.md";
 const REPORTS: [&str; 6] =
     ["CHANGELOG.md", "docs/BENCHMARKS.md", "docs/PROOF.md", "docs/QUALITY.md", "docs/SPEC-COVERAGE.md", "docs/adr/"];
 /// A promise begins with one of these.
-const BEGINNINGS: [&str; 4] = ["every", "within", "after", "for"];
+const BEGINNINGS: [&[&str]; 7] =
+    [&["every"], &["within"], &["after"], &["for"], &["about"], &["at", "most"], &["up", "to"]];
 /// Words that may stand between the beginning and the number.
-const BETWEEN: [&str; 4] = ["about", "at", "most", "the"];
-const UNITS: [(&str, f64); 10] = [
+const BETWEEN: [&str; 7] = ["about", "at", "least", "most", "the", "up", "to"];
+/// Numbers that are written as words.
+const NUMBERS: [(&str, f64); 18] = [
+    ("a", 1.0),
+    ("an", 1.0),
+    ("one", 1.0),
+    ("two", 2.0),
+    ("three", 3.0),
+    ("four", 4.0),
+    ("five", 5.0),
+    ("six", 6.0),
+    ("seven", 7.0),
+    ("eight", 8.0),
+    ("nine", 9.0),
+    ("ten", 10.0),
+    ("twelve", 12.0),
+    ("fifteen", 15.0),
+    ("twenty", 20.0),
+    ("thirty", 30.0),
+    ("sixty", 60.0),
+    ("hundred", 100.0),
+];
+const UNITS: [(&str, f64); 13] = [
     ("ms", 1.0),
+    ("millisecond", 1.0),
+    ("milliseconds", 1.0),
     ("s", 1e3),
     ("second", 1e3),
     ("seconds", 1e3),
@@ -26,6 +50,7 @@ const UNITS: [(&str, f64); 10] = [
     ("h", 3600e3),
     ("hour", 3600e3),
     ("hours", 3600e3),
+    ("day", 86_400e3),
 ];
 
 /// A row of the table.
@@ -94,21 +119,55 @@ fn rows(table: &str) -> Vec<Row<'_>> {
 /// Line, words in lower case, and milliseconds of every promise outside code.
 fn promises(text: &str) -> Vec<(usize, String, f64)> {
     let mut found = Vec::new();
-    for (line, prose) in super::links::prose(text) {
-        let words: Vec<String> = prose.split_whitespace().map(bare).collect();
-        for at in (0..words.len()).filter(|at| BEGINNINGS.contains(&words[*at].as_str())) {
-            let number_at = (at + 1..words.len()).find(|next| !BETWEEN.contains(&words[*next].as_str()));
-            let Some((number_at, number)) = number_at.map(|next| (next, words[next].as_str())) else { continue };
-            let (digits, glued) =
-                number.split_at(number.find(|c: char| c.is_ascii_alphabetic()).unwrap_or(number.len()));
-            let unit = if glued.is_empty() { words.get(number_at + 1).map_or("", String::as_str) } else { glued };
-            let unit_ms = UNITS.iter().find(|(name, _)| *name == unit).map(|(_, ms)| *ms);
-            let (Ok(count), Some(unit_ms)) = (digits.replace(',', "").parse::<f64>(), unit_ms) else { continue };
-            let last = if glued.is_empty() { number_at + 1 } else { number_at };
-            found.push((line, words[at..=last].join(" "), count * unit_ms));
+    for words in paragraphs(text) {
+        let mut at = 0;
+        while at < words.len() {
+            let Some((next, ms)) = promise_at(&words, at) else {
+                at += 1;
+                continue;
+            };
+            let said: Vec<&str> = words[at..next].iter().map(|(_, word)| word.as_str()).collect();
+            found.push((words[at].0, said.join(" "), ms));
+            at = next;
         }
     }
     found
+}
+
+/// Bare words with their lines, of each paragraph, point of a list, or row of a table.
+fn paragraphs(text: &str) -> Vec<Vec<(usize, String)>> {
+    let mut paragraphs: Vec<Vec<(usize, String)>> = Vec::new();
+    let mut goes_on_at = 0;
+    for (line, prose) in super::links::prose(text) {
+        let prose = prose.trim();
+        if line != goes_on_at || prose.starts_with(['|', '#', '-', '*', '>']) {
+            paragraphs.push(Vec::new());
+        }
+        if let Some(words) = paragraphs.last_mut() {
+            words.extend(prose.split_whitespace().map(|word| (line, bare(word))));
+        }
+        goes_on_at = if prose.is_empty() || prose.starts_with(['|', '#']) { 0 } else { line + 1 };
+    }
+    paragraphs
+}
+
+/// Where the promise that begins at `at` ends, and its milliseconds.
+fn promise_at(words: &[(usize, String)], at: usize) -> Option<(usize, f64)> {
+    let word = |at: usize| words.get(at).map_or("", |(_, word)| word.as_str());
+    let begins = |beginning: &&&[&str]| beginning.iter().enumerate().all(|(n, part)| word(at + n) == *part);
+    let beginning = BEGINNINGS.iter().find(begins)?;
+    let number_at = (at + beginning.len()..words.len()).find(|next| !BETWEEN.contains(&word(*next)))?;
+    let number = word(number_at);
+    if let Some((_, count)) = NUMBERS.iter().find(|(name, _)| *name == number) {
+        return Some((number_at + 2, count * unit_ms(word(number_at + 1))?));
+    }
+    let (digits, glued) = number.split_at(number.find(|c: char| c.is_ascii_alphabetic()).unwrap_or(number.len()));
+    let (next, unit) = if glued.is_empty() { (number_at + 2, word(number_at + 1)) } else { (number_at + 1, glued) };
+    Some((next, digits.replace(',', "").parse::<f64>().ok()? * unit_ms(unit)?))
+}
+
+fn unit_ms(unit: &str) -> Option<f64> {
+    UNITS.iter().find(|(name, _)| *name == unit).map(|(_, ms)| *ms)
 }
 
 /// A word without what stands around it.
@@ -116,18 +175,33 @@ fn bare(word: &str) -> String {
     word.trim_matches(|c: char| !c.is_ascii_alphanumeric()).to_ascii_lowercase()
 }
 
-/// The milliseconds of `path/of/file.rs NAME`.
+/// The milliseconds of `path/of/file.rs NAME`, or of `path/of/file.rs NAME * path/of/another.rs COUNT`.
 fn value_of(tree: &Tree, constant: &str) -> Option<f64> {
-    let (path, name) = constant.split_once(' ')?;
-    let declared = format!("const {name}: Duration = Duration::from_");
-    let value = tree.text(path)?.lines().find_map(|line| line.split_once(&declared))?.1;
-    let (unit, rest) = value.split_once('(')?;
-    let number: f64 = rest.split_once(')')?.0.replace('_', "").parse().ok()?;
+    let (time, count) = constant.split_once(" * ").map_or((constant, None), |(time, count)| (time, Some(count)));
+    let value = declared(tree, time, "Duration")?;
+    // Tests may wait for less.
+    let value = value.split_once("} else {").map_or(value, |(_, otherwise)| otherwise.trim());
+    let (unit, rest) = value.strip_prefix("Duration::from_")?.split_once('(')?;
+    let number = product(rest.split_once(')')?.0)?;
+    let times = count.map_or(Some(1.0), |count| product(declared(tree, count, "u32")?))?;
     match unit {
-        "millis" => Some(number),
-        "secs" => Some(number * 1e3),
+        "millis" => Some(number * times),
+        "secs" => Some(number * times * 1e3),
         _ => None,
     }
+}
+
+/// What stands behind the equals sign of `path/of/file.rs NAME`.
+fn declared<'a>(tree: &'a Tree, constant: &str, kind: &str) -> Option<&'a str> {
+    let (path, name) = constant.split_once(' ')?;
+    let declared = format!("const {name}: {kind} = ");
+    let (_, value) = tree.text(path)?.lines().find_map(|line| line.split_once(&declared))?;
+    Some(value.trim_end_matches(';'))
+}
+
+/// `5_000`, `24 * 3600`.
+fn product(text: &str) -> Option<f64> {
+    text.split('*').map(|factor| factor.trim().replace('_', "").parse::<f64>().ok()).product()
 }
 
 fn is_test(tree: &Tree, name: &str) -> bool {
@@ -170,6 +244,24 @@ mod tests {
         assert_eq!(findings("It is compared every 30 seconds.", &reasoned), [""; 0]);
     }
 
+    /// Goal: the value of a constant is found however it is declared. Method: a product, one that tests shorten, and a number of
+    /// times.
+    #[test]
+    fn a_constant_is_read_as_it_is_declared() {
+        let code = "const DAY: Duration = Duration::from_secs(24 * 3_600);\npub(super) const LASTS: Duration = if cfg!(test) { \
+                    Duration::from_millis(5) } else { Duration::from_secs(5) };\nconst LOOKS: u32 = 2;\n";
+        let tree = Tree::of(&[("a.rs", code)]);
+        for (constant, value) in [
+            ("a.rs DAY", Some(86_400e3)),
+            ("a.rs LASTS", Some(5e3)),
+            ("a.rs LASTS * a.rs LOOKS", Some(10e3)),
+            ("a.rs LASTS * a.rs DAY", None),
+            ("a.rs LOOKS", None),
+        ] {
+            assert_eq!(value_of(&tree, constant), value, "{constant}");
+        }
+    }
+
     /// Goal: promises are found however they are written. Method: units, glued units, words between, and what is none.
     #[test]
     fn promises_are_found_in_prose() {
@@ -179,6 +271,16 @@ mod tests {
             [("within about 11 s".to_owned(), 11e3), ("for at most 1500 ms".replace("1500", "1,500"), 1500.0)]
         );
         assert_eq!(found("| after 0.3s |"), [("after 0.3s".to_owned(), 300.0)]);
-        assert_eq!(found("for 7 workflows, every event, after 8"), []);
+        let minute = [("for up to a minute".to_owned(), 60e3)];
+        assert_eq!(found("it waits for up to\na minute."), minute, "also over the end of a line");
+        let two = [("for two seconds".to_owned(), 2e3), ("every five seconds".to_owned(), 5e3)];
+        assert_eq!(found("rests for two seconds, and says so every five seconds"), two);
+        let three = [("about 50 ms", 50.0), ("at most 20 min", 1200e3), ("up to 3 hours", 10_800e3)];
+        assert_eq!(
+            found("(about 50 ms), at most 20 min, up to 3 hours"),
+            three.map(|(words, ms)| (words.to_owned(), ms))
+        );
+        assert_eq!(found("for 7 workflows, every event, after 8, about a file, at most eight, up to five files"), []);
+        assert_eq!(found("| it is looked at every |\n| 5 s |\n- for\n- two seconds"), []);
     }
 }

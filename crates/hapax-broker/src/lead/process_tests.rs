@@ -4,6 +4,7 @@ use std::cell::Cell;
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use hapax_kafka::batch::NewRecord;
@@ -17,7 +18,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use crate::broker::Broker;
 use crate::config::BrokerConfig;
 use crate::model::BrokerId;
-use crate::patience::LIMIT;
+use crate::patience::{LIMIT, until};
 use crate::server::Listener;
 use crate::store::Address;
 use crate::store::postgres::test_database::TestDatabase;
@@ -283,31 +284,42 @@ async fn sessions_that_end_lose_and_double_nothing() {
 }
 
 /// Goal: a server that goes down at once and recovers loses nothing and doubles nothing. Method: stop it under an idempotent
-/// producer, start it again, twice.
+/// producer that does not pause, start it again, twice; each time once more records are written.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_server_that_goes_down_at_once_loses_nothing() {
     let mut server = hapax_services::Postgres::builder().start().unwrap();
     let broker = Process::start_on(&server.url("postgres"), 1);
     let mut producer = producer(&[&broker]);
     producer.client().create_topic(TOPIC, 1, &[]).await.unwrap();
-    let writing = async {
-        for number in 0..60 {
-            producer.send(TOPIC, 0, &[record(number)]).await.unwrap();
-            tokio::time::sleep(Duration::from_millis(10)).await;
+    let written = Arc::new(AtomicUsize::new(0));
+    let is_over = Arc::new(AtomicBool::new(false));
+    let writing = tokio::spawn({
+        let (written, is_over) = (Arc::clone(&written), Arc::clone(&is_over));
+        async move {
+            while !is_over.load(Ordering::Relaxed) {
+                producer.send(TOPIC, 0, &[record(written.load(Ordering::Relaxed))]).await.unwrap();
+                written.fetch_add(1, Ordering::Relaxed);
+            }
         }
+    });
+    let more = async || {
+        let enough = written.load(Ordering::Relaxed) + 20;
+        until("20 more records are written", async || {
+            written.load(Ordering::Relaxed) >= enough || writing.is_finished()
+        })
+        .await;
     };
-    let breaking = async {
-        for _ in 0..2 {
-            tokio::time::sleep(Duration::from_millis(200)).await;
-            tokio::task::block_in_place(|| {
-                server.stop(hapax_services::Stop::Immediate);
-                server.start_again().unwrap();
-            });
-            tokio::time::sleep(Duration::from_secs(2)).await;
-        }
-    };
-    tokio::join!(writing, breaking);
-    assert_eq!(all(client(&[&broker])).await, dense(60));
+    for _ in 0..2 {
+        more().await;
+        tokio::task::block_in_place(|| {
+            server.stop(hapax_services::Stop::Immediate);
+            server.start_again().unwrap();
+        });
+    }
+    more().await;
+    is_over.store(true, Ordering::Relaxed);
+    writing.await.unwrap();
+    assert_eq!(all(client(&[&broker])).await, dense(written.load(Ordering::Relaxed)));
 }
 
 fn end_request() -> ListOffsetsRequest {

@@ -19,17 +19,47 @@ use tokio::net::TcpStream;
 use super::trial::{Trial, frame};
 use crate::batch::{BatchBuilder, Compression};
 use crate::patience::LIMIT;
+#[cfg(feature = "postgres")]
+use crate::store::postgres::test_database::TestDatabase;
 
 const PER_ADDRESS: &str = "HAPAX_TEST_CONNECTIONS_PER_ADDRESS";
+/// Where it is set, the broker's store is in this database of PostgreSQL.
+#[cfg(feature = "postgres")]
+const DATABASE: &str = "HAPAX_TEST_BROKER_DATABASE";
 const MIB: usize = 1 << 20;
 
 /// Not a test of its own: a broker that serves, and tells its memory when it is asked by a line.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "the other process of the tests below"]
 async fn serves_and_tells_its_memory() {
+    #[cfg(feature = "postgres")]
+    if let Ok(url) = std::env::var(DATABASE) {
+        return serve_over_postgres(&url).await;
+    }
     let most = std::env::var(PER_ADDRESS).expect("another test runs this one").parse().expect("a number");
     let trial = Trial::with(|config| config.max_connections_per_address = most).await;
-    println!("listens on {}", trial.server.address());
+    tell_memory(trial.server.address()).await;
+}
+
+/// A broker with all defaults, its store in this database.
+#[cfg(feature = "postgres")]
+async fn serve_over_postgres(url: &str) {
+    use crate::store::postgres::{PostgresOptions, PostgresStore};
+
+    let url = hapax_sql::postgres::PostgresUrl::parse(url).expect("a URL");
+    let options = PostgresOptions { url, broker: crate::model::BrokerId(1) };
+    let store = PostgresStore::open(options).await.expect("opens");
+    let broker = crate::broker::Broker::new(std::sync::Arc::new(store), crate::config::BrokerConfig::default());
+    let listener = crate::server::Listener::bind("127.0.0.1:0").await.expect("a free port");
+    let address = crate::store::Address { host: "127.0.0.1".to_owned(), port: listener.address().port() };
+    broker.start(address).await.expect("starts");
+    let server = listener.serve(broker);
+    tell_memory(server.address()).await;
+}
+
+/// Says where the broker listens, then its memory whenever it is asked.
+async fn tell_memory(address: std::net::SocketAddr) {
+    println!("listens on {address}");
     let told = tokio::task::spawn_blocking(|| {
         for line in std::io::stdin().lines() {
             match line.expect("a line").as_str() {
@@ -59,9 +89,13 @@ struct Measured {
 
 impl Measured {
     fn start(per_address: usize) -> Self {
+        Self::start_with(PER_ADDRESS, &per_address.to_string())
+    }
+
+    fn start_with(variable: &str, value: &str) -> Self {
         let mut child = Command::new(std::env::current_exe().expect("this program"))
             .args(["--ignored", "--exact", "--nocapture", "server::memory_tests::serves_and_tells_its_memory"])
-            .env(PER_ADDRESS, per_address.to_string())
+            .env(variable, value)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()
@@ -121,11 +155,15 @@ async fn create(client: &mut Connection, topic: &str, partitions: i32, compressi
     let setting = CreatableTopicConfig::default()
         .with_name(StrBytes::from_static_str("compression.type"))
         .with_value(Some(StrBytes::from_static_str(compression)));
+    create_with(client, topic, partitions, vec![setting]).await;
+}
+
+async fn create_with(client: &mut Connection, topic: &str, partitions: i32, settings: Vec<CreatableTopicConfig>) {
     let topic = CreatableTopic::default()
         .with_name(name(topic))
         .with_num_partitions(partitions)
         .with_replication_factor(-1)
-        .with_configs(vec![setting]);
+        .with_configs(settings);
     let answer = client.call_at(5, &CreateTopicsRequest::default().with_topics(vec![topic])).await.expect("answers");
     assert_eq!(answer.topics[0].error_code, 0);
 }
@@ -190,17 +228,23 @@ async fn ten_thousand_connections_too_many_harm_nobody() {
     assert_eq!(answer.error_code, 0);
 }
 
+/// 60 MiB in some 70 KB.
+fn bomb() -> Bytes {
+    let mut value = vec![0; 60 * MIB];
+    fastrand::Rng::with_seed(1).fill(&mut value[..66_000]);
+    let batch =
+        BatchBuilder::new().compression(Compression::Zstd).record(0, None, Some(&value)).build().expect("a batch");
+    assert!((60_000..75_000).contains(&batch.len()), "{}", batch.len());
+    batch
+}
+
 /// Goal: a small request buys little memory, however much it inflates. Method: 0.8 MB that hold 12 times 60 MiB, to a topic
 /// that keeps compression and to one that undoes it; the broker's peak.
 #[tokio::test]
 async fn a_small_request_that_inflates_takes_little_memory() {
     let mut broker = Measured::start(10);
     let mut client = broker.connect().await;
-    let mut value = vec![0; 60 * MIB];
-    fastrand::Rng::with_seed(1).fill(&mut value[..66_000]);
-    let batch =
-        BatchBuilder::new().compression(Compression::Zstd).record(0, None, Some(&value)).build().expect("a batch");
-    assert!((60_000..75_000).contains(&batch.len()), "{}", batch.len());
+    let batch = bomb();
     for (topic, compression, code) in [("kept", "producer", 0), ("undone", "uncompressed", 10)] {
         create(&mut client, topic, 12, compression).await;
         let before = broker.begin();
@@ -210,6 +254,34 @@ async fn a_small_request_that_inflates_takes_little_memory() {
         assert!(grown < 160 * MIB, "{topic}: {} MiB for a request of {} bytes", grown / MIB, 12 * batch.len());
         assert_eq!(codes, [code; 12], "{topic}");
     }
+}
+
+/// Goal: where the store undoes compression unless it is told otherwise, `max.message.bytes` bounds what is stored, and what is
+/// undone is counted. Method: PostgreSQL, a topic and a broker that were told nothing, 0.8 MB that hold 12 times 60 MiB; the
+/// codes, the broker's peak, the rows; then what is within the limit.
+#[cfg(feature = "postgres")]
+#[tokio::test]
+async fn what_inflates_is_no_row_of_postgres() {
+    let database = TestDatabase::new();
+    let url = format!("postgres://postgres@127.0.0.1:{}/{}", database.url().hosts()[0].1, database.name());
+    let mut broker = Measured::start_with(DATABASE, &url);
+    let mut client = broker.connect().await;
+    create_with(&mut client, "plain", 12, Vec::new()).await;
+    let rows = || database.sql("SELECT count(*), coalesce(max(octet_length(data)), 0) FROM kafka.batches").remove(0);
+    let batch = bomb();
+    let before = broker.begin();
+    let codes = produce(&mut client, "plain", vec![batch.clone(); 12]).await;
+    let grown = broker.ask("peak").saturating_sub(before);
+    println!("{} MiB for {} bytes", grown / MIB, 12 * batch.len());
+    assert_eq!(codes, [10; 12], "as Kafka: MESSAGE_TOO_LARGE");
+    assert_eq!(rows(), [Some("0".to_owned()), Some("0".to_owned())], "nothing is stored");
+    assert!(grown < 160 * MIB, "{} MiB for a request of {} bytes", grown / MIB, 12 * batch.len());
+    let zeros = BatchBuilder::new().compression(Compression::Zstd).record(0, None, Some(&vec![0; MIB - 200]));
+    assert_eq!(produce(&mut client, "plain", vec![zeros.build().expect("a batch")]).await, [0]);
+    let [count, largest] = rows().try_into().expect("two columns");
+    let largest: usize = largest.expect("a number").parse().expect("a number");
+    assert_eq!(count.as_deref(), Some("1"));
+    assert!((MIB - 200..=MIB).contains(&largest), "it is stored undone: {largest}");
 }
 
 /// Goal: clients that ask for much and read nothing share a budget, and those that read are served meanwhile.

@@ -297,8 +297,10 @@ async fn a_replaced_file_is_followed_after_a_restart() {
         while inputs.len() < if whole { 2 } else { 1 } {
             source.poll(&mut inputs, room).await.expect("poll");
         }
-        // It counts as read once it was quiet for a while.
+        // It counts as read once it was quiet for about a second.
+        let begun = std::time::Instant::now();
         while whole && source.poll(&mut inputs, room).await.expect("poll") != Polled::End {}
+        assert!(!whole || begun.elapsed() >= Duration::from_millis(900), "it ended after {:?}", begun.elapsed());
         assert_eq!(inputs.len(), if whole { 2 } else { 1 });
         let bookmark = committed(&mut source, &start).await;
         fs::write(bed.directory.path().join("next"), "3\n").expect("written");

@@ -350,6 +350,31 @@ async fn a_line_that_comes_after_the_turn_is_a_gap() {
     expect_gap(&mut source, &["rotated file", "byte 2"]).await;
 }
 
+/// Goal: a file that lost its name is looked at twice before the next one follows, in case its writer is not done; one that nobody
+/// wrote to for two seconds is not waited for. Method: a file by its own time just written, one almost and one surely at rest;
+/// the looks in vain before the turn, none of which comes early.
+#[tokio::test]
+async fn a_file_at_rest_is_left_at_once_and_another_after_two_looks() {
+    for (written_ms_ago, looks) in [(0, 2), (1_000, 2), (2_100, 0)] {
+        let bed = Bed::new("1\n");
+        let mut source = bed.follow(&bed.earliest().await).await;
+        expect_lines(&mut source, &["1"]).await;
+        bed.move_to("orders.jsonl.1");
+        bed.append("2\n");
+        let old = fs::File::options().write(true).open(bed.directory.path().join("orders.jsonl.1")).expect("opens");
+        let begun = std::time::SystemTime::now();
+        old.set_modified(begun - Duration::from_millis(written_ms_ago)).expect("its time is set");
+        let (mut inputs, mut in_vain) = (Inputs::default(), 0);
+        while source.poll(&mut inputs, ROOM).await.expect("poll") != Polled::Boundary {
+            in_vain += 1;
+        }
+        let rested = Duration::from_millis(written_ms_ago) + begun.elapsed().expect("time goes on");
+        // On a machine that stood still for so long the file has come to rest.
+        assert!(in_vain == looks || (in_vain < looks && rested > Duration::from_secs(2)), "{in_vain} of {looks}");
+        assert!(in_vain < 2 || begun.elapsed().is_ok_and(|spent| spent >= Duration::from_millis(50)), "about 50 ms");
+    }
+}
+
 /// Goal: the last line of a rotated file counts without its newline, as far as it goes. Method: one that is whole, one
 /// that is half and gets a second's patience.
 #[tokio::test]

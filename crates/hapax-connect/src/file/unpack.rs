@@ -153,7 +153,7 @@ impl Unpacking {
     }
 
     fn say(&mut self, offset: u64) {
-        if self.said.elapsed() > SAY_EVERY {
+        if self.said.elapsed() >= SAY_EVERY {
             self.said = Instant::now();
             tracing::info!(at = self.at, to = offset, "unpacking up to the position that was delivered");
         }
@@ -189,5 +189,22 @@ mod tests {
         assert_eq!(unpacking.at, 1_000_001);
         let asked = asked.load(Ordering::SeqCst);
         assert!(asked <= 1_000_000 / PASSED_AT_ONCE as u64 + 2, "asked {asked} times");
+    }
+
+    /// Goal: a long way to a position is spoken of every five seconds. Method: a step before and after they have passed.
+    #[test]
+    fn the_way_to_a_position_is_spoken_of_every_five_seconds() {
+        let mut unpacking = Unpacking::new(tempfile::tempfile().expect("a file"), Packing::Gzip);
+        unpacking.reader = Some(Box::new(Zeros(Arc::default())));
+        let ago = |ms| Instant::now().checked_sub(Duration::from_millis(ms)).expect("the machine runs for longer");
+        // A machine that is busy for long may pause here, but never goes back in time.
+        unpacking.said = ago(0);
+        let before = unpacking.said;
+        unpacking.say(STEP);
+        assert!(unpacking.said == before || before.elapsed() >= Duration::from_secs(5), "too soon");
+        let long_ago = ago(5_000);
+        unpacking.said = long_ago;
+        assert!(matches!(unpacking.read_at(&mut [0], 2 * STEP), Ok(Fed::NotYet)));
+        assert!(unpacking.said > long_ago, "five seconds have passed");
     }
 }

@@ -8,6 +8,8 @@ pub use crate::table::config::{Columns, Deletes, Strictness, TableConfig, Unique
 
 /// How many rows one statement carries unless the workflow says otherwise.
 pub const ROWS_PER_STATEMENT: usize = 1_000;
+/// How long to wait for a connection of the pool.
+const POOL_PATIENCE: Duration = Duration::from_secs(60);
 /// How long a claim waits for the transaction of another worker unless the workflow says otherwise.
 pub const CLAIM_TIMEOUT: Duration = Duration::from_secs(10);
 
@@ -41,7 +43,7 @@ impl MysqlSinkConfig {
             limits: Limits::default(),
             claim_timeout: CLAIM_TIMEOUT,
             connections: DEFAULT_CONNECTIONS,
-            patience: Duration::from_secs(60),
+            patience: POOL_PATIENCE,
             rows_per_statement: ROWS_PER_STATEMENT,
         }
     }

@@ -15,12 +15,16 @@ const KERNELS_OWN: [FsWord; 4] = [0x9fa0, 0x6265_6572, 0x6367_7270, 0x0027_e0eb]
 /// # Errors
 /// If one cannot be made or synced.
 pub fn make_folder(folder: &Path) -> io::Result<()> {
+    make_and_sync(folder, sync_folder)
+}
+
+fn make_and_sync(folder: &Path, mut sync: impl FnMut(&Path) -> io::Result<()>) -> io::Result<()> {
     for missing in missing(folder) {
         match DirBuilder::new().create(&missing) {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists && missing.is_dir() => {}
             made => made?,
         }
-        sync_folder(parent(&missing))?;
+        sync(parent(&missing))?;
     }
     Ok(())
 }
@@ -103,6 +107,31 @@ mod tests {
         let file = home.path().join("file");
         std::fs::write(&file, b"").unwrap();
         assert!(make_folder(&file.join("inside")).is_err(), "a file is no folder");
+    }
+
+    /// Goal: the name of each new folder is on the disk before the next one is made in it, and a folder whose name is not is no
+    /// success. Method: four levels of which one is there; what is there when each folder is synced; a sync that fails.
+    #[test]
+    fn the_parent_of_each_new_folder_is_synced() {
+        let home = tempfile::tempdir().unwrap();
+        let at = |name: &str| home.path().join(name);
+        std::fs::create_dir(at("a")).unwrap();
+        let mut synced = Vec::new();
+        let note = |folder: &Path| {
+            synced.push((folder.to_owned(), missing(&at("a/b/c/d"))));
+            sync_folder(folder)
+        };
+        make_and_sync(&at("a/b/c/d"), note).unwrap();
+        let expected =
+            [(at("a"), vec![at("a/b/c"), at("a/b/c/d")]), (at("a/b"), vec![at("a/b/c/d")]), (at("a/b/c"), Vec::new())];
+        assert_eq!(synced, expected);
+        let mut tried = Vec::new();
+        let fail = |folder: &Path| {
+            tried.push(folder.to_owned());
+            Err(io::Error::other("no room"))
+        };
+        assert_eq!(make_and_sync(&at("x/y"), fail).unwrap_err().to_string(), "no room");
+        assert_eq!((tried, at("x/y").is_dir()), (vec![home.path().to_owned()], false));
     }
 
     /// Goal: what cannot be made is known without trying. Method: below a file, below the kernel's own files, and where it can.

@@ -1,9 +1,11 @@
 //! The connections of the pages: how many, for how long, and who goes when another one comes.
 //!
-//! Invariant: finitely many, each with one request in work, each ended by a deadline; whoever sends half a request is closed
-//! first when there are too many, so that a probe is always answered. Not here: what the pages say, and to whom (`mod.rs`).
+//! Invariant: finitely many, fewer of one address, each with one request in work, each ended by a deadline; whoever sends half a
+//! request is closed first when there are too many, so that a probe is always answered. Not here: what the pages say (`mod.rs`).
 
+use std::cmp::Reverse;
 use std::collections::VecDeque;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll, Waker};
@@ -23,6 +25,8 @@ use crate::descriptors::Descriptors;
 
 /// How many connections there may be, where the system gives enough descriptors.
 const MAX_CONNECTIONS: usize = 64;
+/// One of so many is left to other addresses.
+const LEFT_TO_OTHERS: usize = 4;
 /// How long the head of a request may take, and a connection may be idle.
 const HEAD_WITHIN: Duration = Duration::from_secs(10);
 /// How long a connection may live; then it takes no further request.
@@ -41,6 +45,7 @@ const SAY_EVERY: Duration = Duration::from_secs(10);
 /// All connections of the pages.
 pub(super) struct Connections {
     max: usize,
+    max_of_one: usize,
     descriptors: Arc<Descriptors>,
     tasks: JoinSet<()>,
     /// In the order in which they came.
@@ -51,6 +56,7 @@ pub(super) struct Connections {
 
 struct OpenConnection {
     task: AbortHandle,
+    from: IpAddr,
     /// Whether a whole request is being answered.
     busy: Arc<AtomicBool>,
     since: Instant,
@@ -59,7 +65,8 @@ struct OpenConnection {
 impl Connections {
     pub(super) fn new(descriptors: Arc<Descriptors>) -> Self {
         let max = descriptors.share_of_pages(MAX_CONNECTIONS);
-        Self { max, descriptors, tasks: JoinSet::new(), open: VecDeque::new(), unsaid: 0, said: None }
+        let max_of_one = max - (max / LEFT_TO_OTHERS).max(1);
+        Self { max, max_of_one, descriptors, tasks: JoinSet::new(), open: VecDeque::new(), unsaid: 0, said: None }
     }
 
     /// Serves `pages` until it is dropped.
@@ -69,14 +76,14 @@ impl Connections {
             tokio::select! {
                 // One more than there may be, until the one that was closed for it is gone.
                 accepted = listener.accept(), if self.tasks.len() <= self.max => match accepted {
-                    Ok((stream, _)) => self.take(stream, pages.clone()),
+                    Ok((stream, from)) => self.take(stream, from, pages.clone()),
                     Err(error) => {
                         self.descriptors.note(&error);
                         match self.descriptors.with_reserve(|| accept_now(&listener)) {
-                            Some(stream) => self.take(stream, pages.clone()),
+                            Some((stream, from)) => self.take(stream, from, pages.clone()),
                             None => {
                                 // The system says so also when nobody waits to connect: whoever has just come is not closed.
-                                self.close_one(YOUNG);
+                                self.close_one(YOUNG, None);
                                 tokio::time::sleep(ACCEPT_PAUSE).await;
                             }
                         }
@@ -90,21 +97,38 @@ impl Connections {
         }
     }
 
-    fn take(&mut self, stream: TcpStream, pages: Router) {
-        if self.open.len() >= self.max && !self.close_one(Duration::ZERO) {
+    fn take(&mut self, stream: TcpStream, from: SocketAddr, pages: Router) {
+        let from = from.ip().to_canonical();
+        let has_room = if self.of(from) >= self.max_of_one {
+            self.close_one(Duration::ZERO, Some(from))
+        } else {
+            self.open.len() < self.max || self.close_one(Duration::ZERO, None)
+        };
+        if !has_room {
             // All of them are being answered: this one can ask again.
             self.closed();
             return;
         }
         let busy = Arc::new(AtomicBool::new(false));
         let task = self.tasks.spawn(answer(stream, pages, Arc::clone(&busy)));
-        self.open.push_back(OpenConnection { task, busy, since: Instant::now() });
+        self.open.push_back(OpenConnection { task, from, busy, since: Instant::now() });
     }
 
-    /// Closes the oldest one that waits for a request, if it is `age` old; whether there was one.
-    fn close_one(&mut self, age: Duration) -> bool {
-        let waits = |open: &OpenConnection| !open.busy.load(Ordering::Relaxed) && open.since.elapsed() >= age;
-        let Some(at) = self.open.iter().position(waits) else { return false };
+    /// How many there are of one address.
+    fn of(&self, from: IpAddr) -> usize {
+        self.open.iter().filter(|open| open.from == from).count()
+    }
+
+    /// Closes one that waits for a request, if it is `age` old: the oldest one of the address, or of whichever address has most;
+    /// whether there was one.
+    fn close_one(&mut self, age: Duration, of: Option<IpAddr>) -> bool {
+        let may_go = |open: &OpenConnection| {
+            !open.busy.load(Ordering::Relaxed)
+                && open.since.elapsed() >= age
+                && of.is_none_or(|address| open.from == address)
+        };
+        let waiting = self.open.iter().enumerate().filter(|(_, open)| may_go(open));
+        let Some((at, _)) = waiting.min_by_key(|(_, open)| Reverse(self.of(open.from))) else { return false };
         if let Some(oldest) = self.open.remove(at) {
             oldest.task.abort();
             self.closed();
@@ -128,9 +152,9 @@ impl Connections {
 }
 
 /// Whoever waits to connect.
-fn accept_now(listener: &TcpListener) -> Option<TcpStream> {
+fn accept_now(listener: &TcpListener) -> Option<(TcpStream, SocketAddr)> {
     match listener.poll_accept(&mut Context::from_waker(Waker::noop())) {
-        Poll::Ready(Ok((stream, _))) => Some(stream),
+        Poll::Ready(Ok(accepted)) => Some(accepted),
         Poll::Ready(Err(_)) | Poll::Pending => None,
     }
 }

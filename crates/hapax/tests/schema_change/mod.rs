@@ -113,7 +113,6 @@ struct Feeder {
     ended: Arc<AtomicBool>,
     written: Arc<AtomicU64>,
     thread: JoinHandle<()>,
-    begun: Instant,
 }
 
 impl Feeder {
@@ -126,30 +125,33 @@ impl Feeder {
         let thread = std::thread::spawn(move || {
             let (changed, ended, written) = shared;
             let mut file = std::fs::File::options().append(true).create(true).open(path).expect("the test can open");
-            while !ended.load(Ordering::Relaxed) {
+            loop {
+                let is_last = ended.load(Ordering::Relaxed);
+                // A thread that came late writes what is due at once.
                 let due = begun.elapsed().as_millis() as u64 * RATE / 1000;
                 let from = written.load(Ordering::Relaxed);
                 let chunk: String =
                     (from + 1..=due).map(|id| line(id, events, changed.load(Ordering::Relaxed))).collect();
                 file.write_all(chunk.as_bytes()).expect("the test can append");
                 written.store(due, Ordering::Relaxed);
+                if is_last {
+                    return;
+                }
                 std::thread::sleep(Duration::from_millis(10));
             }
         });
-        Self { changed, ended, written, thread, begun }
+        Self { changed, ended, written, thread }
     }
 
     fn written(&self) -> u64 {
         self.written.load(Ordering::Relaxed)
     }
 
-    /// How many events were written, at the rate that was promised.
+    /// How many events were written: all that were due by now.
     fn end(self) -> u64 {
         self.ended.store(true, Ordering::Relaxed);
         self.thread.join().expect("the feeder ends");
-        let (written, seconds) = (self.written.load(Ordering::Relaxed), self.begun.elapsed().as_secs_f64());
-        assert!(written as f64 / seconds >= 1_000.0, "{written} events in {seconds} s are too few");
-        written
+        self.written.load(Ordering::Relaxed)
     }
 }
 

@@ -8,6 +8,7 @@ mod check_and_run;
 mod files;
 mod init;
 mod lanes;
+mod letters;
 mod life;
 mod looking;
 mod shop;

@@ -116,4 +116,20 @@ mod tests {
         assert!(before.elapsed() > Duration::from_millis(90), "{:?}", before.elapsed());
         assert!(slow.line().starts_with("50 of 100 letters, "), "{}", slow.line());
     }
+
+    /// Goal: where there is no terminal, a line every two seconds says how far it is. Method: a step before and after they have
+    /// passed, and one that nobody watches.
+    #[test]
+    fn a_line_comes_every_two_seconds() {
+        for watched in [Watched::Yes, Watched::No] {
+            let mut pace = Pace { bar: None, ..Pace::begin(100, None, watched) };
+            let just_said = pace.said;
+            pace.say();
+            assert!(pace.said == just_said || just_said.elapsed() >= Duration::from_secs(2), "too soon");
+            let long_ago = Instant::now().checked_sub(Duration::from_secs(2)).expect("the machine runs for longer");
+            pace.said = long_ago;
+            pace.say();
+            assert_eq!(pace.said > long_ago, watched == Watched::Yes);
+        }
+    }
 }
