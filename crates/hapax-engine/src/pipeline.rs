@@ -99,7 +99,7 @@ impl Pipeline {
         &self.layout
     }
 
-    /// Names of fields that nothing takes, with how often each was seen.
+    /// Names of fields that nothing takes, with in how many events each was: none, if a transform left it out of all.
     #[must_use]
     pub fn unknown(&self) -> &[(String, u64)] {
         self.decoder.unknown()

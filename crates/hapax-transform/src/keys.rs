@@ -64,6 +64,28 @@ pub(crate) fn harmed(facts: &Facts, keys: &[FieldPath]) -> Vec<Harmed> {
     found
 }
 
+/// The same for key fields that no input has: the program may make them, but not of a constant, and what it takes away
+/// must be made below.
+pub(crate) fn unmade(facts: &Facts, keys: &[FieldPath]) -> Vec<Harmed> {
+    let stays = |harmed: &Harmed| {
+        let names: Vec<OwnedSegment> = harmed.key.names().iter().map(|name| OwnedSegment::field(name)).collect();
+        match harmed.harm {
+            Harm::Drops => !facts
+                .assigned
+                .iter()
+                .any(|assigned| assigned.span.start() > harmed.span.start() && assigned.path.starts_with(&names[..1])),
+            Harm::Overwrites => facts.assigned.iter().any(|assigned| {
+                assigned.span == harmed.span
+                    && assigned.expr.as_ref().is_some_and(|expr| {
+                        assigned.path.len() < names.len()
+                            || (assigned.path == names && matches!(expr.inner(), Expr::Literal(_)))
+                    })
+            }),
+        }
+    };
+    harmed(facts, keys).into_iter().filter(stays).collect()
+}
+
 /// What an assignment does to the field at `key`.
 fn fate_by(assigned: &Assigned, key: &[OwnedSegment]) -> Fate {
     let target = assigned.path.as_slice();
@@ -178,6 +200,32 @@ mod tests {
             (". = 5", ".", Harm::Overwrites),
         ] {
             assert_eq!(fates(program, &["id"]), [(at.to_owned(), harm)], "{program}");
+        }
+    }
+
+    /// Goal: a key field that no input has may be made, and is missed where it is not. Method: a list of both.
+    #[test]
+    fn key_fields_that_no_input_has_may_be_made() {
+        let told = |program: &str| {
+            let facts = crate::syntax::facts(&vrl::parser::parse(program).expect("the program parses"));
+            unmade(&facts, &["id".parse().expect("a path")]).iter().map(|harmed| harmed.harm).collect::<Vec<_>>()
+        };
+        for program in [
+            ".id = upcase!(.line)",
+            ".id = .other",
+            ".id, err = to_int(.line)",
+            ". = {\"id\": to_int!(.line)}",
+            "line = .line\n. = {\"a\": 1}\n.id = to_int!(line)",
+        ] {
+            assert_eq!(told(program), [], "{program}");
+        }
+        for (program, harm) in [
+            (".id = 5", Harm::Overwrites),
+            (". = {\"id\": 5}", Harm::Overwrites),
+            (". = {\"a\": .line}", Harm::Drops),
+            (".id = .line\ndel(.id)", Harm::Drops),
+        ] {
+            assert_eq!(told(program), [harm], "{program}");
         }
     }
 

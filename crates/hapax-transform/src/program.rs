@@ -11,7 +11,7 @@ use vrl::diagnostic::{Diagnostic, DiagnosticList, Note, Span};
 use vrl::path::{OwnedSegment, PathPrefix};
 
 use crate::functions::{ZONED, offered, refusal};
-use crate::keys::{Harm, harmed};
+use crate::keys::{Harm, harmed, unmade};
 use crate::lane::Lane;
 use crate::syntax::{Call, Facts, Use, event_path, facts, literal_text};
 
@@ -61,6 +61,14 @@ impl Program {
     /// # Errors
     /// Everything that is wrong with it, in the order of the text.
     pub fn compile(text: &str, keys: &[FieldPath]) -> Result<Self, Vec<Fault>> {
+        Self::compile_for(text, keys, &[])
+    }
+
+    /// The same where no input can have the key fields `made`: the program makes them.
+    ///
+    /// # Errors
+    /// Everything that is wrong with it, in the order of the text.
+    pub fn compile_for(text: &str, keys: &[FieldPath], made: &[FieldPath]) -> Result<Self, Vec<Fault>> {
         let at = |code, span, message: String, cure: String| Fault::new(text, code, span, message, cure);
         if let Some(span) = out_of_bounds(text) {
             let message =
@@ -77,14 +85,16 @@ impl Program {
             let cure = "keep the value in a field, or in a variable: name = …";
             at("HX1404", *span, "an event has no metadata, so % leads nowhere".into(), cure.into())
         }));
-        faults.extend(harmed(&facts, keys).into_iter().map(|harmed| {
+        faults.extend(harmed(&facts, keys).into_iter().chain(unmade(&facts, made)).map(|harmed| {
             let key = &harmed.key;
             let (what, cure) = match harmed.harm {
                 Harm::Drops => {
                     ("drops", format!("keep it: leave it where it is, or carry it over as \"{}\": {key}", last(key)))
                 }
                 Harm::Overwrites => {
-                    ("overwrites", "write into a field of another name, or name other keyFields".to_owned())
+                    let cure = "write into a field of another name, and name that one in keyFields; where no input has a field of \
+                                this name the program may make it, as csv.header in the configuration can tell";
+                    ("overwrites", cure.to_owned())
                 }
             };
             at(

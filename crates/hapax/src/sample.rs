@@ -173,7 +173,7 @@ fn events_of(part: &Part<'_>, fields: &[FieldPath], inputs: &Inputs) -> (Batch, 
     let origin = Origin { source: String::new(), lane: String::new() };
     let mut pipeline = part.with_transform(Pipeline::new(fields, keyer, None, UnknownFields::Counted, origin));
     let batch = processed(&mut pipeline, inputs);
-    let others = pipeline.unknown().iter().map(|(name, _)| name.clone()).collect();
+    let others = pipeline.unknown().iter().filter(|(_, events)| *events > 0).map(|(name, _)| name.clone()).collect();
     (batch, others)
 }
 

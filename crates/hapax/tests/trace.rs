@@ -216,3 +216,31 @@ fn the_record_of_a_wide_file_is_shown_and_its_header_is_none() {
         world.hapax(&["run", "--once"]).exits(0);
     }
 }
+
+/// Goal: every byte of the last input of a file leads to its story. Method: JSON lines and CSV, the file that is read and the one before
+/// it; behind the end there is nothing.
+#[test]
+fn the_last_input_of_a_file_is_found_by_any_byte_of_it() {
+    let csv = |range: std::ops::RangeInclusive<i64>| {
+        range.fold("id,customer,amount\n".to_owned(), |text, id| format!("{text}{id},ann,{id}0\n"))
+    };
+    for (name, text) in [("orders.jsonl", orders(1..=3)), ("orders.csv", csv(1..=3))] {
+        let world = World::shop("onConflict: update", KEYED);
+        world.write("hapax.yaml", world.read("hapax.yaml").replace("orders.jsonl", name));
+        world.write(name, &text);
+        world.hapax(&["run", "--once"]).exits(0);
+        let last = text.trim_end().rfind('\n').expect("it has lines") + 1;
+        let inside = (last + 3).to_string();
+        let note = format!("position {inside} is inside the input that begins at {last}");
+        let live = world.hapax(&["trace", &inside]);
+        live.exits(0).says(&[&note, "row          id=3", "entity key", "verdict      delivered"]);
+        let next = if name.ends_with("csv") { csv(4..=9) } else { orders(4..=9) };
+        crate::world::rename(&world.path(name), &world.path(&format!("{name}.1")));
+        world.write(name, &next);
+        world.hapax(&["run", "--once"]).exits(0);
+        let read = world.hapax(&["trace", &inside, "--file", "1"]);
+        read.exits(0).says(&[&note, "row          id=3", "verdict      delivered"]);
+        let behind = world.hapax(&["trace", &(text.len() + 1).to_string(), "--file", "1"]);
+        behind.exits(0).keeps_silent_about(&["is inside the input"]);
+    }
+}

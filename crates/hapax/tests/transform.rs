@@ -277,3 +277,71 @@ for_each(range!(0, int(.slow) ?? 0)) -> |i, _v| { hoard = push(hoard, s + to_str
     assert_eq!(world.amounts(), "1:2 3:6");
     assert!(world.letters().starts_with("HX2111 "), "{}", world.letters());
 }
+
+/// Goal: `trace` finds a thing by key fields that the program makes, and its events by reading the source. Method: a key out of an
+/// object, of one event and of several, and of a CSV column, as a number and as a text.
+#[test]
+fn a_key_that_the_program_makes_is_traced() {
+    let lines = |id: i64| format!("{{\"meta\":{{\"id\":{id}}},\"v\":{id}0}}\n");
+    let split =
+        "v = .v\n. = map_values([int!(.meta.id), int!(.meta.id) + 10]) -> |id| { { \"id\": id, \"amount\": v } }";
+    for (program, second) in [(". = { \"id\": .meta.id, \"amount\": .v }", "2"), (split, "12")] {
+        let world = shop(program, "", "");
+        world.write("orders.jsonl", [lines(1), lines(2), lines(3)].concat());
+        world.hapax(&["run", "--once"]).exits(0);
+        let asked = format!("id={second}");
+        let found = world.hapax(&["trace", &asked]);
+        found.exits(0).says(&["entity key", &format!("row          id={second} "), "delivered: its row is there"]);
+        let searched = world.hapax(&["trace", &asked, "--search"]);
+        searched.exits(0).says(&["events       1 in", "amount=20", "verdict      delivered"]);
+        let key = searched.out.split("entity key   ").nth(1).and_then(|rest| rest.lines().next()).expect("a key");
+        world.hapax(&["trace", key, "--search"]).exits(0).says(&[&format!("row          id={second} ")]);
+        world.hapax(&["trace", "id=77", "--search"]).exits(0).says(&["not found"]);
+        world.hapax(&["trace", "customer=ann"]).exits(2).says(&["HX5040", "id missing"]);
+    }
+    for key in [".number", "to_int!(.number)"] {
+        let world = shop(&format!(". = {{ \"id\": {key}, \"amount\": to_int!(.v) }}"), "", "");
+        world.write("hapax.yaml", world.read("hapax.yaml").replace("orders.jsonl", "orders.csv"));
+        world.write("orders.csv", "number,v\n1,10\n2,20\n");
+        world.hapax(&["run", "--once"]).exits(0);
+        world.hapax(&["trace", "id=2"]).exits(0).says(&["row          id=2 ", "delivered: its row is there"]);
+        world.hapax(&["trace", "id=2", "--search"]).exits(0).says(&["events       1 in", "input        2,20"]);
+    }
+}
+
+/// Goal: a field of the input that no event has is not named as one that no column takes; one that an event has is. Method: several
+/// events of one input, one event, an input that is left out; `check --live` and the log.
+#[test]
+fn fields_that_the_program_leaves_out_are_not_named() {
+    let split = "id = .id\n. = map_values(array!(.l)) -> |x| { { \"id\": id, \"more\": x } }";
+    for program in [split, ". = { \"id\": .id, \"more\": 1 }", "if .id == 5 { abort }\ndel(.l)\n.more = 1"] {
+        let world = shop(program, "", "");
+        let left = if program.contains("abort") { 5 } else { 6 };
+        world.write(
+            "orders.jsonl",
+            format!("{{\"id\":{left},\"l\":[7,8],\"other\":{{\"a\":1}}}}\n{{\"id\":9,\"l\":[1]}}\n"),
+        );
+        let checked = world.hapax(&["check", "--live"]);
+        checked.exits(0).says(&["fields that no column takes: more\n"]);
+        let ran = world.hapax(&["run", "--once"]);
+        ran.exits(0).says(&["field=\"more\""]);
+        ran.keeps_silent_about(&["field=\"other\"", "field=\"l\""]);
+    }
+}
+
+/// Goal: the program may make the key of a file without one, where the configuration names its columns. Method: lines of text in one
+/// column; a column that is there must not be written into.
+#[test]
+fn the_key_of_a_plain_text_file_is_made() {
+    let world = World::empty();
+    world.sql("CREATE TABLE orders (id TEXT PRIMARY KEY NOT NULL, amount INTEGER)");
+    configure(&world, "w = split!(.line, \" \")\n.id = w[1]\n.amount = to_int!(w[2])\ndel(.line)", "", "");
+    let source = "path: orders.log, format: csv, csv: { header: [line], quote: none }";
+    world.write("hapax.yaml", world.read("hapax.yaml").replace("path: orders.jsonl", source));
+    world.write("orders.log", "sold apple 3\nsold pear 4\n");
+    world.hapax(&["run", "--once"]).exits(0);
+    assert_eq!(world.ask::<String>("SELECT group_concat(id || amount, ' ') FROM orders"), "apple3 pear4");
+    world.hapax(&["trace", "id=pear"]).exits(0).says(&["row          id=pear amount=4"]);
+    world.write("hapax.yaml", world.read("hapax.yaml").replace("[line]", "[line, id]"));
+    world.hapax(&["check"]).exits(2).says(&["HX1405", "overwrites the key field .id", "csv.header"]);
+}

@@ -309,7 +309,8 @@ impl<S: Source> Filler<S> {
     fn name_unknown(&mut self, pipeline: &Pipeline) {
         let unknown = pipeline.unknown();
         if unknown.len() > self.named.len() {
-            for (field, _) in unknown {
+            // A transform may have left a field of its input out of all that it made.
+            for (field, _) in unknown.iter().filter(|(_, events)| *events > 0) {
                 if self.named.insert(field.clone()) {
                     tracing::info!(delivery = %self.settings.id, field, "no column takes this field; it is left out and counted");
                 }

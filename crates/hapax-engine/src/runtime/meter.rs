@@ -317,7 +317,11 @@ impl Meter {
     }
 
     pub(super) fn set_unknown(&self, unknown: &[(String, u64)]) {
-        self.with(|inner| unknown.clone_into(&mut inner.reading.unknown_fields));
+        self.with(|inner| {
+            let seen = unknown.iter().filter(|(_, events)| *events > 0);
+            inner.reading.unknown_fields.clear();
+            inner.reading.unknown_fields.extend(seen.cloned());
+        });
     }
 
     pub(super) fn opened(&self, epoch: Epoch, events: usize, now_ms: u64) {

@@ -5,6 +5,8 @@
 use super::checked::Transform;
 use super::problem::{Problem, Problems};
 use super::value::Value;
+#[cfg(feature = "transform")]
+use hapax_model::field::FieldPath;
 
 /// Tells everything that is wrong with the program of `workflow`.
 #[cfg(feature = "transform")]
@@ -54,7 +56,23 @@ fn compile(workflow: &Value) -> Option<Result<hapax_transform::Program, Vec<hapa
     let delivery = workflow.get("delivery").map(super::build::build_delivery).unwrap_or_default();
     let strategy = crate::assemble::plan::strategy(&Delivery::from(delivery));
     let keyer = Keyer::new(strategy, Uniqueness::WithVersion, KeyNeed::Fields);
-    Some(hapax_transform::Program::compile(text, keyer.fields()))
+    let names = declared_names(workflow);
+    let came = |key: &&FieldPath| names.as_ref().is_none_or(|names| names.iter().any(|name| may_hold(name, key)));
+    let (came, made): (Vec<FieldPath>, Vec<FieldPath>) = keyer.fields().iter().cloned().partition(|key| came(&key));
+    Some(hapax_transform::Program::compile_for(text, &came, &made))
+}
+
+/// All fields that inputs can have, where the configuration names them: those of `csv.header`.
+#[cfg(feature = "transform")]
+fn declared_names(workflow: &Value) -> Option<Vec<String>> {
+    let header = workflow.get("source")?.get("file")?.get("csv")?.get("header")?;
+    header.items().iter().map(|name| name.text().map(ToOwned::to_owned)).collect()
+}
+
+/// Whether a CSV column of this name, which may be a path with points, is the field, has it inside, or is inside of it.
+#[cfg(feature = "transform")]
+fn may_hold(name: &str, key: &FieldPath) -> bool {
+    name == key.names()[0] || name.split('.').next() == key.names().first().map(String::as_str)
 }
 
 #[cfg(all(test, feature = "transform"))]

@@ -34,6 +34,13 @@ fn a_fault_is_told_where_it_stands_in_the_file() {
         [(7, 13, "HX1405")]
     );
     assert_eq!(told(&format!("{HEAD} .b = now()\n")), [(5, 21, "HX1402")]);
+    for before in ["&prog |", "!!str |-", "&prog\n      !!str |2-  # a program", "&prog |+"] {
+        let line = 6 + before.matches('\n').count();
+        for empty in [0, 2] {
+            let text = format!("{HEAD} {before}\n{}      .a = 1\n      .b = now()\n", "\n".repeat(empty));
+            assert_eq!(told(&text), [(line + empty + 1, 12, "HX1402")], "{text}");
+        }
+    }
 }
 
 /// Goal: the message shows the program's line with a caret, and the cure. Method: the whole text.

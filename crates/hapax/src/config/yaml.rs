@@ -90,7 +90,11 @@ impl<'a> Builder<'a> {
                 };
                 self.refuse_tag(tag.as_deref(), &place)?;
                 let block = if style == ScalarStyle::Literal { text_of(&data) } else { None };
-                let place = block.map_or(place.clone(), |text| self.block_place(place, text));
+                let place = match block {
+                    Some(_) if anchor > 0 || tag.is_some() => self.place_below(place),
+                    Some(text) => self.block_place(place, text),
+                    None => place,
+                };
                 self.finish(Node::new(place, data), anchor)
             }
             Event::SequenceStart(anchor, tag) => self.start(Data::List(Vec::new()), place, anchor, tag.as_deref()),
@@ -100,6 +104,19 @@ impl<'a> Builder<'a> {
                 None => Ok(()),
             },
         }
+    }
+
+    /// The same where an anchor or a tag comes before the `|`: the parser tells where that stands.
+    fn place_below(&self, place: Place) -> Place {
+        let lines = || self.text.lines().enumerate().skip(place.line - 1);
+        let code = |line: &'a str| line.split(" #").next().unwrap_or_default().trim_end();
+        let opens = |line: &'a str| {
+            code(line).trim_end_matches(|c: char| c.is_ascii_digit() || matches!(c, '+' | '-')).ends_with('|')
+        };
+        let Some((opened, _)) = lines().find(|(_, line)| opens(line)) else { return place };
+        let first = lines().find(|(at, line)| *at > opened && !line.trim().is_empty());
+        let column = first.map_or(place.column, |(_, line)| line.len() - line.trim_start().len() + 1);
+        Place { line: opened + 2, column, ..place }
     }
 
     /// Where the text of a `|` block begins, which is what an error in the text counts from. The parser tells where its

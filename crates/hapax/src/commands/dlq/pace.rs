@@ -85,7 +85,8 @@ impl Pace {
         let seconds = self.began.elapsed().as_secs_f64().max(0.001);
         let rate = self.done as f64 / seconds;
         let left = self.total.saturating_sub(self.done) as f64 / rate.max(0.001);
-        let left = print_duration(Duration::from_secs(left as u64));
+        // Rounded up: while letters are left, time is.
+        let left = print_duration(Duration::from_secs(left.ceil() as u64));
         format!("{} of {} letters, {rate:.0}/s, {left} left", self.done, self.total)
     }
 
@@ -131,5 +132,15 @@ mod tests {
             pace.say();
             assert_eq!(pace.said > long_ago, watched == Watched::Yes);
         }
+    }
+
+    /// Goal: while letters are left, time is left. Method: most of them within a moment, then all.
+    #[tokio::test]
+    async fn the_time_that_is_left_is_never_nothing_before_the_end() {
+        let mut quick = Pace::begin(10_530, None, Watched::No);
+        quick.passed(10_000).await;
+        assert!(quick.line().ends_with(", 1s left"), "{}", quick.line());
+        quick.passed(530).await;
+        assert!(quick.line().ends_with(", 0ms left"), "{}", quick.line());
     }
 }

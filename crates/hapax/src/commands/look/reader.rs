@@ -20,6 +20,8 @@ pub(super) struct Reader<S> {
     pending: Inputs,
     next: usize,
     incarnation: Incarnation,
+    /// How far the file was read that reading began in.
+    end: Bookmark,
     follow: Follow,
 }
 
@@ -38,7 +40,8 @@ impl<S: Source> Reader<S> {
     /// Reads from `at` on.
     pub(super) async fn open(mut source: S, at: &Bookmark, follow: Follow) -> Result<Self, SourceError> {
         source.assign(at, follow).await?;
-        Ok(Self { source, pending: Inputs::default(), next: 0, incarnation: at.incarnation.clone(), follow })
+        let (incarnation, end) = (at.incarnation.clone(), at.clone());
+        Ok(Self { source, pending: Inputs::default(), next: 0, incarnation, end, follow })
     }
 
     /// The next input, without taking it.
@@ -46,7 +49,11 @@ impl<S: Source> Reader<S> {
         while self.next >= self.pending.len() {
             (self.pending, self.next) = (Inputs::default(), 0);
             let polled = self.source.poll(&mut self.pending, ROOM).await?;
-            self.incarnation = self.source.bookmark().incarnation;
+            let read_to = self.source.bookmark();
+            self.incarnation = read_to.incarnation.clone();
+            if read_to.incarnation.number == self.end.incarnation.number {
+                self.end = read_to;
+            }
             if polled == Polled::Boundary {
                 self.source.step().await?;
             }
@@ -57,6 +64,11 @@ impl<S: Source> Reader<S> {
             }
         }
         Ok(Next::Input(Bookmark::new(self.incarnation.clone(), self.pending.position(self.next))))
+    }
+
+    /// Whether the last input of the file that reading began in begins at `position` or contains it.
+    fn reaches(&self, last: &Inputs, position: Position) -> bool {
+        last.position(0) == position || position < self.end.position
     }
 
     /// Takes the input that [`peek`](Self::peek) found into `into`.
@@ -112,7 +124,7 @@ pub(super) async fn input_at<S: Source>(
 ) -> Result<At, String> {
     holds(&mut source, from).await?;
     let mut reader = Reader::open(source, from, Follow::No).await.map_err(|error| error.to_string())?;
-    let mut found = None;
+    let mut found: Option<Inputs> = None;
     for _ in 0..limit {
         match reader.peek().await.map_err(|error| error.to_string())? {
             Next::Input(at) if at.position <= position && at.incarnation.number == from.incarnation.number => {
@@ -123,16 +135,14 @@ pub(super) async fn input_at<S: Source>(
             // One that begins behind it: whatever contains it was found.
             Next::Input(at) => {
                 let is_first = found.is_none() && from.position.offset == 0;
-                return Ok(match at.incarnation.number == from.incarnation.number && is_first {
-                    true => At::Before(at.position),
-                    false => At::of(found),
+                let same_file = at.incarnation.number == from.incarnation.number;
+                return Ok(match (same_file, is_first) {
+                    (true, true) => At::Before(at.position),
+                    (true, false) => At::of(found),
+                    (false, _) => At::of(found.filter(|inputs| reader.reaches(inputs, position))),
                 });
             }
-            // A last input may end before it.
-            Next::Idle | Next::End => {
-                let begins_there = |inputs: &Inputs| inputs.position(0) == position;
-                return Ok(At::of(found.filter(begins_there)));
-            }
+            Next::Idle | Next::End => return Ok(At::of(found.filter(|inputs| reader.reaches(inputs, position)))),
         }
     }
     Ok(At::of(found.filter(|inputs| inputs.position(0) == position)))

@@ -125,6 +125,11 @@ impl Subject<'_> {
 
     /// The workflow's own way from inputs to events, for a table of this shape.
     pub(super) fn pipeline(&self, shape: Option<&TableShape>, keys: KeysWanted) -> Pipeline {
+        self.part.with_transform(self.pipeline_behind_transform(shape, keys))
+    }
+
+    /// The same for events as the workflow's program leaves them.
+    pub(super) fn pipeline_behind_transform(&self, shape: Option<&TableShape>, keys: KeysWanted) -> Pipeline {
         let (workflow, sink) = (self.part.workflow, self.part.table());
         let deduplication = &workflow.delivery.deduplication;
         let unique = if deduplication.unique { Uniqueness::FieldsAlone } else { Uniqueness::WithVersion };
@@ -137,8 +142,7 @@ impl Subject<'_> {
         let source = self.source();
         let origin = Origin { source: source.identity(), lane: source.lane().to_owned() };
         let fields: &[FieldPath] = shape.map_or(&[], |shape| &shape.fields);
-        let pipeline = Pipeline::new(fields, keyer, sink.delete_when.clone(), plan::unknown_fields(sink), origin);
-        self.part.with_transform(pipeline)
+        Pipeline::new(fields, keyer, sink.delete_when.clone(), plan::unknown_fields(sink), origin)
     }
 
     /// How its keys are made.

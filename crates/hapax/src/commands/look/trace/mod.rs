@@ -1,5 +1,6 @@
 //! `hapax trace`: the story of one input or one key, told from the books, the target and, if asked, the source.
 
+mod asked;
 mod decide;
 mod search;
 mod story;
@@ -15,11 +16,13 @@ use hapax_engine::letters::{LetterChoice, LetterStore as _, StoredLetter};
 use hapax_engine::rows::{ByHash, RowChoice, RowReader as _};
 use hapax_engine::source::{Source as _, StartAt};
 use hapax_model::epoch::Epoch;
+use hapax_model::field::FieldPath;
 use hapax_model::key::{DedupStrategy, KeyHash};
 use hapax_model::letter::LetterBytes;
 use hapax_model::position::{Bookmark, Incarnation, Position};
 use serde_json::json;
 
+use self::asked::{Asked, Way, asked};
 use self::search::{Found, Wanted};
 use self::story::{Row, Sighting, Story};
 use self::what::What;
@@ -79,6 +82,13 @@ fn named(file: &Incarnation) -> String {
     format!("{} ({})", file.number, file.text.split(',').next().unwrap_or_default())
 }
 
+/// An input, and which of its events is meant: the one with this key, else the first.
+#[derive(Clone, Copy)]
+struct Keyed<'a> {
+    bytes: &'a [u8],
+    wanted: Option<&'a Wanted>,
+}
+
 /// Everything that is known of one delivery before the question.
 struct Tracer<'a> {
     subject: &'a Subject<'a>,
@@ -103,33 +113,43 @@ impl<'a> Tracer<'a> {
     async fn tell(mut self, what: &What, args: &TraceArgs) -> Result<Story, Failure> {
         match what {
             What::Position(position) => self.tell_position(*position, args.file).await,
-            What::Key(key) => self.tell_key(Wanted::of_hash(*key), None, args).await,
+            What::Key(key) => self.tell_key(Wanted::of_hash(*key), Vec::new(), args).await,
             What::Fields(event) => {
-                let (bytes, asked) = self.asked(event);
+                let events = asked(self.subject, event, &self.key_fields());
                 let unique = self.subject.part.workflow.delivery.deduplication.unique;
-                let wanted = Wanted::of_fields(&asked, unique);
-                self.tell_key(wanted, Some(bytes), args).await
+                let keys = events
+                    .iter()
+                    .rev()
+                    .map(|event| Wanted::of_fields(&self.events_of(event, KeysWanted::Shown), unique));
+                let wanted = keys.reduce(|other, first| first.or(other)).expect("it is at least one event");
+                self.tell_key(wanted, events, args).await
             }
         }
     }
 
-    /// An event of key fields, as an input and as a batch.
-    fn asked(&self, event: &str) -> (Vec<u8>, Batch) {
-        let bytes = self.subject.as_input(event);
-        let asked = self.batch_of(|inputs| inputs.push(Position::default(), &bytes), None, KeysWanted::Shown);
-        (bytes, asked)
+    /// What a person asked about, as a batch.
+    fn events_of(&self, asked: &Asked, keys: KeysWanted) -> Batch {
+        let push = |inputs: &mut Inputs| inputs.push(Position::default(), &asked.bytes);
+        self.batch_by(asked.way, &asked.format, push, None, keys)
+    }
+
+    /// The fields that the key is made of, if it is made of fields.
+    fn key_fields(&self) -> Vec<FieldPath> {
+        let strategy = self.subject.strategy();
+        let (DedupStrategy::ContentFields { fields, .. } | DedupStrategy::Composite { fields }) = strategy else {
+            return Vec::new();
+        };
+        fields
     }
 
     /// Which fields are missing, where those that were asked for are only a part of the key.
     fn lacks(&self, what: &What) -> Option<String> {
         let What::Fields(event) = what else { return None };
-        let strategy = self.subject.strategy();
-        let (DedupStrategy::ContentFields { fields, .. } | DedupStrategy::Composite { fields }) = &strategy else {
-            return None;
-        };
+        let fields = self.key_fields();
         let missing: Vec<String> =
             fields.iter().filter(|field| !what::has(event, field)).map(ToString::to_string).collect();
-        if missing.is_empty() || !self.asked(event).1.is_empty() {
+        let makes_a_key = |event: &Asked| !self.events_of(event, KeysWanted::Shown).is_empty();
+        if missing.is_empty() || asked(self.subject, event, &fields).iter().any(makes_a_key) {
             return None;
         }
         let key: Vec<String> = fields.iter().map(ToString::to_string).collect();
@@ -207,7 +227,8 @@ impl<'a> Tracer<'a> {
             let push = |inputs: &mut Inputs| inputs.push(position, &bytes);
             let keyed = self.batch_of(push, incarnation.as_ref(), KeysWanted::Shown);
             story.keys = search::keys_of(&keyed, self.subject);
-            story.row = self.row_of(&bytes, position, incarnation.as_ref()).await;
+            let input = Keyed { bytes: &bytes, wanted: None };
+            story.row = self.row_of(input, position, incarnation.as_ref()).await;
         }
         sighting.header = sighting.input.as_deref().map_or(0, |input| self.header_length(input));
         let operation = self.operation_of(sighting.input.as_deref());
@@ -271,7 +292,7 @@ impl<'a> Tracer<'a> {
         }
     }
 
-    async fn tell_key(&mut self, wanted: Wanted, event: Option<Vec<u8>>, args: &TraceArgs) -> Result<Story, Failure> {
+    async fn tell_key(&mut self, wanted: Wanted, events: Vec<Asked>, args: &TraceArgs) -> Result<Story, Failure> {
         let mut story = self.story(wanted.to_string());
         let mut found = self.letters_with(&wanted).await?;
         if args.search {
@@ -289,8 +310,12 @@ impl<'a> Tracer<'a> {
         found.sort_by_key(|place| (place.at.incarnation.number, place.at.position));
         story.events = args.search.then_some(found.len());
         let last_bytes = found.last().map(|place| place.bytes.clone());
-        story.row = match (event.or(last_bytes), wanted.hash()) {
-            (Some(bytes), _) => self.row_of(&bytes, Position::default(), None).await,
+        story.row = match (last_bytes, wanted.hash()) {
+            _ if !events.is_empty() => self.row_of_fields(&events).await,
+            (Some(bytes), _) => {
+                let input = Keyed { bytes: &bytes, wanted: Some(&wanted) };
+                self.row_of(input, Position::default(), None).await
+            }
             (None, Some(key)) => self.row_of_hash(key).await,
             (None, None) => Row::Unasked("neither the key nor its fields name a row".into()),
         };
@@ -319,7 +344,7 @@ impl<'a> Tracer<'a> {
         let choice = self.letter_choice();
         let Some(books) = &mut self.books else { return Ok(Vec::new()) };
         let (mut found, mut after, mut read) = (Vec::new(), 0, 0);
-        if let Some(key) = wanted.hash() {
+        for key in wanted.hashes() {
             let named = LetterChoice { event_key: Some(key.to_string()), ..choice.clone() };
             found.extend(books.list(&named, 0, PAGE).await?.iter().map(Found::of_letter));
         }
@@ -336,13 +361,30 @@ impl<'a> Tracer<'a> {
     }
 
     /// The row of an input, or why it cannot be told.
-    async fn row_of(&mut self, bytes: &[u8], position: Position, incarnation: Option<&Incarnation>) -> Row {
-        let delivered = self.batch_of(|inputs| inputs.push(position, bytes), incarnation, KeysWanted::AsDelivered);
+    async fn row_of(&mut self, input: Keyed<'_>, position: Position, incarnation: Option<&Incarnation>) -> Row {
+        let batch = |keys| self.batch_of(|inputs| inputs.push(position, input.bytes), incarnation, keys);
+        let nth = input.wanted.and_then(|wanted| wanted.place_in(&batch(KeysWanted::Shown)));
         // Without its key, the table's own key columns may still find it.
-        let batch = match delivered.is_empty() {
-            true => self.batch_of(|inputs| inputs.push(position, bytes), incarnation, KeysWanted::Nothing),
-            false => delivered,
-        };
+        let delivered = Some(batch(KeysWanted::AsDelivered)).filter(|batch| !batch.is_empty());
+        let batch = delivered.unwrap_or_else(|| batch(KeysWanted::Nothing));
+        self.row_in(batch, nth.unwrap_or_default()).await
+    }
+
+    /// The row that has these fields, however they are read.
+    async fn row_of_fields(&mut self, events: &[Asked]) -> Row {
+        let mut row = Row::Unasked("the input is no event".into());
+        for event in events {
+            let delivered = Some(self.events_of(event, KeysWanted::AsDelivered)).filter(|batch| !batch.is_empty());
+            let batch = delivered.unwrap_or_else(|| self.events_of(event, KeysWanted::Nothing));
+            row = self.row_in(batch, 0).await;
+            if matches!(row, Row::Found(_)) {
+                break;
+            }
+        }
+        row
+    }
+
+    async fn row_in(&mut self, batch: Batch, nth: usize) -> Row {
         let rows = match &mut self.rows {
             Ok(rows) => rows,
             Err(failure) => return Row::Unasked(format!("{}: {failure}", why_not_looked_at(failure))),
@@ -356,7 +398,8 @@ impl<'a> Tracer<'a> {
                 rows.shape().mode.name()
             ));
         }
-        Row::of(rows.find(RowChoice::Event(Arc::new(batch), 0)).await)
+        let nth = nth.min(batch.len() - 1);
+        Row::of(rows.find(RowChoice::Event(Arc::new(batch), nth)).await)
     }
 
     async fn row_of_hash(&mut self, key: KeyHash) -> Row {
@@ -378,10 +421,24 @@ impl<'a> Tracer<'a> {
     }
 
     fn batch_of(&self, push: impl FnOnce(&mut Inputs), incarnation: Option<&Incarnation>, keys: KeysWanted) -> Batch {
+        self.batch_by(Way::Whole, &self.subject.part.kept_format(), push, incarnation, keys)
+    }
+
+    fn batch_by(
+        &self,
+        way: Way,
+        format: &Format,
+        push: impl FnOnce(&mut Inputs),
+        incarnation: Option<&Incarnation>,
+        keys: KeysWanted,
+    ) -> Batch {
         let shape = self.rows.as_ref().ok().map(|rows| rows.shape());
-        let mut pipeline = self.subject.pipeline(shape, keys);
+        let mut pipeline = match way {
+            Way::Whole => self.subject.pipeline(shape, keys),
+            Way::BehindTransform => self.subject.pipeline_behind_transform(shape, keys),
+        };
         let mut batch = pipeline.batch();
-        batch.inputs.set_format(&self.subject.part.kept_format());
+        batch.inputs.set_format(format);
         push(&mut batch.inputs);
         let unknown = Incarnation::new(1, "");
         pipeline.process(&mut batch, 0, Epoch(0), incarnation.unwrap_or(&unknown));

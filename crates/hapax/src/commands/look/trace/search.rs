@@ -24,21 +24,28 @@ pub(super) struct Wanted {
     entity: Option<KeyHash>,
     /// Names one event.
     event: Option<KeyHash>,
+    /// The same fields, read otherwise.
+    or: Option<Box<Wanted>>,
 }
 
 impl Wanted {
     /// A key that may be either.
     pub(super) const fn of_hash(key: KeyHash) -> Self {
-        Self { entity: Some(key), event: Some(key) }
+        Self { entity: Some(key), event: Some(key), or: None }
     }
 
     /// The key of an event made of key fields alone. Its event key counts only if the fields alone make it.
     pub(super) fn of_fields(batch: &Batch, unique: bool) -> Self {
         if batch.is_empty() {
-            return Self { entity: None, event: None };
+            return Self { entity: None, event: None, or: None };
         }
         let event = batch.event(0);
-        Self { entity: event.entity_key(), event: event.event_key().filter(|_| unique) }
+        Self { entity: event.entity_key(), event: event.event_key().filter(|_| unique), or: None }
+    }
+
+    /// Also looks for another key.
+    pub(super) fn or(self, other: Self) -> Self {
+        Self { or: Some(Box::new(other)), ..self }
     }
 
     /// The key as one hash, if there is any.
@@ -61,10 +68,22 @@ impl Wanted {
     }
 
     fn fits(&self, batch: &Batch) -> bool {
-        batch.events().any(|event| {
+        self.place_in(batch).is_some()
+    }
+
+    /// Which event of the batch has the key.
+    pub(super) fn place_in(&self, batch: &Batch) -> Option<usize> {
+        let here = batch.events().position(|event| {
             (self.entity.is_some() && event.entity_key() == self.entity)
                 || (self.event.is_some() && event.event_key() == self.event)
-        })
+        });
+        here.or_else(|| self.or.as_ref()?.place_in(batch))
+    }
+
+    /// The hashes of all keys that are looked for.
+    pub(super) fn hashes(&self) -> Vec<KeyHash> {
+        let others = self.or.as_ref().map(|other| other.hashes()).unwrap_or_default();
+        self.hash().into_iter().chain(others).collect()
     }
 }
 

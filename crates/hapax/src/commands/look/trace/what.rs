@@ -46,6 +46,21 @@ pub(super) fn has(event: &str, field: &FieldPath) -> bool {
     field.names().iter().try_fold(&event, |inside, name| inside.get(name)).is_some()
 }
 
+/// The event with texts in the place of numbers and truths.
+pub(super) fn with_texts(event: &str) -> String {
+    fn text_of(raw: &RawValue) -> String {
+        match raw.get().as_bytes().first() {
+            Some(b'{') => with_texts(raw.get()),
+            Some(b'"') => raw.get().to_owned(),
+            Some(_) | None => quoted(raw.get()),
+        }
+    }
+    let fields: BTreeMap<String, &RawValue> = serde_json::from_str(event).unwrap_or_default();
+    let fields: Vec<String> =
+        fields.iter().map(|(name, value)| format!("{}:{}", quoted(name), text_of(value))).collect();
+    format!("{{{}}}", fields.join(","))
+}
+
 fn fields(arguments: &[String]) -> Result<String, Failure> {
     let mut event = BTreeMap::new();
     for pair in arguments.iter().flat_map(|argument| pairs(argument)) {
@@ -146,6 +161,7 @@ mod tests {
         assert_eq!(fields(&["a=x=y"]), Some(r#"{"a":"x=y"}"#.to_owned()));
         assert_eq!(fields(&["a=12345678901234567890.10"]), Some(r#"{"a":12345678901234567890.10}"#.to_owned()));
         assert_eq!(fields(&["a=null,b="]), Some(r#"{"a":"null","b":""}"#.to_owned()));
+        assert_eq!(with_texts(r#"{"a":{"b":1.0,"c":"x"},"d":true}"#), r#"{"a":{"b":"1.0","c":"x"},"d":"true"}"#);
         assert_eq!(fields(&["a=1,.a.b=2"]), None);
         assert_eq!(fields(&["x", "a=1"]), None);
     }
