@@ -107,6 +107,24 @@ impl Feed {
         }
     }
 
+    /// What lies before the bytes that were last read, in an archive; none at its beginning.
+    pub(super) const fn byte_before(&self) -> Option<u8> {
+        match &self.way {
+            Way::Undecided | Way::Plain => None,
+            #[cfg(feature = "compression")]
+            Way::Packed(unpacking) => unpacking.byte_before(),
+        }
+    }
+
+    /// How many bytes an archive itself had when its end was given.
+    pub(super) fn archive_upto(&self) -> Option<u64> {
+        match &self.way {
+            Way::Undecided | Way::Plain => None,
+            #[cfg(feature = "compression")]
+            Way::Packed(unpacking) => Some(unpacking.file_upto()),
+        }
+    }
+
     /// Reads what is at `offset`.
     pub(super) fn read_at(&mut self, into: &mut [u8], offset: u64) -> io::Result<Fed> {
         if let Way::Undecided = self.way

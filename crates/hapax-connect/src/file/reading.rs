@@ -38,6 +38,8 @@ pub(super) struct Reading {
     pub(super) rotated_polls: u32,
     /// Idle polls at the end of the file.
     pub(super) quiet_polls: u32,
+    /// Polls at the end of an archive whose last line has no newline, since it grew.
+    pub(super) half_line_polls: u32,
     first_record: FirstRecord,
     warning: Warning,
 }
@@ -88,8 +90,19 @@ impl Reading {
     ) -> io::Result<Self> {
         let warning = Warning::Due;
         let feed = Feed::new(opened.file.try_clone()?);
-        let (rotated_polls, quiet_polls) = (0, 0);
-        Ok(Self { opened, feed, lines, naming, incarnation, follow, rotated_polls, quiet_polls, first_record, warning })
+        Ok(Self {
+            opened,
+            feed,
+            lines,
+            naming,
+            incarnation,
+            follow,
+            rotated_polls: 0,
+            quiet_polls: 0,
+            half_line_polls: 0,
+            first_record,
+            warning,
+        })
     }
 
     /// Whether nobody has written to the file for a while, as its own time says.
@@ -102,12 +115,27 @@ impl Reading {
         self.feed.packing() != Packing::None
     }
 
+    /// Whether the last line of an archive, which has no newline, waits for what another member may bring: who follows it gives a
+    /// second, if nobody has written to it for less than two.
+    pub(super) fn wait_for_member(&mut self) -> bool {
+        if self.follow == Follow::No || self.lines.tail() == Tail::Nothing || self.rests() {
+            return false;
+        }
+        self.half_line_polls += 1;
+        self.awaits_member()
+    }
+
+    /// Whether that second has begun, and is not over.
+    pub(super) fn awaits_member(&self) -> bool {
+        (1..=PATIENCE_POLLS).contains(&self.half_line_polls)
+    }
+
     pub(super) fn fill(&mut self, into: &mut Inputs, room: Room, rules: Rules<'_>) -> io::Result<Filled> {
         let (offset_before, read_before) = (self.lines.offset(), self.lines.read_upto());
         let count_before = into.len();
         let stopped = self.add_lines(into, room, rules);
         if self.lines.read_upto() > read_before {
-            (self.rotated_polls, self.quiet_polls) = (0, 0);
+            (self.rotated_polls, self.quiet_polls, self.half_line_polls) = (0, 0, 0);
         }
         if self.lines.offset() > offset_before {
             self.learn_first_record();

@@ -529,3 +529,7 @@ async fn a_poll_pauses_in_a_desert_of_blank_lines() {
 
 #[path = "rotation_tests.rs"]
 mod rotation;
+
+#[cfg(feature = "compression")]
+#[path = "archive_tests.rs"]
+mod archive;

@@ -6,6 +6,8 @@
 use std::fmt;
 use std::fs::File;
 use std::io::{self, BufReader, Read};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use memchr::memchr_iter;
@@ -31,6 +33,11 @@ pub(super) struct Unpacking {
     /// How many bytes were unpacked.
     at: u64,
     lines: u64,
+    /// What was unpacked last, and before that.
+    last: Option<u8>,
+    before: Option<u8>,
+    /// How many bytes of the file itself were read.
+    file_upto: Arc<AtomicU64>,
     /// Room for what is unpacked on the way to an offset.
     passed: Vec<u8>,
     /// Where the file ended when the archive was not complete, and since when.
@@ -47,20 +54,32 @@ impl fmt::Debug for Unpacking {
 /// A file read from its beginning, with a place of its own.
 struct FromStart {
     file: File,
-    at: u64,
+    at: Arc<AtomicU64>,
 }
 
 impl Read for FromStart {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
-        let read = read_once(&self.file, into, self.at)?;
-        self.at += read as u64;
+        let read = read_once(&self.file, into, self.at.load(Ordering::Relaxed))?;
+        self.at.fetch_add(read as u64, Ordering::Relaxed);
         Ok(read)
     }
 }
 
 impl Unpacking {
     pub(super) fn new(file: File, packing: Packing) -> Self {
-        Self { file, packing, reader: None, at: 0, lines: 0, passed: Vec::new(), cut: None, said: Instant::now() }
+        Self {
+            file,
+            packing,
+            reader: None,
+            at: 0,
+            lines: 0,
+            last: None,
+            before: None,
+            file_upto: Arc::default(),
+            passed: Vec::new(),
+            cut: None,
+            said: Instant::now(),
+        }
     }
 
     pub(super) const fn packing(&self) -> Packing {
@@ -70,6 +89,16 @@ impl Unpacking {
     /// How many line ends were unpacked so far.
     pub(super) const fn lines_passed(&self) -> u64 {
         self.lines
+    }
+
+    /// What lies before the bytes that were last given; none at the beginning.
+    pub(super) const fn byte_before(&self) -> Option<u8> {
+        self.before
+    }
+
+    /// How many bytes of the file itself were read: where it ended, once its end was given.
+    pub(super) fn file_upto(&self) -> u64 {
+        self.file_upto.load(Ordering::Relaxed)
     }
 
     pub(super) fn read_at(&mut self, into: &mut [u8], offset: u64) -> io::Result<Fed> {
@@ -108,12 +137,13 @@ impl Unpacking {
     }
 
     fn begin(&mut self) -> io::Result<()> {
-        let from = FromStart { file: self.file.try_clone()?, at: 0 };
+        self.file_upto = Arc::default();
+        let from = FromStart { file: self.file.try_clone()?, at: Arc::clone(&self.file_upto) };
         self.reader = Some(match self.packing {
             Packing::Zstd => Box::new(zstd::stream::read::Decoder::new(from)?),
             Packing::Gzip | Packing::None => Box::new(flate2::bufread::MultiGzDecoder::new(BufReader::new(from))),
         });
-        (self.at, self.lines) = (0, 0);
+        (self.at, self.lines, self.last, self.before) = (0, 0, None, None);
         Ok(())
     }
 
@@ -129,6 +159,7 @@ impl Unpacking {
             Ok(0) => Ok(Fed::End),
             Ok(read) => {
                 self.at += read as u64;
+                (self.before, self.last) = (self.last, into[..read].last().copied());
                 self.lines += memchr_iter(b'\n', &into[..read]).count() as u64;
                 self.cut = None;
                 Ok(Fed::Bytes(read))
@@ -162,9 +193,6 @@ impl Unpacking {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-    use std::sync::atomic::{AtomicU64, Ordering};
-
     use super::*;
 
     /// Gives as many zeros as there is room for, and counts how often it is asked.
