@@ -436,3 +436,42 @@ fn a_folder_of_archives_without_a_last_newline_is_delivered() {
     world.hapax(&["run", "--once"]).exits(0);
     assert_eq!(world.rows(), 40);
 }
+
+/// Goal: an archive that is made of the file that is read, while that has its own name still, is no file that nobody has read; one that
+/// holds anything else is. Method: single path and pattern; a copy, an older one, more and something else; then the original goes, and
+/// rotations go on.
+#[test]
+fn an_archive_of_the_live_file_is_no_unread_file() {
+    for source in ["path: in/app.log", "path: 'in/app.log*'"] {
+        let world = shop(source);
+        world.write("in/app.log", lines(&[1, 2, 3]));
+        goes_on(&world, "1 2 3");
+        world.write("in/app.log.1.gz", packed(&[1, 2, 3]));
+        goes_on(&world, "1 2 3");
+        world.append("in/app.log", lines(&[4]));
+        goes_on(&world, "1 2 3 4");
+        for other in [&[1, 2, 9][..], &[1, 2, 3, 4, 5]] {
+            world.write("in/app.log.1.gz", packed(other));
+            stops(&world, &["app.log.1.gz lies before app.log", "never read"], "1 2 3 4");
+        }
+        world.write("in/app.log.1.gz", packed(&[1, 2, 3, 4]));
+        goes_on(&world, "1 2 3 4");
+        fs::remove_file(world.path("in/app.log")).expect("removed");
+        rename(&world.path("in/app.log.1.gz"), &world.path("in/app.log.2.gz"));
+        world.write("in/app.log.1", lines(&[7]));
+        world.write("in/app.log", lines(&[8]));
+        goes_on(&world, "1 2 3 4 7 8");
+        // A copy that stays, of less than the file holds by then, is known through the next rotation too.
+        world.write("in/app.log.1.gz", packed(&[7]));
+        goes_on(&world, "1 2 3 4 7 8");
+        fs::remove_file(world.path("in/app.log.1.gz")).expect("removed");
+        rename(&world.path("in/app.log.2.gz"), &world.path("in/app.log.4.gz"));
+        rename(&world.path("in/app.log.1"), &world.path("in/app.log.3"));
+        world.write("in/app.log.2.gz", packed(&[8]));
+        world.append("in/app.log", lines(&[9]));
+        rename(&world.path("in/app.log"), &world.path("in/app.log.1"));
+        world.write("in/app.log", lines(&[10]));
+        goes_on(&world, "1 2 3 4 7 8 9 10");
+        goes_on(&world, "1 2 3 4 7 8 9 10");
+    }
+}

@@ -4,6 +4,7 @@ use hapax_engine::decode::csv::Dialect;
 
 use super::*;
 use crate::file::config::{CsvOptions, FileFormat, HeaderFrom};
+use crate::file::recognise::COPY_PATIENCE;
 
 type Pack = fn(&str) -> Vec<u8>;
 
@@ -156,6 +157,79 @@ async fn a_position_in_an_archive_is_where_a_line_begins() {
         for (offset, word) in [(2, "inside a line"), (4, "inside a line"), (9, "ends at 5")] {
             let error = source.start(StartAt::At(Position::at(offset))).await.expect_err("refused");
             assert!(error.to_string().contains(word), "{error}");
+        }
+    }
+}
+
+/// Goal: an archive that is being made of the file that is read, before that is removed, is no file that nobody has read; one that
+/// holds anything else is. Method: a copy, one of less, of more and of something else, and a part, to a live reader and to a start.
+#[tokio::test]
+async fn a_copy_of_the_file_that_is_read_is_not_unread() {
+    let numbers: String = (0..2000_u64).map(|n| format!("{}\n", n.wrapping_mul(0x9e37_79b9_7f4a_7c15))).collect();
+    let bed = Bed::new(&numbers);
+    let start = bed.earliest().await;
+    let mut live = bed.follow(&start).await;
+    for _ in 0..4 {
+        live.poll(&mut Inputs::default(), ROOM).await.expect("poll");
+    }
+    let bookmark = live.close_epoch(&start).await.expect("unchanged");
+    let copy = bed.directory.path().join("orders.jsonl.1.gz");
+    let other = numbers.replace("\n0", "\n1") + "0\n";
+    for (content, held) in [(&*numbers, true), (&numbers[..6000], true), (&other, false)] {
+        fs::write(&copy, gzip_of(content)).expect("packed");
+        for source in [&mut live, &mut bed.source()] {
+            let answer = source.hold(&bookmark).await.expect("told");
+            match held {
+                true => assert_eq!(answer, Held::Yes, "{} bytes", content.len()),
+                false => {
+                    assert!(matches!(&answer, Held::Gone { missing } if missing.contains("never read")), "{answer:?}")
+                }
+            }
+        }
+    }
+    let whole = gzip_of(&numbers);
+    fs::write(&copy, &whole[..whole.len() / 2]).expect("a part");
+    for source in [&mut live, &mut bed.source()] {
+        let answer = source.hold(&bookmark).await;
+        assert!(matches!(answer, Err(SourceError::Unavailable { .. })), "{answer:?}");
+        tokio::time::sleep(COPY_PATIENCE).await;
+        let answer = source.hold(&bookmark).await.expect("told");
+        assert!(matches!(&answer, Held::Gone { missing } if missing.contains("cut off")), "{answer:?}");
+    }
+    fs::write(&copy, &whole).expect("the whole");
+    assert_eq!(bed.source().hold(&bookmark).await.expect("told"), Held::Yes);
+}
+
+/// Goal: a copy that was made beside the file that is read, and stays there, is known through the rotations that follow. Method: two of
+/// them, which shift its name; a live reader, and one that starts anew after each.
+#[tokio::test]
+async fn a_copy_beside_the_file_that_is_read_stays_known_through_rotations() {
+    for restarts in [false, true] {
+        let bed = Bed::new("1\n2\n");
+        let at = |name: &str| bed.directory.path().join(name);
+        let mut bookmark = bed.earliest().await;
+        let mut source = bed.follow(&bookmark).await;
+        expect_lines(&mut source, &["1", "2"]).await;
+        fs::write(at("orders.jsonl.1.gz"), gzip_of("1\n2\n")).expect("packed");
+        let mut copy = at("orders.jsonl.1.gz");
+        for line in 3..5 {
+            let (text, number) = (line.to_string(), line - 1);
+            let moved = at(&format!("orders.jsonl.{number}.gz"));
+            fs::rename(&copy, &moved).expect("moved on");
+            copy = moved;
+            if line == 4 {
+                fs::rename(at("orders.jsonl.1"), at("orders.jsonl.2")).expect("moved on");
+            }
+            bed.move_to("orders.jsonl.1");
+            bed.append(&format!("{text}\n"));
+            expect_turn(&mut source).await;
+            expect_lines(&mut source, &[&text]).await;
+            bookmark = source.close_epoch(&bookmark).await.expect("unchanged");
+            assert_eq!(held(&bed, &bookmark).await, Held::Yes, "{line}");
+            assert_eq!(source.hold(&bookmark).await.expect("told"), Held::Yes, "{line}");
+            if restarts {
+                source = bed.follow(&bookmark).await;
+            }
         }
     }
 }
