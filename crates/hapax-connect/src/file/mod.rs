@@ -1,7 +1,7 @@
 //! JSON lines or CSV in a file that grows and is rotated, packed with gzip or zstd, or in many files.
 
-mod called;
 mod archive;
+mod called;
 mod chain;
 mod config;
 mod copies;
