@@ -29,6 +29,14 @@ impl<'a> Cut<'a> {
         let pairs = self.query.split('&').filter(|pair| !pair.is_empty());
         pairs.map(|pair| pair.split_once('=').unwrap_or((pair, "")))
     }
+
+    /// A parameter's name as messages may show it. Behind a password, or without a `=`, it may be a part of a password that has
+    /// a `&` or `?` in it.
+    pub(crate) fn shown_name(&self, name: &str) -> String {
+        let mut plain = self.query.split('&').take_while(|pair| !pair.starts_with("password="));
+        let is_told = |pair: &str| pair.split_once('=').is_some_and(|(own, _)| decode(own).as_deref() == Some(name));
+        if plain.any(is_told) { name.to_owned() } else { "…".to_owned() }
+    }
 }
 
 /// `user:password`.

@@ -377,3 +377,83 @@ fn a_name_that_was_probably_meant_is_offered() {
     ]);
     assert_eq!(answer.out.matches("did you mean .City?").count(), 1, "{answer}");
 }
+
+/// Two workflows of one file into one database: sources, tables and what stands beside the table differ by the case.
+fn two_workflows(of: [(&str, &str, &str); 2], delivery: &str) -> World {
+    let world = World::empty();
+    world.sql("CREATE TABLE orders (id INTEGER PRIMARY KEY, customer TEXT, amount INTEGER, hapax_version BLOB); CREATE TABLE log (id INTEGER, customer TEXT, amount INTEGER); CREATE TABLE other (id INTEGER PRIMARY KEY, customer TEXT, amount INTEGER)");
+    for name in ["a.jsonl", "b.jsonl"] {
+        world.write(name, crate::world::orders(1..=2));
+    }
+    let workflow = |id: &str, (source, table, more): (&str, &str, &str)| {
+        format!(
+            "  - id: {id}\n    source: {{ file: {{ path: {source} }} }}\n    sink: {{ sqlite: {{ path: {}, table: {table}, {more} }} }}\n    \
+             delivery: {{ {delivery} }}\n",
+            if id == "one" { "shop.db" } else { "./linked.db" }
+        )
+    };
+    std::os::unix::fs::symlink("shop.db", world.path("linked.db")).expect("a link");
+    world.write("hapax.yaml", format!("workflows:\n{}{}", workflow("one", of[0]), workflow("two", of[1])));
+    world
+}
+
+/// Goal: two workflows of one file that write into one table are told where the order between them decides what a row holds, as
+/// lanes of a pattern are; and that rows of one source in `append` arrive twice. Method: each mode, two sources and one, one table
+/// and two, its database under two names, with and without `--live`; versions of the events' own need no order, and it is a note only.
+#[test]
+fn two_workflows_into_one_table_are_told_what_decides() {
+    let key = "deduplication: { keyFields: [id] }";
+    let unique = "guarantee: idempotent-keys, deduplication: { keyFields: [id], unique: true }";
+    let no_order = "have no order between them";
+    for (of, delivery, words) in [
+        (
+            [("a.jsonl", "orders", ""), ("b.jsonl", "ORDERS", "")],
+            key,
+            Some([no_order, "the last that is written stays"]),
+        ),
+        (
+            [("a.jsonl", "orders", "onConflict: ignore"), ("b.jsonl", "orders", "onConflict: ignore")],
+            unique,
+            Some([no_order, "the first that is written stays"]),
+        ),
+        (
+            [("a.jsonl", "orders", "onConflict: newer"), ("b.jsonl", "orders", "onConflict: newer")],
+            key,
+            Some([no_order, "further on in its file"]),
+        ),
+        (
+            [
+                ("a.jsonl", "orders", "onConflict: newer, versionColumn: amount"),
+                ("b.jsonl", "orders", "onConflict: newer, versionColumn: amount"),
+            ],
+            key,
+            None,
+        ),
+        ([("a.jsonl", "orders", ""), ("b.jsonl", "other", "")], key, None),
+        (
+            [("a.jsonl", "log", "onConflict: append"), ("a.jsonl", "log", "onConflict: append")],
+            "guarantee: exactly-once",
+            Some(["reads the same source into the same table", "each row arrives twice"]),
+        ),
+        (
+            [("a.jsonl", "log", "onConflict: append"), ("b.jsonl", "log", "onConflict: append")],
+            "guarantee: exactly-once",
+            None,
+        ),
+    ] {
+        let world = two_workflows(of, delivery);
+        for command in [&["check"][..], &["check", "--live"]] {
+            let answer = world.hapax(command);
+            answer.exits(0);
+            match words {
+                Some(words) => {
+                    answer.says(&words).says(&["one → sqlite", "two → sqlite"]);
+                    assert_eq!(answer.out.matches(words[0]).count(), 2, "on both: {answer}");
+                }
+                None => _ = answer.keeps_silent_about(&[no_order, "the same source"]),
+            }
+            let json = world.hapax(&[command, &["--json"]].concat()).exits(0).json();
+            assert_eq!(json["checked"][0]["sharedTable"].is_string(), words.is_some(), "{json:#}");
+        }
+    }
+}

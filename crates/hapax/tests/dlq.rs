@@ -1,6 +1,6 @@
 //! `hapax dlq`: letters are listed, shown, replayed and discarded with no worker alive.
 
-use crate::world::{World, number, order, orders, until};
+use crate::world::{KEYED, World, number, order, orders, until};
 
 /// Two good lines around one that does not fit, delivered in a mode whose letters are safe to replay.
 fn with_a_letter(mode: &str) -> World {
@@ -413,4 +413,51 @@ fn texts_for_no_value_are_told_from_others() {
     world.append("in.csv", "6,6\n");
     let again = world.hapax(&["run", "--once"]);
     again.exits(0).says(&["4 dead in all, none of them in this run"]).keeps_silent_about(&["dlq list"]);
+}
+
+/// Goal: letters go into the table that their delivery writes to, and into no other that a changed configuration names, or that
+/// took the name: such a replay marked them as delivered, and they were missing where they belong. Method: letters of one table;
+/// another table, another key and a table made anew are refused as `check --live` and `run` refuse them, also by a dry run, with
+/// progress in both places; back on the first table they are replayed.
+#[test]
+fn a_replay_under_other_terms_is_refused_as_a_run_is() {
+    let elsewhere = "guarantee: idempotent-keys, deduplication: { keyFields: [id], unique: true }";
+    for (sink, delivery) in [("", KEYED), ("progress: state, onConflict: ignore", elsewhere)] {
+        let world = World::shop(sink, delivery);
+        world.write("orders.jsonl", format!("{}not json\n{}", orders(1..=2), order(3, 300)));
+        world.sql("DROP TABLE orders; CREATE TABLE orders (id INTEGER PRIMARY KEY, customer TEXT NOT NULL, amount INTEGER, UNIQUE (customer, id))");
+        world.sql("CREATE TRIGGER small BEFORE INSERT ON orders WHEN new.amount > 99 BEGIN SELECT RAISE(ABORT, 'too much'); END");
+        world.hapax(&["run", "--once"]).exits(0);
+        world.accounts_for(4, 2);
+        world.sql("DROP TRIGGER small; CREATE TABLE elsewhere (id INTEGER PRIMARY KEY, customer TEXT, amount INTEGER)");
+        let (right, all) = (world.read("hapax.yaml"), ["dlq", "replay", "--overwrite"]);
+        for wrong in [right.replace("table: orders", "table: elsewhere"), right.replace("[id]", "[customer, id]")] {
+            world.write("hapax.yaml", &wrong);
+            world.hapax(&["check", "--live"]).exits(5).says(&["HX4012"]);
+            for how in ["--dry-run", "--yes"] {
+                let refused = world.hapax(&[&all[..], &[how]].concat());
+                refused.exits(5).says(&["HX4012", "hapax reset orders --accept"]).keeps_silent_about(&["safe"]);
+            }
+        }
+        assert_eq!(world.ask::<i64>("SELECT count(*) FROM elsewhere"), 0);
+        world.write("hapax.yaml", &right);
+        world.accounts_for(4, 2);
+        world.hapax(&[&all[..], &["--yes"]].concat()).exits(1).says(&["1 replayed"]);
+        assert_eq!(world.amounts(), "1:10 2:20 3:300");
+    }
+}
+
+/// Goal: a table that was made anew is another one, until a person says that it is meant. Method: drop and create it; dry run,
+/// replay, reset, replay.
+#[test]
+fn a_replay_into_a_table_made_anew_waits_for_a_person() {
+    let world = with_a_letter("onConflict: append");
+    world.sql("DROP TABLE orders; CREATE TABLE orders (id INTEGER NOT NULL UNIQUE, customer TEXT, amount INTEGER)");
+    for how in ["--dry-run", "--yes"] {
+        world.hapax(&["dlq", "replay", how]).exits(5).says(&["HX4012", "made anew", "hapax reset orders --accept"]);
+    }
+    assert_eq!((world.rows(), states(&world)), (0, (1, 0, 0)));
+    world.hapax(&["reset", "orders", "--accept", "--yes"]).exits(0);
+    world.hapax(&["dlq", "replay", "--yes"]).exits(0).says(&["1 replayed"]);
+    assert_eq!((world.rows(), states(&world)), (1, (0, 1, 0)));
 }

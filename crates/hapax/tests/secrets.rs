@@ -55,6 +55,86 @@ fn a_password_with_an_at_sign_is_never_printed() {
     }
 }
 
+/// Addresses with a password whose scheme, `://` or place in the file is wrong.
+const MISTYPED: [&str; 9] = [
+    "postgres:/me:p4ss@w0rd/s3cret@127.0.0.1/shop",
+    "postgres:me:p4ss@127.0.0.1/shop",
+    "postgresql//me:p4ss@127.0.0.1/shop",
+    "me:p4ss@127.0.0.1/shop",
+    "p4ss@127.0.0.1/shop",
+    "postgres;//me:p4ss:w0rd@127.0.0.1/shop",
+    "me:p4ss@tail://127.0.0.1/shop",
+    "postgres:/me:p4ss/127.0.0.1",
+    "host=127.0.0.1 user=me password=p4ss",
+];
+
+/// Goal: an address with a password that is mistyped, or written where none belongs, is not printed by any command. Method:
+/// addresses with a typo in every field that takes one, in fields that take something else, as a key and as a tag; every
+/// kind of command; what is quoted shows no more than what follows the last @.
+#[test]
+fn a_mistyped_address_is_never_printed() {
+    let sqlite = "{ sqlite: { path: shop.db, table: orders } }";
+    for url in MISTYPED {
+        for (state, sink, more) in [
+            (format!("\"{url}\""), sqlite.to_owned(), String::new()),
+            ("none".into(), sqlite.into(), format!("broker: {{ store: \"{url}\" }}\n")),
+            ("none".into(), format!("{{ postgres: {{ url: \"{url}\", table: orders }} }}"), String::new()),
+            ("none".into(), format!("{{ mysql: {{ url: \"{url}\", table: orders }} }}"), String::new()),
+            ("none".into(), format!("{{ postgres: \"{url}\" }}"), String::new()),
+            ("none".into(), sqlite.into(), format!("alerts: {{ webhook: \"{url}\" }}\n")),
+            ("none".into(), sqlite.into(), format!("http: {{ listen: \"{url}\" }}\n")),
+        ] {
+            let world = configured(&state, &sink, &more);
+            for command in [
+                &["check", "--live"][..],
+                &["check", "--json"],
+                &["run", "--once"],
+                &["status"],
+                &["config", "show"],
+                &["topic", "list"],
+                &["broker"],
+            ] {
+                world.hapax(command).exits(2).keeps_silent_about(&PARTS);
+            }
+        }
+        let world = configured("none", sqlite, "");
+        world.hapax(&["broker", "--store", url]).exits(2).keeps_silent_about(&PARTS);
+        let to = ["init", "--from", "orders.jsonl", "--to", url, "--output", "new.yaml"];
+        world.hapax(&to).exits(2).keeps_silent_about(&PARTS);
+        let world = configured("\"${STATE}\"", sqlite, "");
+        world.hapax_with(&["check"], &[("STATE", url)]).exits(2).keeps_silent_about(&PARTS);
+    }
+}
+
+/// Goal: an address in a place that takes no text is not printed either, nor is a secret that was taken for a number.
+/// Method: one as a key, twice, as a tag, behind a unit, as a name, in braces of a variable, as an address to listen on.
+#[test]
+fn an_address_in_the_wrong_place_is_not_printed() {
+    let sqlite = "{ sqlite: { path: shop.db, table: orders } }";
+    let url = "postgres:/me:p4ss@127.0.0.1/w0rd@s3cret@127.0.0.1/shop";
+    for more in [
+        format!("\"{url}\": 1\n"),
+        format!("broker: {{ topicDefaults: {{ \"{url}\": \"1\" }} }}\n"),
+        format!("broker: {{ topicDefaults: {{ retention.ms: \"{url}\" }} }}\n"),
+        format!("broker: {{ topicDefaults: {{ \"{url}\": 7 }} }}\n"),
+        format!("alerts: {{ \"{url}\": 1, \"{url}\": 2 }}\n"),
+        "http: !me:p4ss@tail {}\n".into(),
+        format!("memory: \"5 {url}\"\n"),
+        format!("broker: {{ idleTimeout: \"5 {url}\" }}\n"),
+        format!("broker: \"{url}\"\n"),
+        "alerts: { webhook: \"postgres://me:${p4ss!w0rd}@127.0.0.1/shop\" }\n".into(),
+        "broker: { listen: \"me:p4ss@127.0.0.1:9092\" }\n".into(),
+        format!("tests: [ {{ name: a, workflow: \"{url}\", input: {{}}, expect: {{}} }} ]\n"),
+        "http: { listen: \"127.0.0.1:1\", token: 7845512345678901 }\n".into(),
+        "alerts: { webhook: true }\n".into(),
+    ] {
+        let world = configured("none", sqlite, &more);
+        for command in [&["check"][..], &["check", "--json"], &["config", "show"]] {
+            world.hapax(command).exits(2).keeps_silent_about(&PARTS).keeps_silent_about(&["78455"]);
+        }
+    }
+}
+
 /// Goal: the address of alerts prints nothing but its host, and one with a password is refused. Method: both.
 #[test]
 fn the_address_of_alerts_is_not_printed() {

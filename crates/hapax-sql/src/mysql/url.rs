@@ -87,6 +87,14 @@ impl UrlError {
     pub fn code(&self) -> &'static str {
         "HX4350"
     }
+
+    /// The same without a name that may be a part of a password.
+    fn shown(self, cut: &Cut<'_>) -> Self {
+        if let Self::Unknown { name, nearest } = &self {
+            return Self::Unknown { name: cut.shown_name(name), nearest };
+        }
+        self
+    }
 }
 
 /// What the address knows. `sslmode`, `ssl_ca` and the like are read as `ssl-mode`, `ssl-ca`.
@@ -128,7 +136,8 @@ impl MysqlUrl {
         let cut = Cut::of(rest).ok_or(UrlError::Unencoded)?;
         let mut parameters = Parameters::default();
         for (name, value) in cut.parameters() {
-            parameters.set(&decode(name, "parameters")?, &decode(value, "parameters")?)?;
+            let read = parameters.set(&decode(name, "parameters")?, &decode(value, "parameters")?);
+            read.map_err(|error| error.shown(&cut))?;
         }
         let (login, place) = cut.authority.rsplit_once('@').ok_or(UrlError::NoUser)?;
         let (user, password) = user_and_password(login);

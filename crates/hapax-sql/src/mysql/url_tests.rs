@@ -89,3 +89,20 @@ fn the_password_never_prints() {
         assert!(!format!("{error} {error:?}").contains("secret"), "{error}");
     }
 }
+
+/// Goal: what may be a part of a password is not shown as the name of a parameter. Method: passwords with a `?` or `&` that was not
+/// percent-encoded; a parameter that is only misspelt is named.
+#[test]
+fn a_part_of_a_password_is_not_taken_for_a_parameter_and_shown() {
+    for text in [
+        "mysql://me:pw?s3cret",
+        "mysql://me:pw?s3cret&x=1",
+        "mysql://me@h/d?password=pw&s3cret",
+        "mysql://me@h/d?password=pw&s3cret=1",
+    ] {
+        let error = MysqlUrl::parse(text).expect_err(text).to_string();
+        assert!(!error.contains("s3cret"), "{text}: {error}");
+    }
+    let error = MysqlUrl::parse("mysql://me:pw@h/d?applicatio_name=x").expect_err("a slip").to_string();
+    assert!(error.contains("applicatio_name"), "{error}");
+}

@@ -91,6 +91,14 @@ impl UrlError {
     pub fn code(&self) -> &'static str {
         "HX4200"
     }
+
+    /// The same without a name that may be a part of a password.
+    fn shown(self, cut: &Cut<'_>) -> Self {
+        if let Self::Unknown { name, nearest } = &self {
+            return Self::Unknown { name: cut.shown_name(name), nearest };
+        }
+        self
+    }
 }
 
 /// What the address knows.
@@ -161,7 +169,8 @@ impl PostgresUrl {
             raw.database = Some(decode(cut.path, "database")?);
         }
         for (name, value) in cut.parameters() {
-            raw.parameter(&decode(name, "parameters")?, &decode(value, "parameters")?)?;
+            let read = raw.parameter(&decode(name, "parameters")?, &decode(value, "parameters")?);
+            read.map_err(|error| error.shown(&cut))?;
         }
         raw.finish()
     }

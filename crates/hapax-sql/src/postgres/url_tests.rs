@@ -115,3 +115,20 @@ fn the_password_is_never_printed() {
     }
     assert!(format!("{url:?}").contains("***"));
 }
+
+/// Goal: what may be a part of a password is not shown as the name of a parameter. Method: passwords with a `?` or `&` that was not
+/// percent-encoded; a parameter that is only misspelt is named.
+#[test]
+fn a_part_of_a_password_is_not_taken_for_a_parameter_and_shown() {
+    for text in [
+        "postgres://me:pw?s3cret",
+        "postgres://me:pw?s3cret&x=1",
+        "postgres://me@h/d?password=pw&s3cret",
+        "postgres://me@h/d?password=pw&s3cret=1",
+    ] {
+        let error = PostgresUrl::parse(text).expect_err(text).to_string();
+        assert!(!error.contains("s3cret"), "{text}: {error}");
+    }
+    let error = PostgresUrl::parse("postgres://me:pw@h/d?applicatio_name=x").expect_err("a slip").to_string();
+    assert!(error.contains("applicatio_name"), "{error}");
+}

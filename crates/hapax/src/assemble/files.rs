@@ -138,14 +138,16 @@ impl Part<'_> {
         Some(DeliveryId { workflow, sink, lane: file.written.clone() })
     }
 
-    /// A word on keys that may be in two lanes of a pattern, where the order of events decides what a row holds.
-    pub(crate) fn order_note(&self, live: Option<&Live>) -> Option<String> {
-        let Source::File(file) = self.source else { return None };
-        let lanes = find_stems(&file.written, &file.many.as_ref()?.folder, file.rotation).stems.len();
+    /// What happens to a key that is already there: as the table has it, or without a look at it as the configuration says.
+    pub(crate) fn mode(&self, live: Option<&Live>) -> ConflictMode {
+        live.map_or_else(|| plan::mode_without_table(self.table(), &self.workflow.delivery), Live::mode)
+    }
+
+    /// Which of two events of one key stays, if the order in which they are written decides it.
+    pub(crate) fn stays_of_a_key(&self, live: Option<&Live>) -> Option<&'static str> {
         let table = self.table();
-        let mode = live.map_or_else(|| plan::mode_without_table(table, &self.workflow.delivery), Live::mode);
         let is_fed = |column: &String| live.is_none_or(|live| live.fed.iter().any(|(fed, _)| fed == column));
-        let stays = match mode {
+        let stays = match self.mode(live) {
             ConflictMode::Update => "the last that is written stays",
             ConflictMode::Ignore => "the first that is written stays",
             // A version of the event's own needs no order; our own is the place in the lane.
@@ -155,12 +157,20 @@ impl Part<'_> {
             ConflictMode::Newer | ConflictMode::Append => return None,
         };
         let keyed = !self.workflow.delivery.deduplication.key_fields.is_empty() || table.key_column.is_none();
-        (lanes > 1 && keyed).then(|| {
+        keyed.then_some(stays)
+    }
+
+    /// A word on keys that may be in two lanes of a pattern, where the order of events decides what a row holds.
+    pub(crate) fn order_note(&self, live: Option<&Live>) -> Option<String> {
+        let Source::File(file) = self.source else { return None };
+        let lanes = find_stems(&file.written, &file.many.as_ref()?.folder, file.rotation).stems.len();
+        let stays = self.stays_of_a_key(live)?;
+        (lanes > 1).then(|| {
             format!(
                 "{} by key from {lanes} lanes: events of one key in two files have no order between them, {stays}. If keys \
                  repeat between files, `order: name` makes one lane of them, in the order of their names \
                  (docs/connectors/file.md)",
-                mode.name()
+                self.mode(live).name()
             )
         })
     }

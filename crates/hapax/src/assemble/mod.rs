@@ -272,8 +272,17 @@ impl<'a> Part<'a> {
     /// The contract as the configuration and the live target have it now. To look, a target that has no marker of ours is told
     /// from all others, and gets none.
     pub(crate) async fn contract_now(&self, config: &Config, purpose: Purpose) -> Result<Contract, Failure> {
-        let live = self.live().await?;
-        let settings = self.settings(&live, &self.open_source_for(Some(&live)), &How::to_look(config));
+        self.contract_by(&self.live().await?, config, purpose).await
+    }
+
+    /// The same by what was just seen of the table.
+    pub(crate) async fn contract_by(
+        &self,
+        live: &Live,
+        config: &Config,
+        purpose: Purpose,
+    ) -> Result<Contract, Failure> {
+        let settings = self.settings(live, &self.open_source_for(Some(live)), &How::to_look(config));
         let identity = self.target_identity(&settings, purpose).await?;
         Ok(settings.contract.with(TARGET, identity.0))
     }

@@ -2,6 +2,7 @@
 //! are: where one cannot be read there is none.
 
 mod resume;
+mod shared;
 
 use serde_json::{Value, json};
 
@@ -26,6 +27,10 @@ struct Finding<'a> {
     part: Part<'a>,
     audit: Audit,
     live: Option<Result<Live, Failure>>,
+    /// What the live table is, whatever its address; none if nobody looked.
+    identity: Option<String>,
+    /// A word on others that write to the same table.
+    shared: Option<String>,
     source: SourceSeen,
     /// The state store cannot be read, without which a run begins nothing.
     without_state: bool,
@@ -57,6 +62,10 @@ impl Finding<'_> {
 
     fn live(&self) -> Option<&Live> {
         self.live.as_ref().and_then(|live| live.as_ref().ok())
+    }
+
+    fn writing(&self) -> shared::Writing<'_> {
+        shared::Writing { part: self.part, live: self.live(), identity: self.identity.as_deref() }
     }
 
     /// Why the guarantee is refused. What only the table could tell is not refused without it.
@@ -104,6 +113,7 @@ pub(crate) async fn check(args: &CheckArgs, shared: &Shared) -> Result<u8, Failu
     for part in parts(&loaded.config) {
         findings.push(find(part, args, &loaded.config, state.as_ref()).await);
     }
+    note_shared_tables(&mut findings);
     let state = state.err();
     let incomplete: Vec<(&str, &str)> =
         loaded.config.workflows.iter().filter_map(|w| w.incomplete().map(|lacking| (w.id.as_str(), lacking))).collect();
@@ -131,6 +141,11 @@ pub(crate) async fn check(args: &CheckArgs, shared: &Shared) -> Result<u8, Failu
     Ok(judged.max(incomplete))
 }
 
+fn note_shared_tables(findings: &mut [Finding<'_>]) {
+    let notes = shared::notes(&findings.iter().map(Finding::writing).collect::<Vec<_>>());
+    findings.iter_mut().zip(notes).for_each(|(finding, note)| finding.shared = note);
+}
+
 async fn find<'a>(
     part: Part<'a>,
     args: &CheckArgs,
@@ -154,6 +169,10 @@ async fn find<'a>(
         source = SourceSeen::Readable(None);
     }
     let audit = part.audit(read);
+    let identity = match read {
+        Some(live) if args.live => shared::identity(&part, live, config).await,
+        Some(_) | None => None,
+    };
     let resume = match (read, state) {
         (Some(live), Ok(state)) if args.live && live.would_stop.is_none() => {
             let readable = matches!(source, SourceSeen::Readable(_) | SourceSeen::NoFileYet);
@@ -163,7 +182,7 @@ async fn find<'a>(
     };
     // One that only lacks our tables was read, and says nothing against the verdict: a run would stop, and so it is told.
     let without_state = state.is_err_and(|failure| failure.code != Some(NOT_SET_UP));
-    Finding { part, audit, live, source, without_state, resume }
+    Finding { part, audit, live, identity, shared: None, source, without_state, resume }
 }
 
 async fn look_at_source(part: &Part<'_>, live: Option<&Live>) -> SourceSeen {
@@ -195,6 +214,9 @@ fn print_finding(finding: &Finding<'_>, args: &CheckArgs) {
         }
     }
     if let Some(note) = part.order_note(finding.live()) {
+        println!("  note: {note}");
+    }
+    if let Some(note) = &finding.shared {
         println!("  note: {note}");
     }
     match source {
@@ -314,7 +336,7 @@ fn as_json(findings: &[Finding<'_>], incomplete: &[(&str, &str)], state: Option<
                 SourceSeen::NotAsked | SourceSeen::NoFileYet => (None, None),
             };
             json!({
-                "workflow": part.workflow.id, "sink": part.sink.name, "source": part.source_in_words(), "chains": chains(part), "order": part.order_note(finding.live()),
+                "workflow": part.workflow.id, "sink": part.sink.name, "source": part.source_in_words(), "chains": chains(part), "order": part.order_note(finding.live()), "sharedTable": finding.shared,
                 "judged": judged, "audit": judged.then_some(audit), "refused": refused, "table": live,
                 "sourceUnreadable": unreadable, "wouldStop": resume.as_ref().map(trouble),
                 "sample": sampled.map(|(filled, die)| json!({

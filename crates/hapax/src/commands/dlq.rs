@@ -5,6 +5,7 @@ mod pace;
 mod pages;
 mod place;
 mod replay;
+mod terms;
 mod verdict;
 
 use hapax_engine::letters::{LetterChoice, LetterStore as _, StoredLetter};

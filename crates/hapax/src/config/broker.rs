@@ -11,7 +11,7 @@ use hapax_model::units::ByteSize;
 use hapax_sql::postgres::PostgresUrl;
 
 use super::merge::fill;
-use super::node::Origin;
+use super::node::{Origin, shown};
 use super::problem::{Place, Problem, Problems, code};
 use super::schema::BROKER;
 use super::value::{Held, Value};
@@ -79,7 +79,7 @@ pub(super) fn check(effective: &Value, problems: &mut Problems, warnings: &mut P
     for (name, value) in topic_defaults(broker) {
         if let Err(error) = TopicConfig::checked([(name.to_owned(), value.text().unwrap_or_default().to_owned())]) {
             let cure = "write a setting of topics by Kafka's name, such as retention.ms: \"604800000\"";
-            problems.add(Problem::new(&value.place, code::BROKER_TOPIC_SETTING, error.to_string(), cure));
+            problems.add(Problem::new(&value.place, code::BROKER_TOPIC_SETTING, shown(&error.to_string()), cure));
         }
     }
 }

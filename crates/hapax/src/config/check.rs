@@ -10,10 +10,10 @@ use std::time::Duration;
 use hapax_model::nearest::nearest;
 use hapax_model::units::{ByteSize, Rate, Share, parse_duration, print_duration};
 
-use super::node::{Data, Entry, Node, Origin, quoted};
+use super::node::{Data, Entry, Node, Origin, quoted, quoted_address, shown};
 use super::problem::{Problem, Problems, code};
 use super::schema::{Choice, EventForm, Field, Kind, Preset, Table, TextRule, names};
-use super::show::is_secret_name;
+use super::show::{is_address_name, is_secret_name};
 use super::value::{Held, Value};
 
 /// The checked form of `node`, called `name` in messages; nothing if it is not what `kind` says.
@@ -89,13 +89,14 @@ impl Subject<'_> {
     }
 
     fn wrong_type(&self) -> Problem {
-        let message = format!("\"{}\" is {}", self.name, self.node.described());
+        let message = format!("\"{}\" is {}", self.name, self.described());
         self.problem(code::WRONG_TYPE, message, format!("write {}", self.kind.expected()))
     }
 
     fn unquoted_text(&self) -> Problem {
-        let message = format!("\"{}\" is {}, and must be a text", self.name, self.node.described());
+        let message = format!("\"{}\" is {}, and must be a text", self.name, self.described());
         let cure = match &self.node.data {
+            Data::Number(_) | Data::Bool(_) if self.is_secret() => "put it in quotes".into(),
             Data::Number(written) => format!("put it in quotes: \"{written}\""),
             Data::Bool(value) => format!("put it in quotes: \"{value}\""),
             Data::Null | Data::Text(_) | Data::List(_) | Data::Map(_) | Data::Lost => {
@@ -105,15 +106,39 @@ impl Subject<'_> {
         self.problem(code::WRONG_TYPE, message, cure)
     }
 
+    fn is_secret(&self) -> bool {
+        is_secret_name(last_name(self.name))
+    }
+
+    /// What a message calls the value; a secret that reads as a number or a boolean is not quoted either.
+    fn described(&self) -> String {
+        match &self.node.data {
+            Data::Number(_) if self.is_secret() => "a number".into(),
+            Data::Bool(_) if self.is_secret() => "a boolean".into(),
+            // Who writes an address where its block belongs has written what a field of the block would hold.
+            Data::Text(text) if self.is_secret() || quoted_address(text).is_none() => "a text".into(),
+            Data::Null
+            | Data::Bool(_)
+            | Data::Number(_)
+            | Data::Text(_)
+            | Data::List(_)
+            | Data::Map(_)
+            | Data::Lost => self.node.described(),
+        }
+    }
+
     fn malformed(&self, why: &str) -> Problem {
-        let message = match (self.node.origin, &self.node.data) {
-            (Origin::File, _) if is_secret_name(self.name.rsplit('.').next().unwrap_or_default()) => {
-                format!("the value is not right for \"{}\": {why}", self.name)
-            }
-            (Origin::File, Data::Text(text) | Data::Number(text)) => {
-                format!("{} is not right for \"{}\": {why}", quoted(text), self.name)
-            }
-            (Origin::File | Origin::Variable, _) => {
+        let quoted = match &self.node.data {
+            _ if self.is_secret() => None,
+            Data::Text(text) if is_address_name(last_name(self.name)) => quoted_address(text),
+            Data::Text(text) | Data::Number(text) => Some(quoted(text)),
+            Data::Null | Data::Bool(_) | Data::List(_) | Data::Map(_) | Data::Lost => None,
+        };
+        let message = match (self.node.origin, quoted) {
+            // What is wrong may quote a part of the value.
+            (Origin::File, Some(text)) => format!("{text} is not right for \"{}\": {}", self.name, shown(why)),
+            (Origin::File, None) => format!("the value is not right for \"{}\": {}", self.name, shown(why)),
+            (Origin::Variable, _) => {
                 format!("the value of a variable is not right for \"{}\"", self.name)
             }
         };
@@ -215,6 +240,11 @@ impl Subject<'_> {
     }
 }
 
+/// The field's own name, without those of the blocks around it.
+fn last_name(name: &str) -> &str {
+    name.rsplit('.').next().unwrap_or_default()
+}
+
 const MOST_PER_SECOND: u64 = 100_000_000;
 
 fn planned(node: &Node, name: &str) -> Problem {
@@ -225,7 +255,7 @@ fn planned(node: &Node, name: &str) -> Problem {
 
 fn free_names(entries: &[Entry], of: &Kind, name: &str, problems: &mut Problems) -> Held {
     let checked = entries.iter().filter_map(|entry| {
-        let value = check(&entry.node, of, &format!("{name}.{}", entry.key), problems)?;
+        let value = check(&entry.node, of, &format!("{name}.{}", shown(&entry.key)), problems)?;
         Some((entry.key.clone(), value))
     });
     Held::Map(checked.collect())
@@ -294,7 +324,7 @@ fn choose_one(node: &Node, entries: &[Entry], table: &Table, name: &str, problem
 
 fn unknown_field(entry: &Entry, table: &'static Table, name: &str) -> Problem {
     let within = if name.is_empty() { "the file".to_owned() } else { format!("\"{name}\"") };
-    let message = format!("\"{}\" is no field of {within}", entry.key);
+    let message = format!("\"{}\" is no field of {within}", shown(&entry.key));
     let known = table.fields.iter().map(|field| field.name);
     let cure = match (nearest(&entry.key, known.clone()), home_of(&entry.key, table)) {
         (Some(near), _) => format!("did you mean {near}?"),

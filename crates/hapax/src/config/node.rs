@@ -95,15 +95,51 @@ fn is_number(text: &str) -> bool {
     digits.starts_with(|c: char| c.is_ascii_digit() || c == '.') && digits.parse::<f64>().is_ok()
 }
 
-/// A text in quotes, cut if it is long, without the password of a URL.
+/// A text in quotes, cut if it is long, without what may be a secret.
 pub(crate) fn quoted(text: &str) -> String {
     const LONGEST: usize = 60;
-    let masked = without_password(text);
+    let masked = shown(text);
     if masked.chars().count() <= LONGEST {
         return format!("{masked:?}");
     }
     let head: String = masked.chars().take(LONGEST).collect();
     format!("{head:?} …")
+}
+
+/// A text that somebody wrote, as messages may repeat it: it may be an address, mistyped or in the wrong place, and
+/// then whatever stands before its last @, or behind the word password, may be a password.
+pub(crate) fn shown(text: &str) -> String {
+    let place = match text.rsplit_once('@') {
+        Some((login, place)) => format!("{}***@{place}", scheme_of(login)),
+        None => text.to_owned(),
+    };
+    match place.to_ascii_lowercase().find("password") {
+        Some(at) if place[at + "password".len()..].trim_start().starts_with(['=', ':']) => {
+            format!("{}***", &place[..at + "password=".len()])
+        }
+        Some(_) | None => place,
+    }
+}
+
+/// The scheme of an address with its `://`; nothing if it does not begin with one.
+fn scheme_of(text: &str) -> &str {
+    match text.find("://") {
+        Some(at) if is_scheme(&text[..at]) => &text[..at + 3],
+        Some(_) | None => "",
+    }
+}
+
+/// Whether this can be the scheme of an address, and nothing else.
+pub(crate) fn is_scheme(text: &str) -> bool {
+    !text.is_empty() && text.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '+' | '-' | '.'))
+}
+
+/// The text of a field that holds an address, in quotes; nothing if it may hold a password all the same: who forgets
+/// the @, or writes another sign for it, has the password in the middle.
+pub(crate) fn quoted_address(text: &str) -> Option<String> {
+    let rest = text.strip_prefix(scheme_of(text)).unwrap_or(text);
+    let plain = text.contains('@') || !rest.contains([':', ' ', '=']);
+    plain.then(|| quoted(text))
 }
 
 /// The text with `***` in place of the password of each URL in it: `postgres://me:***@host/db`.
@@ -177,6 +213,35 @@ mod tests {
             ("plain", "plain"),
         ] {
             assert_eq!(without_password(text), shown);
+        }
+    }
+
+    /// Goal: what may be a password is not repeated, whatever an address looks like. Method: addresses with typos; texts
+    /// that are none stay as they are.
+    #[test]
+    fn a_mistyped_address_shows_no_more_than_its_place() {
+        for (text, seen) in [
+            ("postgres://me:pw@host/db", "postgres://***@host/db"),
+            ("postgres:/me:pw@host/db", "***@host/db"),
+            ("postgres:me:p@w@host/db", "***@host/db"),
+            ("me:pw@x://host/db", "***@x://host/db"),
+            ("https://token@host/x", "https://***@host/x"),
+            ("host=h password=pw dbname=d", "host=h password=***"),
+            ("h?Password = pw", "h?Password ***"),
+            ("password", "password"),
+            ("5 weeks", "5 weeks"),
+            ("redis://x", "redis://x"),
+        ] {
+            assert_eq!(shown(text), seen);
+        }
+        for (text, seen) in [
+            ("postgres:/me:pw/h", None),
+            ("postgres://me:pw#h", None),
+            ("host=h user=me", None),
+            ("sqllite://a.db", Some("\"sqllite://a.db\"")),
+            ("me:pw@h", Some("\"***@h\"")),
+        ] {
+            assert_eq!(quoted_address(text).as_deref(), seen, "{text}");
         }
     }
 

@@ -13,6 +13,9 @@ const MASK: &str = "***";
 /// Under these names the whole value is a secret, wherever it came from.
 const SECRET_NAMES: [&str; 4] = ["password", "secret", "token", "webhook"];
 
+/// Under these names an address is written, which may hold a password.
+const ADDRESS_NAMES: [&str; 4] = ["listen", "state", "store", "url"];
+
 /// The configuration as YAML.
 pub(crate) fn to_yaml(value: &Value) -> String {
     let mut out = String::new();
@@ -66,6 +69,11 @@ fn named(value: &Value) -> Option<Box<dyn Iterator<Item = (&str, &Value)> + '_>>
 /// Whether a field of this name holds a secret.
 pub(super) fn is_secret_name(name: &str) -> bool {
     SECRET_NAMES.contains(&name)
+}
+
+/// Whether a field of this name holds an address.
+pub(super) fn is_address_name(name: &str) -> bool {
+    ADDRESS_NAMES.contains(&name)
 }
 
 fn write_field(name: &str, value: &Value, indent: usize, out: &mut String) {

@@ -108,7 +108,8 @@ fn value_of(reference: &str, place: &Place, folder: &Path, surroundings: &dyn Su
         (true, Some((":?", why))) => filled.ok_or_else(|| missing(name, Some(why), place)),
         (true, None) if rest.is_empty() => value.ok_or_else(|| missing(name, None, place)),
         (_, _) => {
-            let message = format!("${{{reference}}} is no variable");
+            // It may be a part of a password that has these signs in it, so it is not repeated.
+            let message = "what stands in ${…} here is no variable";
             let cure = "write ${NAME}, ${NAME:-default}, ${NAME:?why} or ${file:path}; $${ stands for a plain ${";
             Err(Problem::new(place, code::MALFORMED_VARIABLE, message, cure))
         }

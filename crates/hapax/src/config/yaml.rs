@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use saphyr_parser::{Event, Marker, Parser, ScalarStyle, ScanError, Span, Tag};
 
-use super::node::{Data, Entry, Node, resolve_plain};
+use super::node::{Data, Entry, Node, resolve_plain, shown};
 use super::problem::{Place, Problem, Problems, code};
 
 /// The largest file.
@@ -153,7 +153,7 @@ impl<'a> Builder<'a> {
             None => Ok(()),
             Some(tag) if tag.is_yaml_core_schema() && tag.suffix == "str" => Ok(()),
             Some(tag) => {
-                let message = format!("the tag {tag} has no meaning here");
+                let message = format!("the tag {} has no meaning here", shown(&tag.to_string()));
                 Err(Problem::new(place, code::UNUSED_YAML, message, "remove the tag; quotes make a text"))
             }
         }
@@ -233,7 +233,7 @@ fn key_text(node: &Node) -> Result<String, Problem> {
 }
 
 fn duplicate_key(key: &str, place: &Place, first: &Place) -> Problem {
-    let message = format!("\"{key}\" is already set on line {}", first.line);
+    let message = format!("\"{}\" is already set on line {}", shown(key), first.line);
     Problem::new(place, code::DUPLICATE_KEY, message, "keep one of the two")
 }
 

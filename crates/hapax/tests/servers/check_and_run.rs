@@ -3,7 +3,11 @@
 use super::{Server, Shop, on_every_server};
 use crate::world::{KEYED, orders};
 
-on_every_server! { a_check_agrees_with_a_run, a_table_in_another_case_is_named }
+on_every_server! {
+    a_check_agrees_with_a_run,
+    a_table_in_another_case_is_named,
+    a_table_behind_two_addresses_is_one_table,
+}
 
 const BAD: &str = "{\"id\":4,\"amount\":\"many\"}\n";
 
@@ -98,4 +102,31 @@ fn a_table_in_another_case_is_named<S: Server>() {
     let words = ["HX4110", "did you mean \"orders\", which is there?", "CREATE TABLE"];
     shop.hapax(&["check", "--live"]).exits(1).says(&words);
     shop.hapax(&["run", "--once"]).exits(1).says(&words);
+}
+
+/// Goal: two workflows that write into one table are told so, also where they reach it by two addresses, which only a look at the
+/// server can tell. Method: the same address with and without `--live`; another name of the same machine; another table.
+fn a_table_behind_two_addresses_is_one_table<S: Server>() {
+    let shop = fresh::<S>("", KEYED);
+    shop.sql(&S::ORDERS.replace("orders", "others"));
+    shop.world.write("more.jsonl", orders(3..=4));
+    let text = shop.world.read("hapax.yaml");
+    let (_, workflow) = text.split_once("workflows:\n").expect("workflows");
+    let second = workflow.replace("id: orders", "id: more").replace("orders.jsonl", "more.jsonl");
+    let notes = ["more → ", "orders → ", "writes too", "have no order between them"];
+    for (second, without_a_look, with_one) in [
+        (second.clone(), true, true),
+        (second.replace("127.0.0.1", "localhost"), false, true),
+        (second.replace("table: orders", "table: others"), false, false),
+    ] {
+        shop.world.write("hapax.yaml", format!("{text}{second}"));
+        for (command, told) in [(&["check"][..], without_a_look), (&["check", "--live"], with_one)] {
+            let answer = shop.hapax(command);
+            answer.exits(0);
+            match told {
+                true => answer.says(&notes),
+                false => answer.keeps_silent_about(&notes[2..]),
+            };
+        }
+    }
 }

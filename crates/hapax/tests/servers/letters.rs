@@ -1,11 +1,38 @@
 //! Dead letters of workflows that another configuration has, in the same database.
 
 use super::{Server, Shop, on_every_server};
-use crate::world::order;
+use crate::world::{KEYED, order};
 
 on_every_server! {
     letters_of_others_beside_the_rows_are_touched_only_with_all,
     letters_of_others_in_a_shared_state_store_are_touched_only_with_all,
+    letters_are_not_replayed_into_another_table,
+}
+
+/// Goal: letters go into the table that their delivery writes to, and no other: such a replay counted them as delivered. Method:
+/// a letter of one table; another one under `table`, and one made anew, with progress in both places; then the first again.
+fn letters_are_not_replayed_into_another_table<S: Server>() {
+    let elsewhere = "guarantee: idempotent-keys, deduplication: { keyFields: [id], unique: true }";
+    for (sink, delivery) in [("", KEYED), ("progress: state, onConflict: ignore", elsewhere)] {
+        let shop = Shop::<S>::ready(sink, delivery);
+        shop.sql("ALTER TABLE orders ADD CONSTRAINT small CHECK (amount < 100)");
+        shop.world.write("orders.jsonl", [order(1, 10), order(2, 200)].concat());
+        shop.hapax(&["run", "--once"]).exits(0);
+        shop.accounts_for(2, 1);
+        shop.sql("ALTER TABLE orders DROP CONSTRAINT small");
+        shop.sql(&S::ORDERS.replace("orders", "others"));
+        shop.reconfigure("table: orders", "table: others");
+        shop.hapax(&["check", "--live"]).exits(5).says(&["HX4012"]);
+        for how in ["--dry-run", "--yes"] {
+            let refused = shop.hapax(&["dlq", "replay", "--overwrite", how]);
+            refused.exits(5).says(&["HX4012", "hapax reset orders --accept"]).keeps_silent_about(&["safe"]);
+        }
+        assert_eq!(shop.ask("SELECT count(*) FROM others"), "0");
+        shop.reconfigure("table: others", "table: orders");
+        shop.hapax(&["dlq", "replay", "--overwrite", "--yes"]).exits(0).says(&["1 replayed"]);
+        assert_eq!(shop.amounts(), "1:10 2:200");
+        shop.accounts_for(2, 1);
+    }
 }
 
 /// Workflows `orders` and `others`, one after the other from a configuration of its own, with a letter each; the configuration

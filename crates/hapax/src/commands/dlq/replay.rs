@@ -20,6 +20,7 @@ use super::choice::{FoundCause, find, is_of, same_cause};
 use super::pace::{PAGE, Pace, Watched};
 use super::pages::Plan;
 use super::print_json;
+use super::terms::refuse_other_terms;
 use super::verdict::{Allowed, Deletes, Verdict, Writing, judge, judge_known, judge_whole};
 use crate::assemble::{AnyBooks, AnyRows, Live, Part, Purpose, Writer, lanes, plan};
 use crate::cli::{DlqChoice, Doing, Shared};
@@ -173,6 +174,7 @@ impl<'a> Replaying<'a> {
             return Ok(None);
         }
         let live = part.live().await?;
+        refuse_other_terms(&part, &mut books, &live, config).await?;
         Ok(Some(Self { part, books, live, choice: narrowed, causes, allowed: chosen.allowed }))
     }
 

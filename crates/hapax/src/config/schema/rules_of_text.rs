@@ -6,6 +6,7 @@ use hapax_model::field::FieldPath;
 use hapax_model::key::KeyHash;
 
 use super::TextRule;
+use crate::config::node::is_scheme;
 
 const LONGEST_NAME: usize = 100;
 const LONGEST_TEXT: usize = 4096;
@@ -130,7 +131,8 @@ pub(super) static STATE: TextRule = TextRule {
         Some(("sqlite", path)) => some_text(path),
         // The rules read the rest, and know whether this edition has PostgreSQL.
         Some(("postgres" | "postgresql", _)) => some_text(text),
-        Some((scheme, _)) => Err(format!("{scheme:?} is no state store")),
+        Some((scheme, _)) if is_scheme(scheme) => Err(format!("{scheme:?} is no state store")),
+        Some(_) => Err("it does not begin with the kind of a state store and ://".into()),
     },
     pattern: "^(none$|sqlite://.+|postgres(ql)?://.+)",
 };
@@ -183,6 +185,7 @@ pub(super) static BROKER_LISTEN: TextRule = TextRule {
     check: |text| match text.rsplit_once(':') {
         None => Err("the port is missing".into()),
         Some(("", _)) => Err("the address is missing".into()),
+        Some((host, _)) if host.contains('@') => Err("it holds an @; nobody logs in to the broker".into()),
         Some((_, port)) if port.parse::<u16>().is_err() => Err("the port is no number up to 65535".into()),
         Some(_) => some_text(text),
     },
@@ -197,7 +200,8 @@ pub(super) static BROKER_STORE: TextRule = TextRule {
         None => Err("it is neither the word embedded nor a URL".into()),
         // The rules read the rest, and know whether this edition has PostgreSQL.
         Some(("postgres" | "postgresql", _)) => some_text(text),
-        Some((scheme, _)) => Err(format!("{scheme:?} is no store of the broker")),
+        Some((scheme, _)) if is_scheme(scheme) => Err(format!("{scheme:?} is no store of the broker")),
+        Some(_) => Err("it does not begin with postgres://".into()),
     },
     pattern: "^(embedded$|postgres(ql)?://.+)",
 };
