@@ -7,6 +7,7 @@ use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt as _;
 
+use super::facts::TailHash;
 #[cfg(feature = "compression")]
 use super::unpack::Unpacking;
 
@@ -89,12 +90,30 @@ impl Feed {
         Self { file, way: Way::Undecided }
     }
 
+    /// The same from its beginning on, where it has become longer since: it stays packed as it was.
+    pub(super) fn begin_again(&mut self) -> io::Result<()> {
+        self.way = match self.packing() {
+            Packing::None => Way::Undecided,
+            packing @ (Packing::Gzip | Packing::Zstd) => packed(&self.file, packing)?,
+        };
+        Ok(())
+    }
+
     /// How the file is packed, as far as it is known.
     pub(super) const fn packing(&self) -> Packing {
         match &self.way {
             Way::Undecided | Way::Plain => Packing::None,
             #[cfg(feature = "compression")]
             Way::Packed(unpacking) => unpacking.packing(),
+        }
+    }
+
+    /// What an archive that was read to its end ended with, in its own bytes as they were then.
+    pub(super) fn archive_end(&self) -> Option<TailHash> {
+        match &self.way {
+            Way::Undecided | Way::Plain => None,
+            #[cfg(feature = "compression")]
+            Way::Packed(unpacking) => Some(unpacking.own_end()),
         }
     }
 
@@ -125,7 +144,7 @@ impl Feed {
     }
 
     /// Whether the first bytes tell how the file is packed.
-    fn decide(&mut self) -> io::Result<bool> {
+    pub(super) fn decide(&mut self) -> io::Result<bool> {
         let mut head = [0; 4];
         let read = read_once(&self.file, &mut head, 0)?;
         self.way = match Packing::of(&head[..read]) {

@@ -12,9 +12,10 @@ use hapax_engine::source::{Follow, Polled, Room};
 use hapax_model::position::{Bookmark, Incarnation, Position};
 
 use super::config::{Expected, FileFormat};
+use super::facts::TailHash;
 use super::feed::{Feed, Packing};
 use super::header::Naming;
-use super::incarnation::{FirstRecord, Opened, with_end, without_end};
+use super::incarnation::{FirstRecord, Opened, hash, with_end, without_end};
 use super::lines::{Found, Lines, LongLine, Tail};
 
 /// How many idle polls a rotated file is watched for the rest of a line that is surely not complete.
@@ -87,7 +88,8 @@ impl Reading {
         follow: Follow,
     ) -> io::Result<Self> {
         let warning = Warning::Due;
-        let feed = Feed::new(opened.file.try_clone()?);
+        let mut feed = Feed::new(opened.file.try_clone()?);
+        feed.decide()?;
         let (rotated_polls, quiet_polls) = (0, 0);
         Ok(Self { opened, feed, lines, naming, incarnation, follow, rotated_polls, quiet_polls, first_record, warning })
     }
@@ -100,6 +102,19 @@ impl Reading {
 
     pub(super) fn is_packed(&self) -> bool {
         self.feed.packing() != Packing::None
+    }
+
+    /// The hash of what was read just before the place where it stands: of the bytes as they were then, whatever the file holds by now.
+    /// None at the beginning, and inside an archive.
+    pub(super) fn tail_hash(&self) -> Option<TailHash> {
+        let offset = self.lines.offset();
+        let is_known = offset > 0 && !self.is_packed();
+        is_known.then(|| TailHash { offset, hash: hash(self.lines.before()) })
+    }
+
+    /// Whether the file still has the bytes that were read just before the place where it stands.
+    pub(super) fn has_what_was_read(&self) -> io::Result<bool> {
+        Ok(self.is_packed() || self.opened.bytes_before(self.lines.offset())? == self.lines.before())
     }
 
     pub(super) fn fill(&mut self, into: &mut Inputs, room: Room, rules: Rules<'_>) -> io::Result<Filled> {
@@ -186,6 +201,7 @@ impl Reading {
         if self.first_record == FirstRecord::NotYet
             && self.opened.belongs(&known).unwrap_or(false)
             && let Ok(description) = self.opened.describe(self.lines.offset())
+            && self.has_what_was_read().unwrap_or(false)
         {
             self.incarnation = Incarnation::new(self.incarnation.number, &description.text);
             self.first_record = description.record;

@@ -55,8 +55,10 @@ impl FileSource {
     pub(super) fn facts_of(&self, bookmark: &Bookmark) -> Result<Facts, SourceError> {
         let here = |reading: &&Reading| reading.incarnation.number == bookmark.incarnation.number;
         let unsaid = bookmark.facts.is_none() || planted(Bug::IncarnationLearnedAnew);
-        if unsaid && self.reading.as_ref().filter(here).is_some() {
-            return Ok(self.facts.clone());
+        if let (true, Some(reading)) = (unsaid, self.reading.as_ref().filter(here)) {
+            let at_end = bookmark.position.offset == reading.lines.offset();
+            let tail = if at_end { reading.tail_hash() } else { self.facts.tail.clone() };
+            return Ok(Facts { tail, ..self.facts.clone() });
         }
         let Some(facts) = bookmark.facts.as_deref() else { return self.facts_from_progress(bookmark) };
         Facts::from_text(facts).map_err(|what| self.gap(&what))

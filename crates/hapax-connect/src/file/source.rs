@@ -20,7 +20,7 @@ use super::called::{unavailable, unavailable_behind};
 use super::chain::{RotationRule, Stem};
 use super::config::{Crowd, FileSourceConfig};
 use super::facts::Facts;
-use super::feed::{Feed, Unreadable};
+use super::feed::{Feed, Packing, Unreadable};
 use super::header::Naming;
 use super::incarnation::{FirstRecord, Opened};
 use super::lines::{Lines, Seam, Tail};
@@ -166,6 +166,9 @@ impl FileSource {
         let mut lines = Lines::new(offset, self.config.format.cut(), self.config.max_line, seam);
         if let (true, Some(before)) = (self.config.format.counts_lines(), opened.lines_before(offset)?) {
             lines.behind_lines(before);
+        }
+        if opened.packing()? == Packing::None {
+            lines.behind_bytes(opened.bytes_before(offset)?);
         }
         let is_copy = !opened.was(bookmark);
         let first = match is_copy {
@@ -365,23 +368,20 @@ impl FileSource {
     /// is unpacked again, and what it has more is read.
     fn archive_has_grown(&mut self) -> io::Result<bool> {
         let reading = self.reading.as_mut().expect("`assign` comes before `poll`");
-        if let Some(end) = &self.facts.archive
-            && end.offset == reading.opened.length()?
-        {
+        let length = reading.opened.length()?;
+        if self.facts.archive.as_ref().is_some_and(|end| end.offset == length) {
             return Ok(false);
         }
-        if let Some(end) = self.facts.archive.take() {
-            if !reading.opened.has_archive_end(Some(&end))? {
-                return Err(Unreadable::error(
-                    "HX3002",
-                    "the archive was rewritten in place after it was read".to_owned(),
-                ));
-            }
-            reading.feed = Feed::new(reading.opened.file.try_clone()?);
-            return Ok(true);
+        let Some(end) = self.facts.archive.take().or_else(|| reading.feed.archive_end()) else { return Ok(true) };
+        if !reading.opened.has_archive_end(Some(&end))? {
+            return Err(Unreadable::error("HX3002", "the archive was rewritten in place after it was read".to_owned()));
         }
-        self.facts.archive = Some(reading.opened.archive_end()?);
-        Ok(false)
+        if end.offset == length {
+            self.facts.archive = Some(end);
+            return Ok(false);
+        }
+        reading.feed.begin_again()?;
+        Ok(true)
     }
 
     /// Whether the source goes on from `bookmark`, as one look at its folder tells.
@@ -522,8 +522,8 @@ impl Source for FileSource {
         self.current_bookmark()
     }
 
-    /// The bytes before the epoch's first position are compared, so that a file that was truncated and has grown again is
-    /// noticed before wrong rows land.
+    /// The bytes before the epoch's first position and those before its end are compared, so that a file that was truncated and has
+    /// grown again is noticed before wrong rows land. What is kept of them is what was read, not what the file holds by now.
     async fn close_epoch(&mut self, from: &Bookmark) -> Result<Bookmark, SourceError> {
         let before = self.facts_of(from)?.tail;
         let (reading, at) = (self.reading(), self.reading().lines.offset());
@@ -534,17 +534,22 @@ impl Source for FileSource {
             if length < at {
                 return Err(self.gap(&truncated(at, length)));
             }
-            let same = reading.opened.has_tail(before.as_ref()).map_err(away)?;
-            if same_file && !same && !planted(Bug::PositionWithoutIncarnation) {
+            let rewritten_before = if same_file && !reading.opened.has_tail(before.as_ref()).map_err(away)? {
+                Some(from.position)
+            } else if !reading.has_what_was_read().map_err(away)? {
+                Some(Position::at(at))
+            } else {
+                None
+            };
+            if let Some(place) = rewritten_before.filter(|_| !planted(Bug::PositionWithoutIncarnation)) {
                 let what = format!(
-                    "the file was rewritten in place while it was read: other bytes lie before byte {} than when they were \
-                     read",
-                    from.position
+                    "the file was rewritten in place while it was read: other bytes lie before byte {place} than when they \
+                     were read"
                 );
                 return Err(self.gap(&what));
             }
         }
-        self.facts.tail = self.reading().opened.tail_hash(at).map_err(|error| self.unavailable(error))?;
+        self.facts.tail = self.reading().tail_hash();
         Ok(Bookmark { facts: Some(self.facts.to_text().into()), ..self.current_bookmark() })
     }
 

@@ -529,3 +529,6 @@ async fn a_poll_pauses_in_a_desert_of_blank_lines() {
 
 #[path = "rotation_tests.rs"]
 mod rotation;
+
+#[path = "rewritten_tests.rs"]
+mod rewritten;

@@ -6,11 +6,15 @@
 use std::fmt;
 use std::fs::File;
 use std::io::{self, BufReader, Read};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use memchr::memchr_iter;
 
+use super::facts::TailHash;
 use super::feed::{Fed, Packing, Unreadable, read_once};
+use super::incarnation::hash;
+use super::lines::TAIL_BYTES;
 
 /// The code of an archive that is cut off or damaged.
 const BROKEN: &str = "HX3010";
@@ -28,6 +32,8 @@ pub(super) struct Unpacking {
     file: File,
     packing: Packing,
     reader: Option<Box<dyn Read + Send + Sync>>,
+    /// How far the archive's own bytes were read, and the last of them.
+    own: Arc<Mutex<OwnBytes>>,
     /// How many bytes were unpacked.
     at: u64,
     lines: u64,
@@ -44,23 +50,35 @@ impl fmt::Debug for Unpacking {
     }
 }
 
+/// How far a file was read, and the last bytes before that.
+#[derive(Debug, Default)]
+struct OwnBytes {
+    at: u64,
+    last: Vec<u8>,
+}
+
 /// A file read from its beginning, with a place of its own.
 struct FromStart {
     file: File,
-    at: u64,
+    own: Arc<Mutex<OwnBytes>>,
 }
 
 impl Read for FromStart {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
-        let read = read_once(&self.file, into, self.at)?;
-        self.at += read as u64;
+        let mut own = self.own.lock().unwrap_or_else(PoisonError::into_inner);
+        let read = read_once(&self.file, into, own.at)?;
+        own.at += read as u64;
+        own.last.extend_from_slice(&into[read.saturating_sub(TAIL_BYTES)..read]);
+        let surplus = own.last.len().saturating_sub(TAIL_BYTES);
+        own.last.drain(..surplus);
         Ok(read)
     }
 }
 
 impl Unpacking {
     pub(super) fn new(file: File, packing: Packing) -> Self {
-        Self { file, packing, reader: None, at: 0, lines: 0, passed: Vec::new(), cut: None, said: Instant::now() }
+        let (own, said) = (Arc::default(), Instant::now());
+        Self { file, packing, reader: None, own, at: 0, lines: 0, passed: Vec::new(), cut: None, said }
     }
 
     pub(super) const fn packing(&self) -> Packing {
@@ -70,6 +88,12 @@ impl Unpacking {
     /// How many line ends were unpacked so far.
     pub(super) const fn lines_passed(&self) -> u64 {
         self.lines
+    }
+
+    /// What the archive ended with as far as it was read, in its own bytes.
+    pub(super) fn own_end(&self) -> TailHash {
+        let own = self.own.lock().unwrap_or_else(PoisonError::into_inner);
+        TailHash { offset: own.at, hash: hash(&own.last) }
     }
 
     pub(super) fn read_at(&mut self, into: &mut [u8], offset: u64) -> io::Result<Fed> {
@@ -108,7 +132,8 @@ impl Unpacking {
     }
 
     fn begin(&mut self) -> io::Result<()> {
-        let from = FromStart { file: self.file.try_clone()?, at: 0 };
+        self.own = Arc::default();
+        let from = FromStart { file: self.file.try_clone()?, own: Arc::clone(&self.own) };
         self.reader = Some(match self.packing {
             Packing::Zstd => Box::new(zstd::stream::read::Decoder::new(from)?),
             Packing::Gzip | Packing::None => Box::new(flate2::bufread::MultiGzDecoder::new(BufReader::new(from))),
