@@ -6,10 +6,14 @@
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt as _;
+use std::time::Duration;
 
 use super::facts::TailHash;
 #[cfg(feature = "compression")]
 use super::unpack::Unpacking;
+
+/// How long an archive that is cut off may take to grow, where nobody follows it: it may just be written.
+const SHORT_PATIENCE: Duration = Duration::from_secs(1);
 
 /// What a read gave.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -74,6 +78,7 @@ impl Unreadable {
 pub(super) struct Feed {
     file: File,
     way: Way,
+    patience: Duration,
 }
 
 #[derive(Debug)]
@@ -87,14 +92,19 @@ enum Way {
 
 impl Feed {
     pub(super) const fn new(file: File) -> Self {
-        Self { file, way: Way::Undecided }
+        Self { file, way: Way::Undecided, patience: SHORT_PATIENCE }
+    }
+
+    /// The same, with so much patience for an archive that is not complete.
+    pub(super) fn with_patience(self, patience: Duration) -> Self {
+        Self { patience, ..self }
     }
 
     /// The same from its beginning on, where it has become longer since: it stays packed as it was.
     pub(super) fn begin_again(&mut self) -> io::Result<()> {
         self.way = match self.packing() {
             Packing::None => Way::Undecided,
-            packing @ (Packing::Gzip | Packing::Zstd) => packed(&self.file, packing)?,
+            packing @ (Packing::Gzip | Packing::Zstd) => packed(&self.file, packing, self.patience)?,
         };
         Ok(())
     }
@@ -150,19 +160,19 @@ impl Feed {
         self.way = match Packing::of(&head[..read]) {
             None => return Ok(false),
             Some(Packing::None) => Way::Plain,
-            Some(packing) => packed(&self.file, packing)?,
+            Some(packing) => packed(&self.file, packing, self.patience)?,
         };
         Ok(true)
     }
 }
 
 #[cfg(feature = "compression")]
-fn packed(file: &File, packing: Packing) -> io::Result<Way> {
-    Ok(Way::Packed(Box::new(Unpacking::new(file.try_clone()?, packing))))
+fn packed(file: &File, packing: Packing, patience: Duration) -> io::Result<Way> {
+    Ok(Way::Packed(Box::new(Unpacking::new(file.try_clone()?, packing, patience))))
 }
 
 #[cfg(not(feature = "compression"))]
-fn packed(_file: &File, packing: Packing) -> io::Result<Way> {
+fn packed(_file: &File, packing: Packing, _patience: Duration) -> io::Result<Way> {
     let what = format!(
         "it is compressed ({}), and this edition cannot unpack: build with --features compression, or unpack it",
         packing.name()

@@ -17,11 +17,14 @@ use super::feed::{Feed, Packing};
 use super::header::Naming;
 use super::incarnation::{FirstRecord, Opened, hash, with_end, without_end};
 use super::lines::{Found, Lines, LongLine, Tail};
+use super::recognise::STANDS_AT_MOST;
 
 /// How many idle polls a rotated file is watched for the rest of a line that is surely not complete.
 pub(super) const PATIENCE_POLLS: u32 = 40;
 /// A file that nobody wrote to for so long need not be watched before it is left.
 const RESTS_AFTER: Duration = Duration::from_secs(2);
+/// How long an archive that is followed may stand still before it counts as cut off.
+pub(super) const REST_PATIENCE: Duration = if cfg!(test) { Duration::from_secs(3) } else { STANDS_AT_MOST };
 /// After how many idle polls a quote that is open is spoken of.
 const WARN_POLLS: u32 = 400;
 /// How many blocks a poll reads at most before it lets others run.
@@ -39,6 +42,8 @@ pub(super) struct Reading {
     pub(super) rotated_polls: u32,
     /// Idle polls at the end of the file.
     pub(super) quiet_polls: u32,
+    /// Idle polls at the end of an archive that is not complete.
+    incomplete_polls: u32,
     first_record: FirstRecord,
     warning: Warning,
 }
@@ -66,6 +71,8 @@ pub(super) enum Filled {
     Step(Step),
     /// A line that was delivered without its newline goes on.
     Continued,
+    /// The archive is not complete, and what comes next is not there yet.
+    Incomplete,
     /// The file was read to its end.
     End,
 }
@@ -88,10 +95,25 @@ impl Reading {
         follow: Follow,
     ) -> io::Result<Self> {
         let warning = Warning::Due;
-        let mut feed = Feed::new(opened.file.try_clone()?);
+        let feed = Feed::new(opened.file.try_clone()?);
+        let mut feed = match follow {
+            Follow::Yes => feed.with_patience(REST_PATIENCE),
+            Follow::No => feed,
+        };
         feed.decide()?;
-        let (rotated_polls, quiet_polls) = (0, 0);
-        Ok(Self { opened, feed, lines, naming, incarnation, follow, rotated_polls, quiet_polls, first_record, warning })
+        Ok(Self {
+            opened,
+            feed,
+            lines,
+            naming,
+            incarnation,
+            follow,
+            rotated_polls: 0,
+            quiet_polls: 0,
+            incomplete_polls: 0,
+            first_record,
+            warning,
+        })
     }
 
     /// Whether nobody has written to the file for a while, as its own time says.
@@ -123,6 +145,9 @@ impl Reading {
         let stopped = self.add_lines(into, room, rules);
         if self.lines.read_upto() > read_before {
             (self.rotated_polls, self.quiet_polls) = (0, 0);
+            if self.incomplete_polls < PATIENCE_POLLS {
+                self.incomplete_polls = 0; // what was said once is not said again
+            }
         }
         if self.lines.offset() > offset_before {
             self.learn_first_record();
@@ -155,7 +180,7 @@ impl Reading {
                 }
                 Found::Long(long) => self.push_long(into, &long),
                 Found::Pause => return Ok(Filled::Step(Step::Busy)),
-                Found::Later => return Ok(Filled::Step(Step::Quiet)),
+                Found::Later => return Ok(Filled::Incomplete),
                 Found::Continued => return Ok(Filled::Continued),
                 Found::End => return Ok(Filled::End),
             }
@@ -261,6 +286,12 @@ impl Reading {
         }
         self.learn_first_record();
         Ok(Step::Done(Polled::Records))
+    }
+
+    /// Counts how long the rest of an archive is waited for: `true` once, after a second.
+    pub(super) fn is_incomplete_for_long(&mut self) -> bool {
+        self.incomplete_polls = self.incomplete_polls.saturating_add(1);
+        self.incomplete_polls == PATIENCE_POLLS && self.follow == Follow::Yes
     }
 
     /// Says once that lines wait behind a quote that is open for long.

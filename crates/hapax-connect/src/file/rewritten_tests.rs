@@ -3,6 +3,7 @@
 use hapax_engine::decode::csv::Dialect;
 
 use super::*;
+use crate::file::reading::REST_PATIENCE;
 use crate::file::{CsvOptions, FileFormat, HeaderFrom};
 
 /// Writes `bytes` over what lies at `offset`.
@@ -163,6 +164,48 @@ mod archives {
             }
         }
         assert_eq!(texts(&inputs), ["{\"n\":2}"]);
+    }
+
+    /// Goal: an archive that is still written is waited for by a reader that follows, longer than by one that reads once, and one that
+    /// stays cut off stops both. Method: the first half of an archive; the rest comes after the shorter patience, or never.
+    #[tokio::test]
+    async fn an_archive_that_stands_still_is_waited_for() {
+        let lines: Vec<String> = (0..3000_u64).map(|n| n.wrapping_mul(0x9e37_79b9_7f4a_7c15).to_string()).collect();
+        let whole = gzip_of(&(lines.join("\n") + "\n"));
+        let bed = Bed::new("");
+        let path = bed.directory.path().join("orders.jsonl.gz");
+        fs::write(&path, &whole[..whole.len() / 2]).expect("a half");
+        let config = FileSourceConfig::new(path.clone());
+        let start = FileSource::new(config.clone()).start(StartAt::Earliest).await.expect("there");
+        let read_until_it_stops = async |follow| {
+            let mut source = FileSource::new(config.clone());
+            source.assign(&start, follow).await.expect("assign");
+            let mut last_read = Instant::now();
+            loop {
+                match source.poll(&mut Inputs::default(), ROOM).await {
+                    Ok(Polled::Records) => last_read = Instant::now(),
+                    Ok(other) => assert_eq!(other, Polled::Idle),
+                    Err(error) => break (last_read.elapsed(), error),
+                }
+            }
+        };
+        let (once, error) = read_until_it_stops(Follow::No).await;
+        assert!(once >= Duration::from_secs(1), "{once:?}");
+        assert!(error.code() == "HX3010" && error.to_string().contains("has not grown for 1 s"), "{error}");
+        let (followed, error) = read_until_it_stops(Follow::Yes).await;
+        assert!(followed >= REST_PATIENCE, "{followed:?}");
+        assert!(error.code() == "HX3010" && error.to_string().contains("has not grown for 3 s"), "{error}");
+        let mut source = FileSource::new(config.clone());
+        source.assign(&start, Follow::Yes).await.expect("assign");
+        let (mut inputs, began, mut is_whole) = (Inputs::default(), Instant::now(), false);
+        while source.poll(&mut inputs, ROOM).await.expect("it is waited for") != Polled::End {
+            if !is_whole && began.elapsed() > Duration::from_millis(1500) {
+                assert!((1..3000).contains(&inputs.len()), "what is there is read: {}", inputs.len());
+                fs::write(&path, &whole).expect("the whole");
+                is_whole = true;
+            }
+        }
+        assert_eq!(texts(&inputs), lines);
     }
 
     /// Goal: an archive is remembered by the end that was read of it. Method: one that begins alike and has the same length is written

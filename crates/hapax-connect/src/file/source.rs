@@ -204,6 +204,7 @@ impl FileSource {
                 let what = continued(reading.lines.offset());
                 Err(self.gap(&what))
             }
+            Filled::Incomplete => Ok(self.wait_for_rest()),
             Filled::End => self.at_end(into),
         }
     }

@@ -22,8 +22,6 @@ const BROKEN: &str = "HX3010";
 const STEP: u64 = 8 * 1024 * 1024;
 /// How much of that is unpacked in one go.
 const PASSED_AT_ONCE: usize = 64 * 1024;
-/// How long an archive that is cut off may take to grow: it may just be written.
-const PATIENCE: Duration = Duration::from_secs(1);
 /// How often a long way is spoken of.
 const SAY_EVERY: Duration = Duration::from_secs(5);
 
@@ -42,6 +40,8 @@ pub(super) struct Unpacking {
     /// Where the file ended when the archive was not complete, and since when.
     cut: Option<(u64, Instant)>,
     said: Instant,
+    /// How long it may stand still before it counts as cut off: it may just be written.
+    patience: Duration,
 }
 
 impl fmt::Debug for Unpacking {
@@ -76,9 +76,9 @@ impl Read for FromStart {
 }
 
 impl Unpacking {
-    pub(super) fn new(file: File, packing: Packing) -> Self {
+    pub(super) fn new(file: File, packing: Packing, patience: Duration) -> Self {
         let (own, said) = (Arc::default(), Instant::now());
-        Self { file, packing, reader: None, own, at: 0, lines: 0, passed: Vec::new(), cut: None, said }
+        Self { file, packing, reader: None, own, at: 0, lines: 0, passed: Vec::new(), cut: None, said, patience }
     }
 
     pub(super) const fn packing(&self) -> Packing {
@@ -99,11 +99,12 @@ impl Unpacking {
     pub(super) fn read_at(&mut self, into: &mut [u8], offset: u64) -> io::Result<Fed> {
         if let Some((length, since)) = self.cut {
             let same = self.file.metadata()?.len() == length;
-            if same && since.elapsed() < PATIENCE {
+            if same && since.elapsed() < self.patience {
                 return Ok(Fed::Later);
             }
             if same {
-                return Err(self.broken("it is cut off"));
+                let stood = self.patience.as_secs();
+                return Err(self.broken(&format!("it is cut off, and has not grown for {stood} s")));
             }
         }
         if offset < self.at || self.reader.is_none() {
@@ -208,7 +209,7 @@ mod tests {
     fn the_way_to_one_byte_is_unpacked_in_large_steps() {
         let asked = Arc::new(AtomicU64::new(0));
         let file = tempfile::tempfile().expect("a file");
-        let mut unpacking = Unpacking::new(file, Packing::Gzip);
+        let mut unpacking = Unpacking::new(file, Packing::Gzip, Duration::ZERO);
         unpacking.reader = Some(Box::new(Zeros(Arc::clone(&asked))));
         assert!(matches!(unpacking.read_at(&mut [0], 1_000_000), Ok(Fed::Bytes(1))));
         assert_eq!(unpacking.at, 1_000_001);
@@ -219,7 +220,7 @@ mod tests {
     /// Goal: a long way to a position is spoken of every five seconds. Method: a step before and after they have passed.
     #[test]
     fn the_way_to_a_position_is_spoken_of_every_five_seconds() {
-        let mut unpacking = Unpacking::new(tempfile::tempfile().expect("a file"), Packing::Gzip);
+        let mut unpacking = Unpacking::new(tempfile::tempfile().expect("a file"), Packing::Gzip, Duration::ZERO);
         unpacking.reader = Some(Box::new(Zeros(Arc::default())));
         let ago = |ms| Instant::now().checked_sub(Duration::from_millis(ms)).expect("the machine runs for longer");
         // A machine that is busy for long may pause here, but never goes back in time.
