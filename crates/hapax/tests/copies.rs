@@ -377,3 +377,101 @@ fn late_lines_are_named_where_they_stop_and_where_they_are_given_up() {
     }
     goes_on(&world, "1 2 3");
 }
+
+fn append_packed(world: &World, name: &str, content: &str) {
+    let mut file = fs::OpenOptions::new().append(true).open(world.path(name)).expect("it is there");
+    file.write_all(&gzip(content.as_bytes())).expect("written");
+}
+
+/// Goal: a line of an archive that was delivered without its newline is never torn by a later member, and its newline may still come.
+/// Method: each sort of lane, asked once and under a worker; after the stop a person accepts what is there.
+#[test]
+fn a_member_that_goes_on_with_a_delivered_line_stops() {
+    let (torn, words) = ("{\"id\":1}\n{\"id\":2}", ["HX3002", "without its newline", "before it was complete"]);
+    let lanes = [
+        ("path: in/b-1.gz", "in/b-1.gz"),
+        ("path: 'in/b-*'", "in/b-1.gz"),
+        ("path: 'in/b-*', rotation: none", "in/b-1.gz"),
+        ("path: 'in/b-*', order: name", "in/b-1.gz"),
+        ("path: 'in/day-*', rotation: beforeExtension", "in/day-2026-01-01.jsonl.gz"),
+    ];
+    for (source, name) in lanes {
+        let world = shop(source);
+        world.write(name, gzip(torn.as_bytes()));
+        goes_on(&world, "1 2");
+        append_packed(&world, name, "\n{\"id\":3}");
+        goes_on(&world, "1 2 3");
+        goes_on(&world, "1 2 3");
+        append_packed(&world, name, "{\"id\":4}\n{\"id\":5}\n");
+        stops(&world, &words, "1 2 3");
+        world.hapax(&["reset", "orders", "--accept", "--yes"]).exits(0).says(&["delivers again"]);
+        world.hapax(&["run", "--once"]).exits(0);
+        assert_eq!(ids(&world), "1 2 3 1 2 5", "{source}: the line is a letter now, whole");
+        assert!(world.letters().contains("trailing characters, at character 9"), "{}", world.letters());
+    }
+    for (source, name) in &lanes[1..] {
+        let world = shop(source);
+        world.write(name, gzip(torn.as_bytes()));
+        let worker = world.start("worker.log", &["run"]);
+        until("the last line is read without its newline", || ids(&world) == "1 2");
+        append_packed(&world, name, "{\"id\":3}\n");
+        worker.ends().exits(5).says(&words);
+        assert_eq!(ids(&world), "1 2", "{source}");
+    }
+}
+
+/// Goal: under a worker too the last lines of archives that have no newline are delivered, however many wait. Method: more archives than
+/// are open at once, just written.
+#[test]
+fn a_folder_of_archives_without_a_last_newline_is_delivered() {
+    let world = shop("path: 'in/*.gz', rotation: none");
+    for n in 0..20 {
+        world.write(&format!("in/{n}.gz"), gzip(format!("{{\"id\":{}}}\n{{\"id\":{}}}", 2 * n, 2 * n + 1).as_bytes()));
+    }
+    let worker = world.start("worker.log", &["run"]);
+    until("all are delivered", || world.rows() == 40);
+    worker.terminate();
+    worker.ends().exits(0);
+    assert_eq!(world.ask::<i64>("SELECT count(DISTINCT id) FROM orders"), 40);
+    world.hapax(&["run", "--once"]).exits(0);
+    assert_eq!(world.rows(), 40);
+}
+
+/// Goal: an archive that is made of the file that is read, while that has its own name still, is no file that nobody has read; one that
+/// holds anything else is. Method: single path and pattern; a copy, an older one, more and something else; then the original goes, and
+/// rotations go on.
+#[test]
+fn an_archive_of_the_live_file_is_no_unread_file() {
+    for source in ["path: in/app.log", "path: 'in/app.log*'"] {
+        let world = shop(source);
+        world.write("in/app.log", lines(&[1, 2, 3]));
+        goes_on(&world, "1 2 3");
+        world.write("in/app.log.1.gz", packed(&[1, 2, 3]));
+        goes_on(&world, "1 2 3");
+        world.append("in/app.log", lines(&[4]));
+        goes_on(&world, "1 2 3 4");
+        for other in [&[1, 2, 9][..], &[1, 2, 3, 4, 5]] {
+            world.write("in/app.log.1.gz", packed(other));
+            stops(&world, &["app.log.1.gz lies before app.log", "never read"], "1 2 3 4");
+        }
+        world.write("in/app.log.1.gz", packed(&[1, 2, 3, 4]));
+        goes_on(&world, "1 2 3 4");
+        fs::remove_file(world.path("in/app.log")).expect("removed");
+        rename(&world.path("in/app.log.1.gz"), &world.path("in/app.log.2.gz"));
+        world.write("in/app.log.1", lines(&[7]));
+        world.write("in/app.log", lines(&[8]));
+        goes_on(&world, "1 2 3 4 7 8");
+        // A copy that stays, of less than the file holds by then, is known through the next rotation too.
+        world.write("in/app.log.1.gz", packed(&[7]));
+        goes_on(&world, "1 2 3 4 7 8");
+        fs::remove_file(world.path("in/app.log.1.gz")).expect("removed");
+        rename(&world.path("in/app.log.2.gz"), &world.path("in/app.log.4.gz"));
+        rename(&world.path("in/app.log.1"), &world.path("in/app.log.3"));
+        world.write("in/app.log.2.gz", packed(&[8]));
+        world.append("in/app.log", lines(&[9]));
+        rename(&world.path("in/app.log"), &world.path("in/app.log.1"));
+        world.write("in/app.log", lines(&[10]));
+        goes_on(&world, "1 2 3 4 7 8 9 10");
+        goes_on(&world, "1 2 3 4 7 8 9 10");
+    }
+}

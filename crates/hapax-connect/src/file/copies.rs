@@ -11,6 +11,7 @@ use hapax_model::position::Bookmark;
 use super::chain::{Member, RotationRule, Stem, Suffix, may_have_become, unpacked_name};
 use super::config::OwnArchives;
 use super::facts::{Facts, ReadMember, first_in};
+use super::feed::Packing;
 use super::header::Naming;
 use super::incarnation::{Agreement, Opened, described_length};
 use super::source::FileSource;
@@ -177,6 +178,32 @@ impl FileSource {
         Ok(answer)
     }
 
+    /// The same of a file that is older than the one that is read: that may be compressed just now, and still be there. All that such
+    /// an archive holds lies in it too, from its beginning on, and is read there.
+    pub(super) fn judge_older(
+        &mut self,
+        member: &Member,
+        current: &Opened,
+        facts: &Facts,
+        listing: &[Member],
+    ) -> io::Result<Older> {
+        let known = self.read_before_packing(member, facts, listing)?;
+        let may_be_copy = matches!(known, Older::Unread) && member.packed && current.packing()? == Packing::None;
+        if !may_be_copy || !self.name_allows(facts, member)? {
+            return Ok(known);
+        }
+        let now = compared_as(current.identity(), member);
+        if !self.compared.contains(&now) {
+            let Some(opened) = self.open_member(member)? else { return Ok(Older::Later) };
+            match opened.is_part_of(current)? {
+                Agreement::Whole if member.length > 0 => _ = self.compared.insert(now),
+                Agreement::Whole | Agreement::SoFar => return Ok(Older::Later),
+                Agreement::Other => return Ok(Older::Unread),
+            }
+        }
+        Ok(Older::Read(ReadMember::passed(member)))
+    }
+
     /// An archive beside its original that holds something else: the original is read, and what only the archive has would not be.
     pub(super) fn other_content_beside(&mut self, facts: &Facts) -> io::Result<Option<String>> {
         if !self.config.rotation.makes_chains() {
@@ -185,7 +212,7 @@ impl FileSource {
         let stem = Stem::of(&self.config.path, self.config.rotation)?;
         for (original, archive) in stem.archives_beside(self.config.rotation)? {
             let given_up = facts.has_given_up(&original);
-            let now = format!("{} {} {} {:?}", original.identity, archive.identity, archive.length, archive.modified);
+            let now = compared_as(&original.identity, &archive);
             if given_up || facts.entry(&archive).is_some() || self.compared.contains(&now) {
                 continue;
             }
@@ -207,4 +234,9 @@ impl FileSource {
         }
         Ok(None)
     }
+}
+
+/// A file and an archive, as they are compared.
+fn compared_as(original: &str, archive: &Member) -> String {
+    format!("{original} {} {} {:?}", archive.identity, archive.length, archive.modified)
 }

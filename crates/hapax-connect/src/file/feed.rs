@@ -136,6 +136,15 @@ impl Feed {
         }
     }
 
+    /// What lies before the bytes that were last read, in an archive; none at its beginning.
+    pub(super) const fn byte_before(&self) -> Option<u8> {
+        match &self.way {
+            Way::Undecided | Way::Plain => None,
+            #[cfg(feature = "compression")]
+            Way::Packed(unpacking) => unpacking.byte_before(),
+        }
+    }
+
     /// Reads what is at `offset`.
     pub(super) fn read_at(&mut self, into: &mut [u8], offset: u64) -> io::Result<Fed> {
         if let Way::Undecided = self.way

@@ -101,7 +101,7 @@ impl FileSource {
         let opened = opened.ok_or_else(|| self.gap("the file has gone just now"))?;
         let look = || -> io::Result<(u64, String, Option<TailHash>)> {
             let packed = opened.packing()? != Packing::None;
-            let offset = if packed { opened.unpacked_length()? } else { opened.last_line_start()? };
+            let offset = if packed { opened.unpacked_last_line_start()? } else { opened.last_line_start()? };
             Ok((offset, opened.describe(offset)?.text, opened.tail_hash(offset)?))
         };
         let (offset, text, tail) = look().map_err(|error| self.unavailable_in(&opened, error))?;

@@ -378,11 +378,9 @@ impl Opened {
         let Some(before) = position.checked_sub(1) else { return Ok(Fit::LineStart) };
         let mut around = [0; 3];
         let read = read_fully(&self.file, &mut around, before)?;
-        Ok(match &around[..read] {
-            [b'\n', ..] => Fit::LineStart,
-            [_] | [_, b'\n', ..] | [_, b'\r'] | [_, b'\r', b'\n'] => Fit::AfterUnterminated,
-            _ if planted(Bug::PositionWithoutIncarnation) => Fit::LineStart,
-            _ => Fit::InsideLine,
+        Ok(match fit_between(&around[..read]) {
+            Fit::InsideLine if planted(Bug::PositionWithoutIncarnation) => Fit::LineStart,
+            fit @ (Fit::LineStart | Fit::AfterUnterminated | Fit::InsideLine | Fit::Short { .. }) => fit,
         })
     }
 
@@ -484,6 +482,15 @@ impl Opened {
     }
 }
 
+/// Pure: what the byte before a position and up to two behind it say.
+pub(super) fn fit_between(around: &[u8]) -> Fit {
+    match around {
+        [b'\n', ..] => Fit::LineStart,
+        [_] | [_, b'\n', ..] | [_, b'\r'] | [_, b'\r', b'\n'] => Fit::AfterUnterminated,
+        _ => Fit::InsideLine,
+    }
+}
+
 fn is_packed(head: &[u8]) -> bool {
     !matches!(Packing::of(head), None | Some(Packing::None))
 }
@@ -520,7 +527,7 @@ pub(super) fn described_length(first: &str) -> Option<usize> {
 }
 
 /// Bytes of an archive's content; none if it is not complete up to there.
-fn unpacked_range(feed: &mut Feed, start: u64, length: usize) -> io::Result<Option<Vec<u8>>> {
+pub(super) fn unpacked_range(feed: &mut Feed, start: u64, length: usize) -> io::Result<Option<Vec<u8>>> {
     let (mut bytes, mut filled) = (vec![0; length], 0);
     while filled < length {
         match feed.read_at(&mut bytes[filled..], start + filled as u64) {

@@ -426,10 +426,16 @@ impl Lines {
         }
         let fed = feed.read_at(&mut self.block[self.end..], self.read_upto)?;
         if let Fed::Bytes(read) = fed {
-            if self.line_number.is_none() && self.read_upto == self.line_start {
-                // On its way to here a packed file was unpacked from its beginning.
-                let own = memchr_iter(b'\n', &self.block[self.end..self.end + read]).count() as u64;
-                self.line_number = feed.lines_passed().map(|all| all - own + 1);
+            // On its way to here a packed file was unpacked from its beginning.
+            if self.read_upto == self.line_start {
+                if self.line_number.is_none() {
+                    let own = memchr_iter(b'\n', &self.block[self.end..self.end + read]).count() as u64;
+                    self.line_number = feed.lines_passed().map(|all| all - own + 1);
+                }
+                // Behind anything but a newline lies what was delivered without one.
+                if feed.byte_before().is_some_and(|byte| byte != b'\n') {
+                    self.seam = Seam::Unterminated;
+                }
             }
             self.end += read;
             self.read_upto += read as u64;

@@ -1,5 +1,6 @@
 //! JSON lines or CSV in a file that grows and is rotated, packed with gzip or zstd, or in many files.
 
+mod archive;
 mod called;
 mod chain;
 mod config;

@@ -13,7 +13,7 @@ use super::chain::{Member, Suffix};
 use super::facts::{Facts, ReadMember, first_in};
 use super::feed::Packing;
 use super::first_seen::FirstSeen;
-use super::incarnation::{Opened, was_read_to_its_end, without_end};
+use super::incarnation::{Fit, Opened, was_read_to_its_end, without_end};
 use super::recognise::{Place, never_read};
 use super::restored::RestoredCopy;
 use super::source::FileSource;
@@ -145,6 +145,15 @@ impl FileSource {
             Place::Found(opened, _) | Place::Restored(RestoredCopy { opened, .. }) => Some(opened),
             Place::Replaced(_) | Place::Resting | Place::Gone(_) | Place::Other(_) => None,
         };
+        // A member that came later goes on with a line that was delivered: going on there would stop again.
+        let torn = match &opened {
+            Some(opened) => {
+                opened.fit_unpacked(bookmark.position.offset).map_err(|error| self.unavailable(error))?
+                    == Fit::InsideLine
+            }
+            None => false,
+        };
+        let opened = opened.filter(|_| !torn);
         let current = listing.iter().position(|member| match &opened {
             Some(opened) => member.identity == opened.identity(), // also a compressed or restored copy of what was read
             None => is_of(member, bookmark, &facts),

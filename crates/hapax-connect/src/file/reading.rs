@@ -44,6 +44,8 @@ pub(super) struct Reading {
     pub(super) quiet_polls: u32,
     /// Idle polls at the end of an archive that is not complete.
     incomplete_polls: u32,
+    /// Polls at the end of an archive whose last line has no newline, since it grew.
+    pub(super) half_line_polls: u32,
     first_record: FirstRecord,
     warning: Warning,
 }
@@ -111,6 +113,7 @@ impl Reading {
             rotated_polls: 0,
             quiet_polls: 0,
             incomplete_polls: 0,
+            half_line_polls: 0,
             first_record,
             warning,
         })
@@ -139,12 +142,27 @@ impl Reading {
         Ok(self.is_packed() || self.opened.bytes_before(self.lines.offset())? == self.lines.before())
     }
 
+    /// Whether the last line of an archive, which has no newline, waits for what another member may bring: who follows it gives a
+    /// second, if nobody has written to it for less than two.
+    pub(super) fn wait_for_member(&mut self) -> bool {
+        if self.follow == Follow::No || self.lines.tail() == Tail::Nothing || self.rests() {
+            return false;
+        }
+        self.half_line_polls += 1;
+        self.awaits_member()
+    }
+
+    /// Whether that second has begun, and is not over.
+    pub(super) fn awaits_member(&self) -> bool {
+        (1..=PATIENCE_POLLS).contains(&self.half_line_polls)
+    }
+
     pub(super) fn fill(&mut self, into: &mut Inputs, room: Room, rules: Rules<'_>) -> io::Result<Filled> {
         let (offset_before, read_before) = (self.lines.offset(), self.lines.read_upto());
         let count_before = into.len();
         let stopped = self.add_lines(into, room, rules);
         if self.lines.read_upto() > read_before {
-            (self.rotated_polls, self.quiet_polls) = (0, 0);
+            (self.rotated_polls, self.quiet_polls, self.half_line_polls) = (0, 0, 0);
             if self.incomplete_polls < PATIENCE_POLLS {
                 self.incomplete_polls = 0; // what was said once is not said again
             }

@@ -295,7 +295,7 @@ impl FileSource {
         let listing = self.members(facts).map_err(|error| self.unavailable(error))?;
         let Some(at) = listing.iter().position(|member| member.identity == current.identity()) else { return Ok(None) };
         for member in listing[..at].iter().filter(|member| facts.entry(member).is_none()) {
-            match self.read_before_packing(member, facts, &listing).map_err(|error| self.unavailable(error))? {
+            match self.judge_older(member, current, facts, &listing).map_err(|error| self.unavailable(error))? {
                 Older::Read(_) => {}
                 Older::Later => return self.wait_for_whole(member).map(Some),
                 Older::Unread => return Ok(Some(never_read(member, &listing[at], facts))),

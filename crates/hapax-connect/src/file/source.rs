@@ -20,7 +20,7 @@ use super::called::{unavailable, unavailable_behind};
 use super::chain::{RotationRule, Stem};
 use super::config::{Crowd, FileSourceConfig};
 use super::facts::Facts;
-use super::feed::{Feed, Packing, Unreadable};
+use super::feed::{Feed, Packing};
 use super::header::Naming;
 use super::incarnation::{FirstRecord, Opened};
 use super::lines::{Lines, Seam, Tail};
@@ -233,7 +233,7 @@ impl FileSource {
     }
 
     /// There is nothing more in the file now. If it has lost its name, another may follow; else it is waited with.
-    fn at_quiet_end(&mut self, at_path: Option<&Metadata>, into: &mut Inputs) -> Result<Step, SourceError> {
+    pub(super) fn at_quiet_end(&mut self, at_path: Option<&Metadata>, into: &mut Inputs) -> Result<Step, SourceError> {
         let Self { config, reading, lane, .. } = self;
         let reading = reading.as_mut().expect("`assign` comes before `poll`");
         let rules = Rules { format: &config.format, expected: &config.expected, max_line: config.max_line };
@@ -335,56 +335,6 @@ impl FileSource {
         step.map_err(|error| unavailable(&config.path, error))
     }
 
-    /// An archive was read to its end. One with a rotated name is followed by the next of its chain, and one that will be replaced
-    /// by what is renamed over it; any other is the end of the lane: what comes to its path later is another file.
-    fn end_of_archive(&mut self, into: &mut Inputs) -> Result<Step, SourceError> {
-        let Self { config, reading, lane, .. } = self;
-        let reading = reading.as_mut().expect("`assign` comes before `poll`");
-        let rules = Rules { format: &config.format, expected: &config.expected, max_line: config.max_line };
-        let step = reading.end_once(into, lane, rules).map_err(|error| unavailable(&config.path, error))?;
-        if step != Step::Done(Polled::End) {
-            return Ok(step);
-        }
-        if self.archive_has_grown().map_err(|error| self.unavailable(error))? {
-            return Ok(Step::Busy);
-        }
-        let Self { config, reading, lane, .. } = self;
-        let reading = reading.as_mut().expect("`assign` comes before `poll`");
-        let at_path = look(config.live_path()).map_err(|error| unavailable(&config.path, error))?;
-        let is_live = at_path.as_ref().is_some_and(|found| reading.opened.is(found));
-        if config.rotation.makes_chains() && !is_live {
-            return self.find_next();
-        }
-        if config.rotation == RotationRule::Replaced {
-            return self.at_quiet_end(at_path.as_ref(), into);
-        }
-        if reading.follow == Follow::Yes {
-            tracing::info!(lane, "the archive was read to its end; compressed files are read once and not followed");
-        }
-        reading.mark_end();
-        Ok(step)
-    }
-
-    /// Remembers what an archive that was read to its end ended with. If it has become longer since, as by a second gzip member, it
-    /// is unpacked again, and what it has more is read.
-    fn archive_has_grown(&mut self) -> io::Result<bool> {
-        let reading = self.reading.as_mut().expect("`assign` comes before `poll`");
-        let length = reading.opened.length()?;
-        if self.facts.archive.as_ref().is_some_and(|end| end.offset == length) {
-            return Ok(false);
-        }
-        let Some(end) = self.facts.archive.take().or_else(|| reading.feed.archive_end()) else { return Ok(true) };
-        if !reading.opened.has_archive_end(Some(&end))? {
-            return Err(Unreadable::error("HX3002", "the archive was rewritten in place after it was read".to_owned()));
-        }
-        if end.offset == length {
-            self.facts.archive = Some(end);
-            return Ok(false);
-        }
-        reading.feed.begin_again()?;
-        Ok(true)
-    }
-
     /// Whether the source goes on from `bookmark`, as one look at its folder tells.
     fn judge_held(&mut self, bookmark: &Bookmark) -> Result<Held, SourceError> {
         let facts = self.facts_of(bookmark)?;
@@ -424,7 +374,12 @@ impl FileSource {
     /// Whether others have waited long enough for this lane to make room.
     fn must_yield(&self) -> bool {
         let waiting = self.config.crowd.as_ref().is_some_and(Crowd::is_waiting);
-        waiting && self.assigned_at.elapsed() > YIELD_AFTER && self.doubt.is_none() && self.has_had_its_turn()
+        let half_line = self.reading.as_ref().is_some_and(Reading::awaits_member);
+        waiting
+            && self.assigned_at.elapsed() > YIELD_AFTER
+            && self.doubt.is_none()
+            && !half_line
+            && self.has_had_its_turn()
     }
 
     /// Whether it has moved, or found nothing, since it was assigned: whoever makes room before that is not opened again, since
@@ -579,7 +534,7 @@ impl Source for FileSource {
 }
 
 /// What is at the path now, if anything.
-fn look(path: Option<&Path>) -> io::Result<Option<Metadata>> {
+pub(super) fn look(path: Option<&Path>) -> io::Result<Option<Metadata>> {
     let Some(path) = path else { return Ok(None) };
     match std::fs::metadata(path) {
         Ok(metadata) => Ok(Some(metadata)),

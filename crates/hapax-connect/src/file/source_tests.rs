@@ -532,3 +532,7 @@ mod rotation;
 
 #[path = "rewritten_tests.rs"]
 mod rewritten;
+
+#[cfg(feature = "compression")]
+#[path = "archive_tests.rs"]
+mod archive;

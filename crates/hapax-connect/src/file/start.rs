@@ -34,7 +34,7 @@ impl FileSource {
         let packed = opened.packing().map_err(|error| self.unavailable(error))? != Packing::None;
         let offset = match at {
             StartAt::Earliest => 0,
-            StartAt::Latest if packed => opened.unpacked_length().map_err(|error| self.unavailable(error))?,
+            StartAt::Latest if packed => opened.unpacked_last_line_start().map_err(|error| self.unavailable(error))?,
             StartAt::Latest => opened.last_line_start().map_err(|error| self.unavailable(error))?,
             StartAt::At(position) => {
                 self.refuse_unfit(&opened, position)?;
@@ -63,7 +63,7 @@ impl FileSource {
 
     /// A person's position must be where a line begins.
     pub(super) fn refuse_unfit(&self, opened: &Opened, position: Position) -> Result<(), SourceError> {
-        match opened.fit(position.offset).map_err(|error| self.unavailable(error))? {
+        match opened.fit_unpacked(position.offset).map_err(|error| self.unavailable(error))? {
             Fit::LineStart => Ok(()),
             Fit::Short { length } => Err(self.gap(&format!("there is no byte {position}, the file ends at {length}"))),
             Fit::InsideLine | Fit::AfterUnterminated => {

@@ -111,14 +111,17 @@ impl FileSource {
             None => return self.lost_its_name(&listing),
         };
         self.know_older(&listing, at).map_err(|error| self.unavailable(error))?;
-        if let Some(older) = listing[..at].iter().find(|member| self.facts.entry(member).is_none()) {
-            let look = self.read_before_packing(older, &self.facts, &listing);
-            if let Older::Later = look.map_err(|error| self.unavailable(error))? {
-                let stands = self.wait_for_whole(older).ok();
+        let older = self.unread_before(&listing, at).map_err(|error| self.unavailable(error))?;
+        match older {
+            Some((older, Older::Later)) => {
+                let stands = self.wait_for_whole(&older).ok();
                 return stands.map_or(Ok(Step::Quiet), |what| Err(self.gap(&what)));
             }
-            let what = never_read(older, &listing[at], &self.facts);
-            return self.doubt(what);
+            Some((older, Older::Unread | Older::Read(_))) => {
+                let what = never_read(&older, &listing[at], &self.facts);
+                return self.doubt(what);
+            }
+            None => {}
         }
         match self.successor(&listing, at, &self.facts)? {
             Successor::None => Ok(self.nothing_follows()),
@@ -190,20 +193,42 @@ impl FileSource {
         Ok(())
     }
 
+    /// The first file before the current one that is not known, nor a copy of it.
+    fn unread_before(&mut self, listing: &[Member], at: usize) -> io::Result<Option<(Member, Older)>> {
+        let (current, facts) = (self.reading().opened.try_clone()?, self.facts.clone());
+        for member in listing[..at].iter().filter(|member| facts.entry(member).is_none()) {
+            match self.judge_older(member, &current, &facts, listing)? {
+                Older::Read(_) => {}
+                unread @ (Older::Later | Older::Unread) => return Ok(Some((member.clone(), unread))),
+            }
+        }
+        Ok(None)
+    }
+
     /// Whether all files before the next one were read or passed. Those that were compressed since they were last looked at are
-    /// learned now: what is not in the folder any more is forgotten at the turn.
-    fn knows_all_before(&mut self, next: &NextFile, listing: &[Member]) -> io::Result<bool> {
+    /// learned now: what is not in the folder any more is forgotten at the turn. Copies of the current one are given: it is read while
+    /// it is there, so that they are passed when it is left, and not before.
+    fn knows_all_before(&mut self, next: &NextFile, listing: &[Member]) -> io::Result<Option<Vec<ReadMember>>> {
         if !self.config.rotation.makes_chains() {
-            return Ok(true);
+            return Ok(Some(Vec::new()));
         }
         let until = listing.iter().position(|member| member.identity == next.opened.identity()).unwrap_or(0);
         let current = self.index_of_current(listing)?;
         self.know_older(listing, current.unwrap_or(until))?;
-        Ok(listing[..until].iter().enumerate().all(|(index, member)| {
-            current == Some(index)
-                || self.facts.entry(member).is_some()
-                || next.passed.iter().any(|passed| passed.identity == member.identity)
-        }))
+        let (opened, facts, mut copies) = (self.reading().opened.try_clone()?, self.facts.clone(), Vec::new());
+        for (index, member) in listing[..until].iter().enumerate() {
+            let known = current == Some(index)
+                || facts.entry(member).is_some()
+                || next.passed.iter().any(|passed| passed.identity == member.identity);
+            if known {
+                continue;
+            }
+            match self.judge_older(member, &opened, &facts, listing)? {
+                Older::Read(copy) if current.is_some_and(|current| index < current) => copies.push(copy),
+                Older::Read(_) | Older::Later | Older::Unread => return Ok(None),
+            }
+        }
+        Ok(Some(copies))
     }
 
     /// Whether a rotated file has a header and nothing more.
@@ -299,9 +324,8 @@ impl FileSource {
         if names(&listing) != names(&next.listing) || grown {
             return Ok(());
         }
-        if !self.knows_all_before(&next, &listing).map_err(|error| self.unavailable(error))? {
-            return Ok(());
-        }
+        let copies = self.knows_all_before(&next, &listing).map_err(|error| self.unavailable(error))?;
+        let Some(copies) = copies else { return Ok(()) };
         let old = self.reading();
         let next_name = listing.iter().find(|member| member.identity == next.opened.identity()).map(|m| m.name.clone());
         let description = next.opened.describe(0).map_err(|error| self.unavailable(error))?;
@@ -313,7 +337,7 @@ impl FileSource {
         let reading = Reading::new(next.opened, lines, next.naming, incarnation, description.record, old.follow);
         let reading = reading.map_err(|error| self.unavailable(error))?;
         let read = self.read_member(&before, &listing).map_err(|error| self.unavailable(error))?;
-        self.facts.remember(next.passed.iter().map(ReadMember::passed).chain([read]), &listing);
+        self.facts.remember(next.passed.iter().map(ReadMember::passed).chain(copies).chain([read]), &listing);
         (self.facts.tail, self.facts.archive, self.facts.copy) = (None, None, None);
         self.facts.name = next_name;
         self.facts_unknown = false;

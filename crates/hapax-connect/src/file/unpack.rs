@@ -30,11 +30,14 @@ pub(super) struct Unpacking {
     file: File,
     packing: Packing,
     reader: Option<Box<dyn Read + Send + Sync>>,
-    /// How far the archive's own bytes were read, and the last of them.
-    own: Arc<Mutex<OwnBytes>>,
     /// How many bytes were unpacked.
     at: u64,
     lines: u64,
+    /// What was unpacked last, and before that.
+    last: Option<u8>,
+    before: Option<u8>,
+    /// How far the archive's own bytes were read, and the last of them.
+    own: Arc<Mutex<OwnBytes>>,
     /// Room for what is unpacked on the way to an offset.
     passed: Vec<u8>,
     /// Where the file ended when the archive was not complete, and since when.
@@ -77,8 +80,20 @@ impl Read for FromStart {
 
 impl Unpacking {
     pub(super) fn new(file: File, packing: Packing, patience: Duration) -> Self {
-        let (own, said) = (Arc::default(), Instant::now());
-        Self { file, packing, reader: None, own, at: 0, lines: 0, passed: Vec::new(), cut: None, said, patience }
+        Self {
+            file,
+            packing,
+            reader: None,
+            at: 0,
+            lines: 0,
+            last: None,
+            before: None,
+            own: Arc::default(),
+            passed: Vec::new(),
+            cut: None,
+            said: Instant::now(),
+            patience,
+        }
     }
 
     pub(super) const fn packing(&self) -> Packing {
@@ -90,7 +105,12 @@ impl Unpacking {
         self.lines
     }
 
-    /// What the archive ended with as far as it was read, in its own bytes.
+    /// What lies before the bytes that were last given; none at the beginning.
+    pub(super) const fn byte_before(&self) -> Option<u8> {
+        self.before
+    }
+
+    /// How far the archive's own bytes were read, and the hash of the last of them: what it ended with, once its end was given.
     pub(super) fn own_end(&self) -> TailHash {
         let own = self.own.lock().unwrap_or_else(PoisonError::into_inner);
         TailHash { offset: own.at, hash: hash(&own.last) }
@@ -139,7 +159,7 @@ impl Unpacking {
             Packing::Zstd => Box::new(zstd::stream::read::Decoder::new(from)?),
             Packing::Gzip | Packing::None => Box::new(flate2::bufread::MultiGzDecoder::new(BufReader::new(from))),
         });
-        (self.at, self.lines) = (0, 0);
+        (self.at, self.lines, self.last, self.before) = (0, 0, None, None);
         Ok(())
     }
 
@@ -155,6 +175,7 @@ impl Unpacking {
             Ok(0) => Ok(Fed::End),
             Ok(read) => {
                 self.at += read as u64;
+                (self.before, self.last) = (self.last, into[..read].last().copied());
                 self.lines += memchr_iter(b'\n', &into[..read]).count() as u64;
                 self.cut = None;
                 Ok(Fed::Bytes(read))
@@ -188,7 +209,6 @@ impl Unpacking {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
     use std::sync::atomic::{AtomicU64, Ordering};
 
     use super::*;

@@ -14,6 +14,8 @@ use crate::sample::{self, Filled, WouldDie};
 use hapax_engine::source::SourceError;
 use hapax_model::audit::{Audit, StartRefused};
 
+/// Our tables are not there.
+const NOT_SET_UP: &str = "HX4015";
 /// How many columns of a table are named.
 const COLUMNS_SHOWN: usize = 20;
 /// How many fields that no column takes.
@@ -159,7 +161,9 @@ async fn find<'a>(
         }
         _ => None,
     };
-    Finding { part, audit, live, source, without_state: state.is_err(), resume }
+    // One that only lacks our tables was read, and says nothing against the verdict: a run would stop, and so it is told.
+    let without_state = state.is_err_and(|failure| failure.code != Some(NOT_SET_UP));
+    Finding { part, audit, live, source, without_state, resume }
 }
 
 async fn look_at_source(part: &Part<'_>, live: Option<&Live>) -> SourceSeen {
