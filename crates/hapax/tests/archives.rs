@@ -342,6 +342,27 @@ fn an_archive_of_the_lanes_own_name_is_found_by_what_looks_back() {
     }
 }
 
+/// Goal: an archive that is still written is waited for by a worker that follows, which says so and names it; what is there of it is
+/// delivered. Method: the half of it, then nothing for longer than `run --once` waits, then all of it; alone and inside a pattern.
+#[test]
+fn a_worker_waits_for_an_archive_that_is_still_written() {
+    for path in ["in/a.jsonl.gz", "in/*.gz"] {
+        let world = shop(path, "suffixes");
+        let whole = gzip(lines(0..20_000).as_bytes());
+        world.write("in/a.jsonl.gz", &whole[..whole.len() / 2]);
+        let worker = world.start("worker.log", &["run"]);
+        worker.until_it_says("the archive is not complete: waiting for the rest of it");
+        worker.until_it_says("in/a.jsonl.gz");
+        until("what is there is delivered", || counts(&world).0 > 1_000);
+        std::thread::sleep(std::time::Duration::from_millis(2_500));
+        assert!(counts(&world).0 < 20_000);
+        world.write("in/a.jsonl.gz", &whole);
+        until("all is delivered", || counts(&world) == (20_000, 20_000));
+        worker.terminate();
+        worker.ends().exits(0);
+    }
+}
+
 /// Goal: an archive that is being made of a file, beside it, is not begun as a file of its own: all of it would be delivered again.
 /// Method: under a live worker of a pattern that finds both; empty, the half of it for a while, then whole, and the original removed.
 #[test]

@@ -70,7 +70,7 @@ impl FileSource {
         if step != Step::Done(Polled::End) {
             return Ok(step);
         }
-        self.note_archive_end().map_err(|error| self.unavailable(error))?;
+        self.note_archive_end();
         let Self { config, reading, lane, .. } = self;
         let reading = reading.as_mut().expect("`assign` comes before `poll`");
         let at_path = look(config.live_path()).map_err(|error| unavailable(&config.path, error))?;
@@ -92,24 +92,25 @@ impl FileSource {
     /// has more is read.
     fn archive_has_grown(&mut self) -> io::Result<bool> {
         let reading = self.reading.as_mut().expect("`assign` comes before `poll`");
-        if reading.feed.archive_upto() == Some(reading.opened.length()?) {
+        let end = reading.feed.archive_end();
+        if end.as_ref().map(|end| end.offset) == Some(reading.opened.length()?) {
             return Ok(false);
         }
-        if !reading.opened.has_archive_end(self.facts.archive.as_ref())? {
+        if !reading.opened.has_archive_end(self.facts.archive.as_ref().or(end.as_ref()))? {
             return Err(Unreadable::error("HX3002", "the archive was rewritten in place after it was read".to_owned()));
         }
-        reading.feed = Feed::new(reading.opened.file.try_clone()?);
+        reading.feed.begin_again()?;
         reading.half_line_polls = 0;
         Ok(true)
     }
 
-    /// Remembers what an archive that was read to its end ended with.
-    fn note_archive_end(&mut self) -> io::Result<()> {
+    /// Remembers what an archive that was read to its end ended with: its bytes as they were then.
+    fn note_archive_end(&mut self) {
         let reading = self.reading.as_ref().expect("`assign` comes before `poll`");
-        let upto = reading.feed.archive_upto();
-        if let Some(upto) = upto.filter(|upto| self.facts.archive.as_ref().is_none_or(|end| end.offset != *upto)) {
-            self.facts.archive = Some(reading.opened.archive_end(upto)?);
+        let end = reading.feed.archive_end();
+        if let Some(end) = end.filter(|end| self.facts.archive.as_ref().is_none_or(|known| known.offset != end.offset))
+        {
+            self.facts.archive = Some(end);
         }
-        Ok(())
     }
 }

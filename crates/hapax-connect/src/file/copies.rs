@@ -71,7 +71,7 @@ impl FileSource {
             return Ok(identity == archive.identity);
         }
         let bookmark = self.current_bookmark();
-        let tail = reading.opened.tail_hash(bookmark.position.offset)?;
+        let tail = reading.tail_hash();
         let Some(opened) = self.open_member(archive)? else { return Ok(false) };
         Ok(opened.is_copy(&bookmark, tail.as_ref())? == Some(true))
     }

@@ -6,9 +6,14 @@
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt as _;
+use std::time::Duration;
 
+use super::facts::TailHash;
 #[cfg(feature = "compression")]
 use super::unpack::Unpacking;
+
+/// How long an archive that is cut off may take to grow, where nobody follows it: it may just be written.
+const SHORT_PATIENCE: Duration = Duration::from_secs(1);
 
 /// What a read gave.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -73,6 +78,7 @@ impl Unreadable {
 pub(super) struct Feed {
     file: File,
     way: Way,
+    patience: Duration,
 }
 
 #[derive(Debug)]
@@ -86,7 +92,21 @@ enum Way {
 
 impl Feed {
     pub(super) const fn new(file: File) -> Self {
-        Self { file, way: Way::Undecided }
+        Self { file, way: Way::Undecided, patience: SHORT_PATIENCE }
+    }
+
+    /// The same, with so much patience for an archive that is not complete.
+    pub(super) fn with_patience(self, patience: Duration) -> Self {
+        Self { patience, ..self }
+    }
+
+    /// The same from its beginning on, where it has become longer since: it stays packed as it was.
+    pub(super) fn begin_again(&mut self) -> io::Result<()> {
+        self.way = match self.packing() {
+            Packing::None => Way::Undecided,
+            packing @ (Packing::Gzip | Packing::Zstd) => packed(&self.file, packing, self.patience)?,
+        };
+        Ok(())
     }
 
     /// How the file is packed, as far as it is known.
@@ -95,6 +115,15 @@ impl Feed {
             Way::Undecided | Way::Plain => Packing::None,
             #[cfg(feature = "compression")]
             Way::Packed(unpacking) => unpacking.packing(),
+        }
+    }
+
+    /// What an archive that was read to its end ended with, in its own bytes as they were then.
+    pub(super) fn archive_end(&self) -> Option<TailHash> {
+        match &self.way {
+            Way::Undecided | Way::Plain => None,
+            #[cfg(feature = "compression")]
+            Way::Packed(unpacking) => Some(unpacking.own_end()),
         }
     }
 
@@ -116,15 +145,6 @@ impl Feed {
         }
     }
 
-    /// How many bytes an archive itself had when its end was given.
-    pub(super) fn archive_upto(&self) -> Option<u64> {
-        match &self.way {
-            Way::Undecided | Way::Plain => None,
-            #[cfg(feature = "compression")]
-            Way::Packed(unpacking) => Some(unpacking.file_upto()),
-        }
-    }
-
     /// Reads what is at `offset`.
     pub(super) fn read_at(&mut self, into: &mut [u8], offset: u64) -> io::Result<Fed> {
         if let Way::Undecided = self.way
@@ -143,25 +163,25 @@ impl Feed {
     }
 
     /// Whether the first bytes tell how the file is packed.
-    fn decide(&mut self) -> io::Result<bool> {
+    pub(super) fn decide(&mut self) -> io::Result<bool> {
         let mut head = [0; 4];
         let read = read_once(&self.file, &mut head, 0)?;
         self.way = match Packing::of(&head[..read]) {
             None => return Ok(false),
             Some(Packing::None) => Way::Plain,
-            Some(packing) => packed(&self.file, packing)?,
+            Some(packing) => packed(&self.file, packing, self.patience)?,
         };
         Ok(true)
     }
 }
 
 #[cfg(feature = "compression")]
-fn packed(file: &File, packing: Packing) -> io::Result<Way> {
-    Ok(Way::Packed(Box::new(Unpacking::new(file.try_clone()?, packing))))
+fn packed(file: &File, packing: Packing, patience: Duration) -> io::Result<Way> {
+    Ok(Way::Packed(Box::new(Unpacking::new(file.try_clone()?, packing, patience))))
 }
 
 #[cfg(not(feature = "compression"))]
-fn packed(_file: &File, packing: Packing) -> io::Result<Way> {
+fn packed(_file: &File, packing: Packing, _patience: Duration) -> io::Result<Way> {
     let what = format!(
         "it is compressed ({}), and this edition cannot unpack: build with --features compression, or unpack it",
         packing.name()

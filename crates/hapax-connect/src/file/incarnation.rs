@@ -20,7 +20,7 @@ use sha2::{Digest as _, Sha256};
 use super::config::FileFormat;
 use super::facts::{Facts, ReadMember, TailHash, first_in};
 use super::feed::{Fed, Feed, Packing, Unreadable, read_once};
-use super::lines::{Seam, is_blank};
+use super::lines::{Seam, TAIL_BYTES, is_blank};
 use super::source::WAIT;
 
 /// A first record that is longer is known by its beginning.
@@ -31,8 +31,6 @@ const PACKED_BYTES: usize = 256;
 const UNPACKED_AT_ONCE: u64 = 1024 * 1024;
 /// How much of a header is shown.
 const HEADER_CHARACTERS: usize = 80;
-/// So many bytes before a position tell whether the file is still what it was.
-const TAIL_BYTES: u64 = 4 * 1024;
 /// What the description of a file ends with that was read to its end, where each file is a lane of its own.
 const READ_TO_ITS_END: &str = ", read to its end";
 
@@ -122,16 +120,16 @@ impl Opened {
 
     /// The hash of the file's own bytes before an offset.
     fn hash_before(&self, offset: u64) -> io::Result<String> {
-        let start = offset.saturating_sub(TAIL_BYTES);
+        Ok(hash(&self.bytes_before(offset)?))
+    }
+
+    /// The file's own last bytes before an offset.
+    pub(super) fn bytes_before(&self, offset: u64) -> io::Result<Vec<u8>> {
+        let start = offset.saturating_sub(TAIL_BYTES as u64);
         let mut bytes = vec![0; usize::try_from(offset - start).unwrap_or_default()];
         let read = read_fully(&self.file, &mut bytes, start)?;
         bytes.truncate(read);
-        Ok(hash(&bytes))
-    }
-
-    /// What an archive that ended at an offset ended with: its last bytes tell of all that it holds.
-    pub(super) fn archive_end(&self, offset: u64) -> io::Result<TailHash> {
-        Ok(TailHash { offset, hash: self.hash_before(offset)? })
+        Ok(bytes)
     }
 
     /// Whether an archive still has what it ended with; it may have grown behind that.
@@ -171,7 +169,7 @@ impl Opened {
             return Ok(Some(false));
         }
         let Some(tail) = tail else { return Ok(Some(true)) };
-        let start = tail.offset.saturating_sub(TAIL_BYTES);
+        let start = tail.offset.saturating_sub(TAIL_BYTES as u64);
         let wanted = usize::try_from(tail.offset - start).unwrap_or_default();
         let Some(before) = unpacked_range(&mut feed, start, wanted)? else { return Ok(None) };
         Ok(Some(before.len() == wanted && hash(&before) == tail.hash))
@@ -222,7 +220,7 @@ impl Opened {
             return Ok(Some(true));
         }
         let mut feed = Feed::new(self.file.try_clone()?);
-        let start = read.length.saturating_sub(TAIL_BYTES);
+        let start = read.length.saturating_sub(TAIL_BYTES as u64);
         let wanted = usize::try_from(read.length - start).unwrap_or_default();
         let Some(last) = unpacked_range(&mut feed, start, wanted)? else { return Ok(None) };
         if last.len() < wanted || read.tail.as_ref().is_some_and(|tail| *tail != hash(&last)) {
@@ -545,7 +543,7 @@ pub(super) fn unpacked_range(feed: &mut Feed, start: u64, length: usize) -> io::
     Ok(Some(bytes))
 }
 
-fn hash(bytes: &[u8]) -> String {
+pub(super) fn hash(bytes: &[u8]) -> String {
     HEXLOWER.encode(&Sha256::digest(bytes)[..8])
 }
 

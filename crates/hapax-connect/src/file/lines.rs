@@ -16,6 +16,8 @@ use sha2::{Digest as _, Sha256};
 use super::feed::{Fed, Feed};
 
 const BLOCK: usize = 256 * 1024;
+/// So many bytes before the next line are kept: they tell later whether the file is still what it was.
+pub(super) const TAIL_BYTES: usize = 4 * 1024;
 /// What some programs write at the beginning of a file.
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
@@ -94,16 +96,19 @@ enum Scan {
 
 #[derive(Debug, Default)]
 struct Streaming {
+    /// What was read before the line.
+    before: Vec<u8>,
     hasher: Sha256,
     head: Vec<u8>,
     length: u64,
 }
 
-/// A place in a file, and what was read ahead of it.
+/// A place in a file, what was read ahead of it, and the last of what was read before it.
 #[derive(Debug)]
 pub(super) struct Lines {
     cut: Cut,
     max_line: usize,
+    /// What lies before `start` was read, and is kept for [`Lines::before`].
     block: Vec<u8>,
     start: usize,
     end: usize,
@@ -159,9 +164,10 @@ impl Lines {
 
     /// Forgets what was read ahead.
     pub(super) fn read_again(&mut self) {
-        let line_number = self.line_number;
+        let (line_number, before) = (self.line_number, self.before().to_vec());
         *self = Self::new(self.line_start, self.cut, self.max_line, self.seam);
         self.line_number = line_number;
+        self.behind_bytes(before);
     }
 
     /// Which line of the file the next record begins in, if that is known.
@@ -172,6 +178,20 @@ impl Lines {
     /// So many lines lie before the first one that is read.
     pub(super) const fn behind_lines(&mut self, before: u64) {
         self.line_number = Some(before + 1);
+    }
+
+    /// These bytes lie just before the first line that is read.
+    pub(super) fn behind_bytes(&mut self, before: Vec<u8>) {
+        (self.start, self.end) = (before.len(), before.len());
+        self.block = before;
+    }
+
+    /// What was read just before the next line, as it was then; less than [`TAIL_BYTES`] only where the file begins.
+    pub(super) fn before(&self) -> &[u8] {
+        match &self.streaming {
+            Some(streaming) => &streaming.before,
+            None => &self.block[self.start.saturating_sub(TAIL_BYTES)..self.start],
+        }
     }
 
     /// Looks for the next line; reads at most `budget` blocks, and takes them off it.
@@ -364,9 +384,14 @@ impl Lines {
     }
 
     fn stream_rest(&mut self) {
-        let streaming = self.streaming.get_or_insert_default();
-        streaming.add(&self.block[self.start..self.end]);
-        (self.start, self.end, self.scanned) = (0, 0, 0);
+        if self.streaming.is_none() {
+            let before = self.before().to_vec();
+            self.streaming = Some(Streaming { before, ..Streaming::default() });
+        }
+        if let Some(streaming) = &mut self.streaming {
+            streaming.add(&self.block[self.start..self.end]);
+        }
+        (self.start, self.scanned) = (self.end, 0);
     }
 
     fn end_long(&mut self, length: usize, line_end: usize) -> Found {
@@ -374,7 +399,7 @@ impl Lines {
         streaming.add(&self.block[self.start..self.start + length]);
         let (start, line) = (self.line_start, self.line_number);
         self.skip(length + line_end);
-        let Streaming { hasher, head, length } = streaming;
+        let Streaming { hasher, head, length, .. } = streaming;
         Found::Long(LongLine { start, line, head, length, sha256: hasher.finalize().into() })
     }
 
@@ -388,10 +413,9 @@ impl Lines {
     }
 
     fn read_block(&mut self, feed: &mut Feed) -> io::Result<Fed> {
-        if self.start > 0 {
-            self.block.copy_within(self.start..self.end, 0);
-            self.end -= self.start;
-            self.start = 0;
+        if let Some(surplus) = self.start.checked_sub(TAIL_BYTES) {
+            self.block.copy_within(surplus..self.end, 0);
+            (self.start, self.end) = (self.start - surplus, self.end - surplus);
         }
         if self.end < BLOCK && self.block.len() > 4 * BLOCK {
             self.block.truncate(2 * BLOCK); // a long line is over: give its memory back

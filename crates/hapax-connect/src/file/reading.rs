@@ -12,15 +12,19 @@ use hapax_engine::source::{Follow, Polled, Room};
 use hapax_model::position::{Bookmark, Incarnation, Position};
 
 use super::config::{Expected, FileFormat};
+use super::facts::TailHash;
 use super::feed::{Feed, Packing};
 use super::header::Naming;
-use super::incarnation::{FirstRecord, Opened, with_end, without_end};
+use super::incarnation::{FirstRecord, Opened, hash, with_end, without_end};
 use super::lines::{Found, Lines, LongLine, Tail};
+use super::recognise::STANDS_AT_MOST;
 
 /// How many idle polls a rotated file is watched for the rest of a line that is surely not complete.
 pub(super) const PATIENCE_POLLS: u32 = 40;
 /// A file that nobody wrote to for so long need not be watched before it is left.
 const RESTS_AFTER: Duration = Duration::from_secs(2);
+/// How long an archive that is followed may stand still before it counts as cut off.
+pub(super) const REST_PATIENCE: Duration = if cfg!(test) { Duration::from_secs(3) } else { STANDS_AT_MOST };
 /// After how many idle polls a quote that is open is spoken of.
 const WARN_POLLS: u32 = 400;
 /// How many blocks a poll reads at most before it lets others run.
@@ -38,6 +42,8 @@ pub(super) struct Reading {
     pub(super) rotated_polls: u32,
     /// Idle polls at the end of the file.
     pub(super) quiet_polls: u32,
+    /// Idle polls at the end of an archive that is not complete.
+    incomplete_polls: u32,
     /// Polls at the end of an archive whose last line has no newline, since it grew.
     pub(super) half_line_polls: u32,
     first_record: FirstRecord,
@@ -67,6 +73,8 @@ pub(super) enum Filled {
     Step(Step),
     /// A line that was delivered without its newline goes on.
     Continued,
+    /// The archive is not complete, and what comes next is not there yet.
+    Incomplete,
     /// The file was read to its end.
     End,
 }
@@ -90,6 +98,11 @@ impl Reading {
     ) -> io::Result<Self> {
         let warning = Warning::Due;
         let feed = Feed::new(opened.file.try_clone()?);
+        let mut feed = match follow {
+            Follow::Yes => feed.with_patience(REST_PATIENCE),
+            Follow::No => feed,
+        };
+        feed.decide()?;
         Ok(Self {
             opened,
             feed,
@@ -99,6 +112,7 @@ impl Reading {
             follow,
             rotated_polls: 0,
             quiet_polls: 0,
+            incomplete_polls: 0,
             half_line_polls: 0,
             first_record,
             warning,
@@ -113,6 +127,19 @@ impl Reading {
 
     pub(super) fn is_packed(&self) -> bool {
         self.feed.packing() != Packing::None
+    }
+
+    /// The hash of what was read just before the place where it stands: of the bytes as they were then, whatever the file holds by now.
+    /// None at the beginning, and inside an archive.
+    pub(super) fn tail_hash(&self) -> Option<TailHash> {
+        let offset = self.lines.offset();
+        let is_known = offset > 0 && !self.is_packed();
+        is_known.then(|| TailHash { offset, hash: hash(self.lines.before()) })
+    }
+
+    /// Whether the file still has the bytes that were read just before the place where it stands.
+    pub(super) fn has_what_was_read(&self) -> io::Result<bool> {
+        Ok(self.is_packed() || self.opened.bytes_before(self.lines.offset())? == self.lines.before())
     }
 
     /// Whether the last line of an archive, which has no newline, waits for what another member may bring: who follows it gives a
@@ -136,6 +163,9 @@ impl Reading {
         let stopped = self.add_lines(into, room, rules);
         if self.lines.read_upto() > read_before {
             (self.rotated_polls, self.quiet_polls, self.half_line_polls) = (0, 0, 0);
+            if self.incomplete_polls < PATIENCE_POLLS {
+                self.incomplete_polls = 0; // what was said once is not said again
+            }
         }
         if self.lines.offset() > offset_before {
             self.learn_first_record();
@@ -168,7 +198,7 @@ impl Reading {
                 }
                 Found::Long(long) => self.push_long(into, &long),
                 Found::Pause => return Ok(Filled::Step(Step::Busy)),
-                Found::Later => return Ok(Filled::Step(Step::Quiet)),
+                Found::Later => return Ok(Filled::Incomplete),
                 Found::Continued => return Ok(Filled::Continued),
                 Found::End => return Ok(Filled::End),
             }
@@ -214,6 +244,7 @@ impl Reading {
         if self.first_record == FirstRecord::NotYet
             && self.opened.belongs(&known).unwrap_or(false)
             && let Ok(description) = self.opened.describe(self.lines.offset())
+            && self.has_what_was_read().unwrap_or(false)
         {
             self.incarnation = Incarnation::new(self.incarnation.number, &description.text);
             self.first_record = description.record;
@@ -273,6 +304,12 @@ impl Reading {
         }
         self.learn_first_record();
         Ok(Step::Done(Polled::Records))
+    }
+
+    /// Counts how long the rest of an archive is waited for: `true` once, after a second.
+    pub(super) fn is_incomplete_for_long(&mut self) -> bool {
+        self.incomplete_polls = self.incomplete_polls.saturating_add(1);
+        self.incomplete_polls == PATIENCE_POLLS && self.follow == Follow::Yes
     }
 
     /// Says once that lines wait behind a quote that is open for long.

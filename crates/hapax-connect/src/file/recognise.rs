@@ -20,13 +20,14 @@ use super::feed::Packing;
 use super::incarnation::{Fit, Opened, may_be_inode, was_read_to_its_end};
 use super::lines::Seam;
 use super::many::is_lane_of;
-use super::reading::Reading;
+use super::reading::{REST_PATIENCE, Reading, Step};
 use super::restored::RestoredCopy;
 use super::source::FileSource;
 
-/// How long a compressed copy may stand still before it counts as cut off.
-pub(super) const COPY_PATIENCE: Duration =
-    if cfg!(test) { Duration::from_millis(300) } else { Duration::from_secs(60) };
+/// How long an archive that is not complete may stand still before it counts as cut off.
+pub(super) const STANDS_AT_MOST: Duration = Duration::from_secs(60);
+/// The same, of a compressed copy.
+pub(super) const COPY_PATIENCE: Duration = if cfg!(test) { Duration::from_millis(300) } else { STANDS_AT_MOST };
 
 /// Whether reading can go on from a bookmark, and with what.
 #[derive(Debug)]
@@ -55,8 +56,10 @@ impl FileSource {
     pub(super) fn facts_of(&self, bookmark: &Bookmark) -> Result<Facts, SourceError> {
         let here = |reading: &&Reading| reading.incarnation.number == bookmark.incarnation.number;
         let unsaid = bookmark.facts.is_none() || planted(Bug::IncarnationLearnedAnew);
-        if unsaid && self.reading.as_ref().filter(here).is_some() {
-            return Ok(self.facts.clone());
+        if let (true, Some(reading)) = (unsaid, self.reading.as_ref().filter(here)) {
+            let stands_there = bookmark.position.offset == reading.lines.offset() && !reading.is_packed();
+            let tail = if stands_there { reading.tail_hash() } else { self.facts.tail.clone() };
+            return Ok(Facts { tail, ..self.facts.clone() });
         }
         let Some(facts) = bookmark.facts.as_deref() else { return self.facts_from_progress(bookmark) };
         Facts::from_text(facts).map_err(|what| self.gap(&what))
@@ -127,6 +130,17 @@ impl FileSource {
         }
         let error = io::Error::other(format!("{} is not complete yet", member.name));
         Err(self.unavailable(error))
+    }
+
+    /// The archive that is read is not complete: what it lacks is waited for as long as it grows, and for a while after that.
+    pub(super) fn wait_for_rest(&mut self) -> Step {
+        if self.reading.as_mut().is_some_and(Reading::is_incomplete_for_long) {
+            let (reading, waits_s) = (self.reading(), REST_PATIENCE.as_secs());
+            let (file, offset) = (self.path_of(&reading.opened).display().to_string(), reading.lines.offset());
+            tracing::warn!(lane = %self.lane, file, offset, "the archive is not complete: waiting for the rest of it, as long \
+                as it grows and for {waits_s} s after that");
+        }
+        Step::Quiet
     }
 
     /// The file is nowhere: what is there in its place?

@@ -169,10 +169,9 @@ impl FileSource {
 
     /// What is said where the file that is read has lost its name, and a copy of it has come.
     pub(super) fn copy_beside(&self) -> Result<String, SourceError> {
-        let (bookmark, opened) = (self.current_bookmark(), &self.reading().opened);
+        let bookmark = self.current_bookmark();
         let look = || -> io::Result<String> {
-            let tail = opened.tail_hash(bookmark.position.offset)?;
-            let facts = Facts { tail, ..self.facts.clone() };
+            let facts = Facts { tail: self.reading().tail_hash(), ..self.facts.clone() };
             let Some(copy) = self.find_restored(&bookmark, &facts)? else { return Ok(String::new()) };
             Ok(format!("; {} holds what was read, and is gone on with at byte {}", copy.name, bookmark.position))
         };

@@ -20,7 +20,7 @@ use super::called::{unavailable, unavailable_behind};
 use super::chain::{RotationRule, Stem};
 use super::config::{Crowd, FileSourceConfig};
 use super::facts::Facts;
-use super::feed::Feed;
+use super::feed::{Feed, Packing};
 use super::header::Naming;
 use super::incarnation::{FirstRecord, Opened};
 use super::lines::{Lines, Seam, Tail};
@@ -167,6 +167,9 @@ impl FileSource {
         if let (true, Some(before)) = (self.config.format.counts_lines(), opened.lines_before(offset)?) {
             lines.behind_lines(before);
         }
+        if opened.packing()? == Packing::None {
+            lines.behind_bytes(opened.bytes_before(offset)?);
+        }
         let is_copy = !opened.was(bookmark);
         let first = match is_copy {
             true => FirstRecord::Known,
@@ -201,6 +204,7 @@ impl FileSource {
                 let what = continued(reading.lines.offset());
                 Err(self.gap(&what))
             }
+            Filled::Incomplete => Ok(self.wait_for_rest()),
             Filled::End => self.at_end(into),
         }
     }
@@ -474,8 +478,8 @@ impl Source for FileSource {
         self.current_bookmark()
     }
 
-    /// The bytes before the epoch's first position are compared, so that a file that was truncated and has grown again is
-    /// noticed before wrong rows land.
+    /// The bytes before the epoch's first position and those before its end are compared, so that a file that was truncated and has
+    /// grown again is noticed before wrong rows land. What is kept of them is what was read, not what the file holds by now.
     async fn close_epoch(&mut self, from: &Bookmark) -> Result<Bookmark, SourceError> {
         let before = self.facts_of(from)?.tail;
         let (reading, at) = (self.reading(), self.reading().lines.offset());
@@ -486,17 +490,22 @@ impl Source for FileSource {
             if length < at {
                 return Err(self.gap(&truncated(at, length)));
             }
-            let same = reading.opened.has_tail(before.as_ref()).map_err(away)?;
-            if same_file && !same && !planted(Bug::PositionWithoutIncarnation) {
+            let rewritten_before = if same_file && !reading.opened.has_tail(before.as_ref()).map_err(away)? {
+                Some(from.position)
+            } else if !reading.has_what_was_read().map_err(away)? {
+                Some(Position::at(at))
+            } else {
+                None
+            };
+            if let Some(place) = rewritten_before.filter(|_| !planted(Bug::PositionWithoutIncarnation)) {
                 let what = format!(
-                    "the file was rewritten in place while it was read: other bytes lie before byte {} than when they were \
-                     read",
-                    from.position
+                    "the file was rewritten in place while it was read: other bytes lie before byte {place} than when they \
+                     were read"
                 );
                 return Err(self.gap(&what));
             }
         }
-        self.facts.tail = self.reading().opened.tail_hash(at).map_err(|error| self.unavailable(error))?;
+        self.facts.tail = self.reading().tail_hash();
         Ok(Bookmark { facts: Some(self.facts.to_text().into()), ..self.current_bookmark() })
     }
 

@@ -530,6 +530,9 @@ async fn a_poll_pauses_in_a_desert_of_blank_lines() {
 #[path = "rotation_tests.rs"]
 mod rotation;
 
+#[path = "rewritten_tests.rs"]
+mod rewritten;
+
 #[cfg(feature = "compression")]
 #[path = "archive_tests.rs"]
 mod archive;

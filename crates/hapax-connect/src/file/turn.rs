@@ -164,7 +164,7 @@ impl FileSource {
             return Ok(own);
         }
         let bookmark = self.current_bookmark();
-        let tail = reading.opened.tail_hash(bookmark.position.offset)?;
+        let tail = reading.tail_hash();
         let unknown = |member: &Member| member.packed && self.facts.entry(member).is_none();
         let mut found = Vec::new();
         for (index, member) in listing.iter().enumerate().filter(|(_, member)| unknown(member)) {
@@ -359,7 +359,7 @@ impl FileSource {
             identity: at.map_or_else(|| old.opened.identity().to_owned(), |member| member.identity.clone()),
             length,
             first: first_in(text).to_owned(),
-            tail: if length == old.lines.offset() { old.opened.tail(length)? } else { None },
+            tail: if length == old.lines.offset() { old.tail_hash().map(|tail| tail.hash) } else { None },
             name: at.map(|member| member.name.clone()).unwrap_or_default(),
         })
     }

@@ -6,13 +6,15 @@
 use std::fmt;
 use std::fs::File;
 use std::io::{self, BufReader, Read};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use memchr::memchr_iter;
 
+use super::facts::TailHash;
 use super::feed::{Fed, Packing, Unreadable, read_once};
+use super::incarnation::hash;
+use super::lines::TAIL_BYTES;
 
 /// The code of an archive that is cut off or damaged.
 const BROKEN: &str = "HX3010";
@@ -20,8 +22,6 @@ const BROKEN: &str = "HX3010";
 const STEP: u64 = 8 * 1024 * 1024;
 /// How much of that is unpacked in one go.
 const PASSED_AT_ONCE: usize = 64 * 1024;
-/// How long an archive that is cut off may take to grow: it may just be written.
-const PATIENCE: Duration = Duration::from_secs(1);
 /// How often a long way is spoken of.
 const SAY_EVERY: Duration = Duration::from_secs(5);
 
@@ -36,13 +36,15 @@ pub(super) struct Unpacking {
     /// What was unpacked last, and before that.
     last: Option<u8>,
     before: Option<u8>,
-    /// How many bytes of the file itself were read.
-    file_upto: Arc<AtomicU64>,
+    /// How far the archive's own bytes were read, and the last of them.
+    own: Arc<Mutex<OwnBytes>>,
     /// Room for what is unpacked on the way to an offset.
     passed: Vec<u8>,
     /// Where the file ended when the archive was not complete, and since when.
     cut: Option<(u64, Instant)>,
     said: Instant,
+    /// How long it may stand still before it counts as cut off: it may just be written.
+    patience: Duration,
 }
 
 impl fmt::Debug for Unpacking {
@@ -51,22 +53,33 @@ impl fmt::Debug for Unpacking {
     }
 }
 
+/// How far a file was read, and the last bytes before that.
+#[derive(Debug, Default)]
+struct OwnBytes {
+    at: u64,
+    last: Vec<u8>,
+}
+
 /// A file read from its beginning, with a place of its own.
 struct FromStart {
     file: File,
-    at: Arc<AtomicU64>,
+    own: Arc<Mutex<OwnBytes>>,
 }
 
 impl Read for FromStart {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
-        let read = read_once(&self.file, into, self.at.load(Ordering::Relaxed))?;
-        self.at.fetch_add(read as u64, Ordering::Relaxed);
+        let mut own = self.own.lock().unwrap_or_else(PoisonError::into_inner);
+        let read = read_once(&self.file, into, own.at)?;
+        own.at += read as u64;
+        own.last.extend_from_slice(&into[read.saturating_sub(TAIL_BYTES)..read]);
+        let surplus = own.last.len().saturating_sub(TAIL_BYTES);
+        own.last.drain(..surplus);
         Ok(read)
     }
 }
 
 impl Unpacking {
-    pub(super) fn new(file: File, packing: Packing) -> Self {
+    pub(super) fn new(file: File, packing: Packing, patience: Duration) -> Self {
         Self {
             file,
             packing,
@@ -75,10 +88,11 @@ impl Unpacking {
             lines: 0,
             last: None,
             before: None,
-            file_upto: Arc::default(),
+            own: Arc::default(),
             passed: Vec::new(),
             cut: None,
             said: Instant::now(),
+            patience,
         }
     }
 
@@ -96,19 +110,21 @@ impl Unpacking {
         self.before
     }
 
-    /// How many bytes of the file itself were read: where it ended, once its end was given.
-    pub(super) fn file_upto(&self) -> u64 {
-        self.file_upto.load(Ordering::Relaxed)
+    /// How far the archive's own bytes were read, and the hash of the last of them: what it ended with, once its end was given.
+    pub(super) fn own_end(&self) -> TailHash {
+        let own = self.own.lock().unwrap_or_else(PoisonError::into_inner);
+        TailHash { offset: own.at, hash: hash(&own.last) }
     }
 
     pub(super) fn read_at(&mut self, into: &mut [u8], offset: u64) -> io::Result<Fed> {
         if let Some((length, since)) = self.cut {
             let same = self.file.metadata()?.len() == length;
-            if same && since.elapsed() < PATIENCE {
+            if same && since.elapsed() < self.patience {
                 return Ok(Fed::Later);
             }
             if same {
-                return Err(self.broken("it is cut off"));
+                let stood = self.patience.as_secs();
+                return Err(self.broken(&format!("it is cut off, and has not grown for {stood} s")));
             }
         }
         if offset < self.at || self.reader.is_none() {
@@ -137,8 +153,8 @@ impl Unpacking {
     }
 
     fn begin(&mut self) -> io::Result<()> {
-        self.file_upto = Arc::default();
-        let from = FromStart { file: self.file.try_clone()?, at: Arc::clone(&self.file_upto) };
+        self.own = Arc::default();
+        let from = FromStart { file: self.file.try_clone()?, own: Arc::clone(&self.own) };
         self.reader = Some(match self.packing {
             Packing::Zstd => Box::new(zstd::stream::read::Decoder::new(from)?),
             Packing::Gzip | Packing::None => Box::new(flate2::bufread::MultiGzDecoder::new(BufReader::new(from))),
@@ -193,6 +209,8 @@ impl Unpacking {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::{AtomicU64, Ordering};
+
     use super::*;
 
     /// Gives as many zeros as there is room for, and counts how often it is asked.
@@ -211,7 +229,7 @@ mod tests {
     fn the_way_to_one_byte_is_unpacked_in_large_steps() {
         let asked = Arc::new(AtomicU64::new(0));
         let file = tempfile::tempfile().expect("a file");
-        let mut unpacking = Unpacking::new(file, Packing::Gzip);
+        let mut unpacking = Unpacking::new(file, Packing::Gzip, Duration::ZERO);
         unpacking.reader = Some(Box::new(Zeros(Arc::clone(&asked))));
         assert!(matches!(unpacking.read_at(&mut [0], 1_000_000), Ok(Fed::Bytes(1))));
         assert_eq!(unpacking.at, 1_000_001);
@@ -222,7 +240,7 @@ mod tests {
     /// Goal: a long way to a position is spoken of every five seconds. Method: a step before and after they have passed.
     #[test]
     fn the_way_to_a_position_is_spoken_of_every_five_seconds() {
-        let mut unpacking = Unpacking::new(tempfile::tempfile().expect("a file"), Packing::Gzip);
+        let mut unpacking = Unpacking::new(tempfile::tempfile().expect("a file"), Packing::Gzip, Duration::ZERO);
         unpacking.reader = Some(Box::new(Zeros(Arc::default())));
         let ago = |ms| Instant::now().checked_sub(Duration::from_millis(ms)).expect("the machine runs for longer");
         // A machine that is busy for long may pause here, but never goes back in time.
