@@ -34,6 +34,8 @@ pub mod order;
 pub(crate) mod own_row;
 pub mod read;
 pub mod replay;
+#[cfg(any(feature = "mysql", feature = "postgres"))]
+pub(crate) mod rights;
 #[cfg(test)]
 pub(crate) mod rig;
 pub mod rows;

@@ -173,6 +173,10 @@ impl<'a> Replaying<'a> {
             return Ok(None);
         }
         let live = part.live().await?;
+        if let Some((code, why)) = &live.would_stop {
+            return Err(Failure::new(code, why.clone()));
+        }
+        books.check_letter_rights().await?;
         Ok(Some(Self { part, books, live, choice: narrowed, causes, allowed: chosen.allowed }))
     }
 
