@@ -16,6 +16,8 @@ mod header;
 mod incarnation;
 mod lines;
 pub mod many;
+#[cfg(test)]
+mod members_tests;
 mod moved;
 mod range;
 mod reading;

@@ -17,7 +17,7 @@ use hapax_sql::mysql::{Limits, MysqlUrl, Pool, Taken};
 
 use super::error::{During, connect_error};
 use super::tables::{self, Made};
-use super::{admin, ask, letters};
+use super::{admin, ask, letters, rights};
 
 /// What only a state store has was asked of a MySQL database.
 pub const NO_STATE_STORE: &str = "HX4452";
@@ -62,6 +62,14 @@ impl MysqlBooks {
     pub fn no_state_store(&self) -> SinkError {
         let message = "a MySQL database is never a state store; name a SQLite file or a PostgreSQL database as `state`";
         SinkError::Unfit { code: NO_STATE_STORE, target: self.pool.url().target(), message: message.to_owned() }
+    }
+
+    /// Checks that this user may mark dead letters, as a replay and a discard do. Changes nothing.
+    ///
+    /// # Errors
+    /// [`SinkError::Denied`] with the GRANT that is missing.
+    pub async fn check_letter_rights(&mut self) -> Result<(), SinkError> {
+        rights::check_letters(&mut *self.session().await?).await
     }
 
     async fn session(&self) -> Result<Taken, SinkError> {

@@ -18,6 +18,7 @@ use super::statement::{Named, NewRow};
 use super::{proof, rights, tables};
 use crate::table::LiveColumn as _;
 use crate::table::mapping::{Feed, Mapping, NO_DELETES, NO_PLAIN_TABLE, NO_TABLE, Unfit, listed, no_such_table};
+use crate::table::rights::cures_on_one_line;
 use crate::table::seen::Inspection;
 
 /// The table's engine knows no transactions.
@@ -353,14 +354,18 @@ async fn denied(session: &mut Session, config: &MysqlSinkConfig, name: &TableNam
     let table = TableName::new(name.database().or(Some(&database)), name.table());
     let table = table.map_or_else(|_| name.quoted(), |table| table.quoted());
     let mut cures = vec![format!("GRANT {} ON {table} TO {account};", lacking.join(", "))];
+    let mut person = Vec::new();
     if config.table.progress == ProgressPlace::Sink {
         match rights::missing(session).await {
-            Ok(missing) => cures.extend(rights::cures(&account, &database, &missing)),
+            Ok(missing) => {
+                cures.extend(rights::cures(&account, &database, &missing.run));
+                person = rights::cures(&account, &database, &missing.person);
+            }
             Err(error) => return error,
         }
     }
-    let message =
-        format!("the user {account} may not write it; let somebody who may grant it run: {}", cures.join(" "));
+    let cures = cures_on_one_line(&cures, &person);
+    let message = format!("the user {account} may not write it; let somebody who may grant it run: {cures}");
     SinkError::Denied { target: config.target_name(), message }
 }
 

@@ -15,8 +15,9 @@ use super::ask::{self, values};
 use super::error::{During, target_name};
 use super::tables::NO_SUCH_TABLE;
 use crate::table::config::Deletes;
+use crate::table::rights::cures_on_one_line;
 
-/// What `hapax run` needs on each of our tables, and what `reset`, `adopt`, `forget` and `dlq` need besides.
+/// What `hapax run` needs on each of our tables, and what `reset` and `dlq` need besides.
 struct Need {
     table: &'static str,
     run: &'static [&'static str],
@@ -109,31 +110,54 @@ pub(super) fn quote_account(account: &str) -> Result<String, QuoteError> {
     Ok(format!("{}@{}", quote_identifier(name)?, quote_identifier(host)?))
 }
 
-/// Refuses a user who may not do to our tables what `hapax run` does, with all GRANTs that are missing.
+/// Refuses a user who may not do to our tables what `hapax run` does, with all GRANTs that are missing: also those that
+/// only a person's commands need, since whoever grants once need not be asked again.
 ///
 /// # Errors
 /// [`SinkError::Denied`] with what is missing; else what the database said.
 pub async fn check(session: &mut Session) -> Result<(), SinkError> {
     let missing = missing(session).await?;
-    if missing.is_empty() { Ok(()) } else { Err(denied(session, &missing).await) }
+    if missing.run.is_empty() { Ok(()) } else { Err(denied(session, &missing).await) }
+}
+
+/// The same, for what marks dead letters as replayed or discarded.
+pub(super) async fn check_letters(session: &mut Session) -> Result<(), SinkError> {
+    let needed = ["SELECT", "UPDATE"].map(|right| ("hapax_dead_letters", right));
+    let run = missing_of(session, &needed).await?;
+    if run.is_empty() { Ok(()) } else { Err(denied(session, &Missing { run, person: Vec::new() }).await) }
 }
 
 /// A table of ours, and a right on it that a user lacks.
 pub(super) type Lack = (&'static str, &'static str);
 
-/// What this session's user lacks of what `hapax run` does to our tables. A table that is not there shows only to those
-/// who have rights on it.
-pub(super) async fn missing(session: &mut Session) -> Result<Vec<Lack>, SinkError> {
+/// What a user may not do to our tables.
+pub(super) struct Missing {
+    /// What cannot be done without.
+    pub(super) run: Vec<Lack>,
+    /// What the commands of a person need besides.
+    pub(super) person: Vec<Lack>,
+}
+
+/// What this session's user lacks of what `hapax run` does to our tables, and of what a person does. A table that is not
+/// there shows only to those who have rights on it.
+pub(super) async fn missing(session: &mut Session) -> Result<Missing, SinkError> {
+    let run = needed(|need| need.run);
+    let person = needed(|need| need.person);
+    Ok(Missing { run: missing_of(session, &run).await?, person: missing_of(session, &person).await? })
+}
+
+fn needed(by: fn(&Need) -> &'static [&'static str]) -> Vec<Lack> {
+    NEEDS.iter().flat_map(|need| by(need).iter().map(|right| (need.table, *right))).collect()
+}
+
+async fn missing_of(session: &mut Session, needed: &[Lack]) -> Result<Vec<Lack>, SinkError> {
     let mut missing = Vec::new();
-    for need in &NEEDS {
-        for right in need.run {
-            let sql = probe(need.table, right);
-            match session.prepare(&sql).await {
-                Ok(_) => {}
-                Err(fault) if fault.number == Some(NO_SUCH_TABLE) => {}
-                Err(fault) if fault.class == FaultClass::Denied => missing.push((need.table, *right)),
-                Err(fault) => return Err(ask::own(session, During::Look, &fault)),
-            }
+    for &(table, right) in needed {
+        match session.prepare(&probe(table, right)).await {
+            Ok(_) => {}
+            Err(fault) if fault.number == Some(NO_SUCH_TABLE) => {}
+            Err(fault) if fault.class == FaultClass::Denied => missing.push((table, right)),
+            Err(fault) => return Err(ask::own(session, During::Look, &fault)),
         }
     }
     Ok(missing)
@@ -151,7 +175,7 @@ fn probe(table: &str, right: &str) -> String {
 }
 
 /// What somebody who may not do this to our tables is told.
-pub(super) async fn denied(session: &mut Session, missing: &[Lack]) -> SinkError {
+pub(super) async fn denied(session: &mut Session, missing: &Missing) -> SinkError {
     let row = ask::one(session, During::Look, "SELECT CURRENT_USER(), DATABASE()", values![]).await;
     let who = row.and_then(|row| Ok((ask::get(session, &row, 0)?, ask::get(session, &row, 1)?)));
     let (account, database): (String, String) = match who {
@@ -161,17 +185,18 @@ pub(super) async fn denied(session: &mut Session, missing: &[Lack]) -> SinkError
     SinkError::Denied { target: target_name(session), message: missing_text(&account, &database, missing) }
 }
 
-fn missing_text(account: &str, database: &str, missing: &[Lack]) -> String {
+fn missing_text(account: &str, database: &str, missing: &Missing) -> String {
     // What cannot be quoted cannot be the name of an account or a database.
     let account = quote_account(account).unwrap_or_else(|_| account.to_owned());
-    let cures = cures(&account, database, missing);
-    format!("the user {account} may not use our tables; let somebody who may run: {}", cures.join(" "))
+    let [run, person] = [&missing.run, &missing.person].map(|lacking| cures(&account, database, lacking));
+    let cures = cures_on_one_line(&run, &person);
+    format!("the user {account} may not use our tables; let somebody who may run: {cures}")
 }
 
 /// The statements that give `account`, which is quoted, what it lacks.
-pub(super) fn cures(account: &str, database: &str, missing: &[Lack]) -> Vec<String> {
+pub(super) fn cures(account: &str, database: &str, lacking: &[Lack]) -> Vec<String> {
     let mut cures: Vec<String> = Vec::new();
-    for group in missing.chunk_by(|(one, _), (other, _)| one == other) {
+    for group in lacking.chunk_by(|(one, _), (other, _)| one == other) {
         let rights: Vec<&str> = group.iter().map(|(_, right)| *right).collect();
         if let Ok(table) = TableName::new(Some(database), group[0].0) {
             cures.push(grant(&rights, &table, account));

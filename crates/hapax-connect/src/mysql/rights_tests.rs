@@ -71,9 +71,12 @@ async fn each_missing_right_is_named_with_its_grant() {
         assert!(text.contains(&format!("{} TO {account};", expected.replace("{}", &database))), "{text}");
     }
     let (_, advice) = text.split_once("run: ").unwrap();
+    let (_, for_a_person) = advice.split_once("/* for dlq, reset, pause and resume too: */").unwrap();
+    assert!(for_a_person.contains(&format!("GRANT UPDATE, DELETE ON `{database}`.`hapax_dead_letters` TO")), "{text}");
     guest.owner_runs(advice).await;
     session.forget_statements();
     tables::check(&mut session).await.unwrap();
+    assert_eq!(missing(&mut session).await.unwrap().person, []);
     for need in &NEEDS {
         for right in need.run {
             let table = need.table;

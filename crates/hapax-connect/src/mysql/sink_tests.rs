@@ -9,8 +9,10 @@ use super::super::idempotent::MysqlIdempotentSink;
 use super::super::rig::{Rig, Server, keyed, texts};
 use super::super::sample::{Place, run};
 use super::*;
+#[cfg(feature = "postgres")]
+use crate::postgres::state_database::StateDatabase;
 use crate::table::contract::clauses;
-use crate::table::contract::state_file::{ByState, StateFile};
+use crate::table::contract::state_store::{AFTER_CRASH, ByState, StateFile, StateStoreOfTest};
 use crate::table::rig::{block_on, of_contract, strs};
 
 /// A table of every mode, under a name that wants to be more than a name.
@@ -84,13 +86,14 @@ impl Harness for Mysql {
 }
 
 /// The same table as a target that holds nothing of ours, with progress in a state store.
-struct BareMysql {
+struct BareMysql<S> {
     target: Mysql,
-    store: StateFile,
+    store: S,
+    after_crash: AfterCrash,
 }
 
-impl Harness for BareMysql {
-    type Sink = ByState<MysqlDatabase>;
+impl<S: StateStoreOfTest> Harness for BareMysql<S> {
+    type Sink = ByState<MysqlDatabase, S>;
 
     fn empty(&mut self, mode: ConflictMode) {
         self.target.empty(mode);
@@ -100,7 +103,8 @@ impl Harness for BareMysql {
     fn sink(&self, id: &DeliveryId) -> Self::Sink {
         let config = self.target.config();
         let pool = config.pool();
-        self.store.join(MysqlIdempotentSink::new(config, pool, DedupStrategy::SourceOffset), id)
+        let sink = MysqlIdempotentSink::new(config, pool, DedupStrategy::SourceOffset);
+        self.store.join(sink, self.after_crash, id)
     }
 
     fn rows(&self) -> Vec<SeenRow> {
@@ -127,9 +131,19 @@ async fn mysql_keeps_the_contract_of_a_transactional_sink() {
 /// clauses, for workers that write again after a crash and for those that never do.
 #[tokio::test(flavor = "multi_thread")]
 async fn mysql_keeps_the_contract_with_progress_in_the_state_store() {
-    for after_crash in [AfterCrash::WriteAgain, AfterCrash::GiveUp] {
+    for after_crash in AFTER_CRASH {
         let target = Mysql { place: Place::new().await, mode: ConflictMode::Append };
-        every_clause(&mut BareMysql { target, store: StateFile::new(after_crash) }).await;
+        every_clause(&mut BareMysql { target, store: StateFile::new(), after_crash }).await;
+    }
+}
+
+/// Goal: the same where the state store is a PostgreSQL database. Method: the same clauses.
+#[cfg(feature = "postgres")]
+#[tokio::test(flavor = "multi_thread")]
+async fn mysql_keeps_the_contract_with_progress_in_postgres() {
+    for after_crash in AFTER_CRASH {
+        let target = Mysql { place: Place::new().await, mode: ConflictMode::Append };
+        every_clause(&mut BareMysql { target, store: StateDatabase::new().await, after_crash }).await;
     }
 }
 

@@ -14,7 +14,7 @@ use hapax_sql::mysql::{FaultClass, Flavour, Server, Session, Value};
 use super::ask::{self, values};
 use super::error::{During, FOREIGN_TABLES, target_name};
 use super::layout::{LAYOUT, MARK, Steps, TABLES, for_server};
-use super::rights;
+use super::rights::{self, Missing};
 
 /// The server is older than the collation that our keys need.
 pub const TOO_OLD: &str = "HX4453";
@@ -171,7 +171,10 @@ pub async fn has_table(session: &mut Session, name: &'static str) -> Result<bool
     match session.rows(&sql, values![]).await {
         Ok(_) => Ok(true),
         Err(fault) if fault.number == Some(NO_SUCH_TABLE) => Ok(false),
-        Err(fault) if fault.class == FaultClass::Denied => Err(rights::denied(session, &[(name, "SELECT")]).await),
+        Err(fault) if fault.class == FaultClass::Denied => {
+            let missing = Missing { run: vec![(name, "SELECT")], person: Vec::new() };
+            Err(rights::denied(session, &missing).await)
+        }
         Err(fault) => Err(ask::own(session, During::Look, &fault)),
     }
 }

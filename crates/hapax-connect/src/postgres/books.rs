@@ -19,7 +19,7 @@ use hapax_sql::postgres::{Limits, Pool, PostgresUrl, Taken};
 
 use super::error::{During, connect_error};
 use super::tables::{self, Made, Role};
-use super::{admin, ask, lease, letters, memory};
+use super::{admin, ask, lease, letters, memory, rights};
 
 /// The books of one PostgreSQL database.
 #[derive(Debug)]
@@ -54,6 +54,14 @@ impl PostgresBooks {
     /// If this role does not own them.
     pub async fn drop_tables(&mut self) -> Result<(), SinkError> {
         tables::drop_all(&*self.session().await?).await
+    }
+
+    /// Checks that this role may mark dead letters, as a replay and a discard do. Changes nothing.
+    ///
+    /// # Errors
+    /// [`SinkError::Denied`] with the GRANT that is missing.
+    pub async fn check_letter_rights(&mut self) -> Result<(), SinkError> {
+        rights::check_letters(&*self.session().await?).await
     }
 
     async fn session(&self) -> Result<Taken, SinkError> {

@@ -19,6 +19,7 @@ use super::statement::Named;
 use super::tables::{self, Role};
 use crate::table::ddl::suggested_ddl;
 use crate::table::mapping::{Feed, Mapping, NO_DELETES, NO_PLAIN_TABLE, NO_TABLE, Unfit, no_such_table};
+use crate::table::rights::cures_on_one_line;
 use crate::table::seen::Inspection;
 
 /// The table, or a partition of it, lives on another server.
@@ -317,10 +318,14 @@ async fn check_rights(
     if !rights.is_empty() {
         cures.push(format!("GRANT {} ON TABLE {} TO {user};", rights.join(", "), table.name.quoted()));
     }
+    let mut person = Vec::new();
     if config.table.progress == ProgressPlace::Sink {
-        cures.extend(rights::missing(session, Role::Target).await?.cures);
+        let missing = rights::missing(session, Role::Target).await?;
+        cures.extend(missing.run);
+        person = missing.person;
     }
-    let message = format!("the role {user} may not write it; let its owner run: {}", cures.join(" "));
+    let cures = cures_on_one_line(&cures, &person);
+    let message = format!("the role {user} may not write it; let its owner run: {cures}");
     Err(SinkError::Denied { target: config.target_name(), message })
 }
 

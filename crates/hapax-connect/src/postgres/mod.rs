@@ -42,6 +42,8 @@ pub mod sink;
 mod slow;
 pub mod snapshots;
 pub mod state;
+#[cfg(all(test, feature = "sqlite"))]
+pub(crate) mod state_database;
 pub mod statement;
 pub mod tables;
 mod transaction;

@@ -11,8 +11,9 @@ use hapax_sql::postgres::{Session, TableName, quote_identifier};
 use super::ask;
 use super::error::{During, target_name};
 use super::tables::Role;
+use crate::table::rights::cures_on_one_line;
 
-/// What `hapax run` needs on each of our tables, and what `reset`, `adopt`, `forget`, `dlq` and `pause` need besides.
+/// What `hapax run` needs on each of our tables, and what `reset`, `dlq` and `pause` need besides.
 struct Need {
     table: &'static str,
     run: &'static [&'static str],
@@ -131,7 +132,8 @@ fn line(text: &mut String, statement: &str) {
     writeln!(text, "{statement}").expect("writing to a String never fails");
 }
 
-/// Refuses a role that may not do to our tables what `hapax run` does, with all GRANTs that are missing.
+/// Refuses a role that may not do to our tables what `hapax run` does, with all GRANTs that are missing: also those that
+/// only a person's commands need, since whoever grants once need not be asked again.
 ///
 /// # Errors
 /// [`SinkError::Denied`] with what is missing; else what the database said.
@@ -141,57 +143,78 @@ pub async fn check(session: &Session, role: Role) -> Result<(), SinkError> {
 
 /// The same, for what must be readable before anything else is known.
 pub(super) async fn check_meta(session: &Session) -> Result<(), SinkError> {
-    refuse(session, missing_of(session, &[("meta", "SELECT")]).await?)
+    refuse(session, missing_of(session, &[("meta", "SELECT")], &[]).await?)
+}
+
+/// The same, for what marks dead letters as replayed or discarded.
+pub(super) async fn check_letters(session: &Session) -> Result<(), SinkError> {
+    refuse(session, missing_of(session, &[("dead_letters", "SELECT"), ("dead_letters", "UPDATE")], &[]).await?)
 }
 
 fn refuse(session: &Session, missing: Missing) -> Result<(), SinkError> {
-    if missing.cures.is_empty() {
+    if missing.run.is_empty() {
         return Ok(());
     }
-    let Missing { user, cures } = missing;
-    let message = format!("the role {user} may not use our tables; let their owner run: {}", cures.join(" "));
+    let cures = cures_on_one_line(&missing.run, &missing.person);
+    let message = format!("the role {} may not use our tables; let their owner run: {cures}", missing.user);
     Err(SinkError::Denied { target: target_name(session), message })
 }
 
-/// What a role may not do to our tables.
+/// What a role may not do to our tables, as the statements that cure it, as far as the tables are there.
 pub(super) struct Missing {
     /// The role, quoted.
     user: String,
-    /// The statements that cure it, as far as the tables are there.
-    pub(super) cures: Vec<String>,
+    /// For what cannot be done without.
+    pub(super) run: Vec<String>,
+    /// For the commands of a person besides.
+    pub(super) person: Vec<String>,
 }
 
-/// What this session's role lacks of what `hapax run` does to our tables.
+/// A table of ours, and a right on it.
+type TableRight = (&'static str, &'static str);
+
+/// What this session's role lacks of what `hapax run` does to our tables, and of what a person does.
 pub(super) async fn missing(session: &Session, role: Role) -> Result<Missing, SinkError> {
-    let needed = needs(role).flat_map(|need| need.run.iter().map(|right| (need.table, *right)));
-    missing_of(session, &needed.collect::<Vec<_>>()).await
+    missing_of(session, &needed(role, |need| need.run), &needed(role, |need| need.person)).await
 }
 
-async fn missing_of(session: &Session, needed: &[(&'static str, &'static str)]) -> Result<Missing, SinkError> {
+fn needed(role: Role, by: fn(&Need) -> &'static [&'static str]) -> Vec<TableRight> {
+    needs(role).flat_map(|need| by(need).iter().map(|right| (need.table, *right))).collect()
+}
+
+async fn missing_of(session: &Session, run: &[TableRight], person: &[TableRight]) -> Result<Missing, SinkError> {
     let sql = "SELECT current_user::text, \
                (SELECT has_schema_privilege(n.oid, 'USAGE') FROM pg_catalog.pg_namespace n WHERE n.nspname = 'hapax'), \
                ARRAY(SELECT l.nth FROM unnest($1::text[], $2::text[]) WITH ORDINALITY AS l (name, privilege, nth) \
                JOIN pg_catalog.pg_class c ON c.relname = l.name \
                JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace AND n.nspname = 'hapax' \
                WHERE NOT has_table_privilege(c.oid, l.privilege) ORDER BY l.nth)";
-    let (tables, rights): (Vec<&str>, Vec<&str>) = needed.iter().copied().unzip();
+    let (tables, rights): (Vec<&str>, Vec<&str>) = run.iter().chain(person).copied().unzip();
     let row = ask::one(session, During::Look, sql, &[&tables, &rights]).await?;
     let user: String = ask::get(session, &row, 0)?;
     let usage: Option<bool> = ask::get(session, &row, 1)?;
     let missing: Vec<i64> = ask::get(session, &row, 2)?;
-    let missing: Vec<(&str, &str)> =
-        missing.iter().filter_map(|nth| needed.get(usize::try_from(nth - 1).ok()?)).copied().collect();
+    let places = missing.iter().filter_map(|nth| usize::try_from(nth - 1).ok());
+    let (of_run, of_person): (Vec<usize>, Vec<usize>) = places.partition(|place| *place < run.len());
     // A name that cannot be quoted cannot be the name of a role.
     let user = quote_identifier(&user).unwrap_or(user);
     let mut cures: Vec<String> = Vec::new();
     if usage == Some(false) {
         cures.push(grant_schema("hapax", &user));
     }
-    for group in missing.chunk_by(|(one, _), (other, _)| one == other) {
+    cures.extend(grant_tables(of_run.iter().filter_map(|place| run.get(*place)), &user));
+    let person = grant_tables(of_person.iter().filter_map(|place| person.get(place - run.len())), &user);
+    Ok(Missing { user, run: cures, person })
+}
+
+/// A statement for each table; the rights on it stand beside each other.
+fn grant_tables<'a>(lacking: impl Iterator<Item = &'a TableRight>, user: &str) -> Vec<String> {
+    let lacking: Vec<TableRight> = lacking.copied().collect();
+    let grant = |group: &[TableRight]| {
         let rights: Vec<&str> = group.iter().map(|(_, right)| *right).collect();
-        cures.push(grant_table(&rights, &format!("hapax.{}", group[0].0), &user));
-    }
-    Ok(Missing { user, cures })
+        grant_table(&rights, &format!("hapax.{}", group[0].0), user)
+    };
+    lacking.chunk_by(|(one, _), (other, _)| one == other).map(grant).collect()
 }
 
 #[cfg(test)]

@@ -66,8 +66,11 @@ async fn each_missing_right_is_named_with_its_grant() {
         assert!(text.contains(&format!("{expected} {quoted};")), "{text}");
     }
     let (_, advice) = text.split_once("run: ").unwrap();
+    let (_, for_a_person) = advice.split_once("/* for dlq, reset, pause and resume too: */").unwrap();
+    assert!(for_a_person.contains("GRANT UPDATE, DELETE ON TABLE hapax.dead_letters TO"), "{text}");
     guest.owner_runs(advice).await;
     tables::check(&session, Role::State).await.unwrap();
+    assert_eq!(missing(&session, Role::State).await.unwrap().person, Vec::<String>::new());
     for need in needs(Role::State) {
         for right in need.run {
             let table = need.table;

@@ -13,8 +13,9 @@ use super::super::config::Deletes;
 use super::super::idempotent::PostgresIdempotentSink;
 use super::super::rig::{Rig, SLEEPY, Server, end_the_sleeper, keyed, texts};
 use super::super::sample::{Place, id, run};
+use super::super::state_database::StateDatabase;
 use super::*;
-use crate::table::contract::state_file::{ByState, StateFile};
+use crate::table::contract::state_store::{AFTER_CRASH, ByState, StateFile, StateStoreOfTest};
 use crate::table::contract::{self, clauses};
 use crate::table::rig::{Database as _, block_on, of_contract, strs};
 
@@ -87,13 +88,14 @@ impl Harness for Postgres {
 }
 
 /// The same table as a target that holds nothing of ours, with progress in a state store.
-struct BarePostgres {
+struct BarePostgres<S> {
     target: Postgres,
-    store: StateFile,
+    store: S,
+    after_crash: AfterCrash,
 }
 
-impl Harness for BarePostgres {
-    type Sink = ByState<PostgresDatabase>;
+impl<S: StateStoreOfTest> Harness for BarePostgres<S> {
+    type Sink = ByState<PostgresDatabase, S>;
 
     fn empty(&mut self, mode: ConflictMode) {
         self.target.empty(mode);
@@ -103,7 +105,8 @@ impl Harness for BarePostgres {
     fn sink(&self, id: &DeliveryId) -> Self::Sink {
         let config = self.target.config();
         let pool = config.pool();
-        self.store.join(PostgresIdempotentSink::new(config, pool, DedupStrategy::SourceOffset), id)
+        let sink = PostgresIdempotentSink::new(config, pool, DedupStrategy::SourceOffset);
+        self.store.join(sink, self.after_crash, id)
     }
 
     fn rows(&self) -> Vec<SeenRow> {
@@ -130,9 +133,18 @@ async fn postgres_keeps_the_contract_of_a_transactional_sink() {
 /// clauses, for workers that write again after a crash and for those that never do.
 #[tokio::test(flavor = "multi_thread")]
 async fn postgres_keeps_the_contract_with_progress_in_the_state_store() {
-    for after_crash in [AfterCrash::WriteAgain, AfterCrash::GiveUp] {
+    for after_crash in AFTER_CRASH {
         let target = Postgres { place: Place::new().await, mode: ConflictMode::Append };
-        every_clause(&mut BarePostgres { target, store: StateFile::new(after_crash) }).await;
+        every_clause(&mut BarePostgres { target, store: StateFile::new(), after_crash }).await;
+    }
+}
+
+/// Goal: the same where the state store is a PostgreSQL database, another one than the target. Method: the same clauses.
+#[tokio::test(flavor = "multi_thread")]
+async fn postgres_keeps_the_contract_with_progress_in_postgres_elsewhere() {
+    for after_crash in AFTER_CRASH {
+        let target = Postgres { place: Place::new().await, mode: ConflictMode::Append };
+        every_clause(&mut BarePostgres { target, store: StateDatabase::new().await, after_crash }).await;
     }
 }
 

@@ -11,8 +11,10 @@ use super::super::idempotent::SqliteIdempotentSink;
 use super::super::rig::{File, Rig, keyed};
 use super::super::sample::{Place, bare};
 use super::*;
+#[cfg(feature = "postgres")]
+use crate::postgres::state_database::StateDatabase;
 use crate::table::contract::clauses;
-use crate::table::contract::state_file::{ByState, StateFile};
+use crate::table::contract::state_store::{AFTER_CRASH, ByState, StateFile, StateStoreOfTest};
 use crate::table::rig::{Database as _, of_contract, strs};
 
 /// A table of every mode, under a name that wants to be more than a name.
@@ -69,13 +71,14 @@ impl Harness for Sqlite {
 }
 
 /// The same table as a target that holds nothing of ours, with progress in a state store.
-struct BareSqlite {
+struct BareSqlite<S> {
     target: Sqlite,
-    store: StateFile,
+    store: S,
+    after_crash: AfterCrash,
 }
 
-impl Harness for BareSqlite {
-    type Sink = ByState<SqliteDatabase>;
+impl<S: StateStoreOfTest> Harness for BareSqlite<S> {
+    type Sink = ByState<SqliteDatabase, S>;
 
     fn empty(&mut self, mode: ConflictMode) {
         self.target.empty(mode);
@@ -84,7 +87,7 @@ impl Harness for BareSqlite {
 
     fn sink(&self, id: &DeliveryId) -> Self::Sink {
         let sink = SqliteIdempotentSink::new(self.target.config(), DedupStrategy::SourceOffset);
-        self.store.join(sink, id)
+        self.store.join(sink, self.after_crash, id)
     }
 
     fn rows(&self) -> Vec<SeenRow> {
@@ -110,9 +113,19 @@ async fn sqlite_keeps_the_contract_of_a_transactional_sink() {
 /// clauses, for workers that write again after a crash and for those that never do.
 #[tokio::test(flavor = "multi_thread")]
 async fn sqlite_keeps_the_contract_with_progress_in_the_state_store() {
-    for after_crash in [AfterCrash::WriteAgain, AfterCrash::GiveUp] {
+    for after_crash in AFTER_CRASH {
         let target = Sqlite { place: Place::new(), mode: ConflictMode::Append };
-        every_clause(&mut BareSqlite { target, store: StateFile::new(after_crash) }).await;
+        every_clause(&mut BareSqlite { target, store: StateFile::new(), after_crash }).await;
+    }
+}
+
+/// Goal: the same where the state store is a PostgreSQL database. Method: the same clauses.
+#[cfg(feature = "postgres")]
+#[tokio::test(flavor = "multi_thread")]
+async fn sqlite_keeps_the_contract_with_progress_in_postgres() {
+    for after_crash in AFTER_CRASH {
+        let target = Sqlite { place: Place::new(), mode: ConflictMode::Append };
+        every_clause(&mut BareSqlite { target, store: StateDatabase::new().await, after_crash }).await;
     }
 }
 

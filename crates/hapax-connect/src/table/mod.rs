@@ -36,6 +36,8 @@ pub mod read;
 pub mod replay;
 #[cfg(test)]
 pub(crate) mod rig;
+#[cfg(any(feature = "mysql", feature = "postgres"))]
+pub(crate) mod rights;
 pub mod rows;
 #[cfg(test)]
 pub(crate) mod sample;

@@ -240,6 +240,17 @@ impl AnyBooks {
         }
     }
 
+    /// Checks that letters may be marked as replayed or discarded; a file is its owner's, and tells when it is written.
+    pub(crate) async fn check_letter_rights(&mut self) -> Result<(), Failure> {
+        match self {
+            Self::Sqlite(_) => Ok(()),
+            #[cfg(feature = "postgres")]
+            Self::Postgres(books) => Ok(books.check_letter_rights().await?),
+            #[cfg(feature = "mysql")]
+            Self::Mysql(books) => Ok(books.check_letter_rights().await?),
+        }
+    }
+
     /// Drops all our tables.
     pub(crate) async fn drop_tables(&mut self) -> Result<(), Failure> {
         match self {

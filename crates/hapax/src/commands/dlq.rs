@@ -8,6 +8,8 @@ mod replay;
 mod terms;
 mod verdict;
 
+use std::collections::BTreeSet;
+
 use hapax_engine::letters::{LetterChoice, LetterStore as _, StoredLetter};
 use hapax_model::letter::LetterBytes;
 use hapax_model::units::Rate;
@@ -215,6 +217,10 @@ fn print_letter(letter: &StoredLetter, places: &InputPlaces<'_>) {
 
 async fn discard(choice: &DlqChoice, doing: Doing, config: &Config) -> Result<u8, Failure> {
     let FoundLetters { mut books, causes, .. } = choice::find(choice, config, Purpose::Look).await?;
+    let places: BTreeSet<usize> = causes.iter().map(|found| found.at).collect();
+    for at in places {
+        books[at].1.check_letter_rights().await?;
+    }
     for found in &causes {
         let (place, group) = (&books[found.at].0, &found.group);
         println!("{place}: {} letter(s) of {}, {}: {}", group.count, found.owner_text(), group.code, group.fingerprint);

@@ -11,6 +11,8 @@ on_every_server! {
     an_unreachable_database_is_told_without_its_password,
     a_worker_waits_for_a_target_that_comes_later,
     missing_rights_are_told_all_at_once,
+    what_is_told_is_enough_for_a_persons_commands,
+    a_replay_says_first_which_rights_are_missing,
     a_right_that_is_taken_away_stops_the_worker,
 }
 
@@ -103,6 +105,74 @@ fn missing_rights_are_told_all_at_once<S: Server>() {
     shop.hapax(&["check", "--live"]).exits(0);
     shop.hapax(&["run", "--once"]).exits(0);
     shop.accounts_for(3, 0);
+    shop.sql(&S::user_dropped(&user));
+}
+
+/// With this an order whose amount is not known is refused; the table itself need not be altered to know it.
+const KNOWN_AMOUNTS: &str = "CREATE TABLE known (amount integer PRIMARY KEY); INSERT INTO known VALUES (10), (30); \
+                             ALTER TABLE orders ADD CONSTRAINT known FOREIGN KEY (amount) REFERENCES known (amount)";
+const ONE_MORE: &str = "INSERT INTO known VALUES (20)";
+
+/// Goal: who pastes what HX4016 names can run, and replay, discard and pause too, and is told which rights are for
+/// those. Method: a user without any right, who gets what `check --live` names; a letter, its replay, a pause.
+fn what_is_told_is_enough_for_a_persons_commands<S: Server>() {
+    let shop = Shop::<S>::ready("", KEYED);
+    shop.sql(KNOWN_AMOUNTS);
+    shop.world.write("orders.jsonl", orders(1..=3));
+    let user = format!("person_of_{}", shop.database());
+    shop.sql(&S::user_made(&user));
+    shop.configure_as(&shop.url_of(&user), "", KEYED);
+    let told = shop.hapax(&["check", "--live"]);
+    let text = format!("{}{}", told.exits(1).says(&["HX4016"]).out, told.err);
+    let (run, person) = text.split_once("/* for dlq").expect("what is a person's is named");
+    for (part, right) in [(run, "GRANT SELECT, INSERT ON"), (person, "GRANT UPDATE, DELETE ON")] {
+        assert!(
+            grants_in(part).iter().any(|grant| grant.starts_with(right) && grant.contains("dead_letters")),
+            "{told}"
+        );
+    }
+    shop.sql(&Vec::from_iter(grants_in(&text)).join("; "));
+    shop.hapax(&["run", "--once"]).exits(0);
+    shop.accounts_for(3, 1);
+    shop.sql(ONE_MORE);
+    shop.hapax(&["dlq", "replay", "--yes"]).exits(0).says(&["1 replayed"]);
+    assert_eq!(shop.amounts(), "1:10 2:20 3:30");
+    shop.hapax(&["pause", "orders"]).exits(0);
+    shop.hapax(&["resume", "orders"]).exits(0);
+    shop.sql(&S::user_dropped(&user));
+}
+
+/// Goal: `dlq replay` and `dlq discard` say which rights on the letters are missing before they promise anything, with
+/// --dry-run too. Method: a user who may do all but that, then that as well.
+fn a_replay_says_first_which_rights_are_missing<S: Server>() {
+    let shop = Shop::<S>::ready("", KEYED);
+    shop.sql(KNOWN_AMOUNTS);
+    shop.world.write("orders.jsonl", orders(1..=3));
+    let (user, letters) = (format!("reader_of_{}", shop.database()), S::own("dead_letters"));
+    let (made, ours) = (S::user_made(&user), S::own_granted(&user));
+    shop.sql(&format!("{made}; {ours}; GRANT SELECT, INSERT, UPDATE ON orders TO {user}"));
+    shop.configure_as(&shop.url_of(&user), "", KEYED);
+    shop.hapax(&["run", "--once"]).exits(0);
+    shop.accounts_for(3, 1);
+    shop.sql(&format!("{ONE_MORE}; REVOKE UPDATE ON {letters} FROM {user}"));
+    shop.hapax(&["check", "--live"]).exits(0);
+    let mut told = BTreeSet::new();
+    for arguments in [["replay", "--dry-run"], ["replay", "--yes"], ["discard", "--dry-run"], ["discard", "--yes"]] {
+        let answer = shop.hapax(&[["dlq"].as_slice(), &arguments].concat());
+        answer
+            .exits(1)
+            .says(&["HX4016", "GRANT UPDATE ON", "dead_letters"])
+            .keeps_silent_about(&["safe", "letter(s) of"]);
+        told.extend(grants_in(&format!("{}{}", answer.out, answer.err)));
+    }
+    assert_eq!(shop.amounts(), "1:10 3:30");
+    assert_eq!(told.len(), 1, "{told:?}");
+    shop.sql(&Vec::from_iter(told).join("; "));
+    shop.hapax(&["dlq", "replay", "--dry-run"]).exits(0).says(&["1 letter(s): safe"]);
+    shop.hapax(&["dlq", "replay", "--yes"]).exits(0).says(&["1 replayed"]);
+    // A right of a worker's that a replay needs as well.
+    shop.sql(&format!("REVOKE INSERT ON {letters} FROM {user}; UPDATE {letters} SET state = 'dead'"));
+    shop.hapax(&["dlq", "replay", "--dry-run"]).exits(1).says(&["HX4016", "GRANT INSERT ON"]);
     shop.sql(&S::user_dropped(&user));
 }
 

@@ -5,7 +5,7 @@ pub(crate) mod idempotent;
 pub(crate) mod replay;
 pub(crate) mod sink;
 #[cfg(feature = "sqlite")]
-pub(crate) mod state_file;
+pub(crate) mod state_store;
 pub(crate) mod tombstones;
 #[cfg(any(feature = "sqlite", feature = "postgres"))]
 pub(crate) mod triggers;

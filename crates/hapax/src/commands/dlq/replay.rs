@@ -175,6 +175,10 @@ impl<'a> Replaying<'a> {
         }
         let live = part.live().await?;
         refuse_other_terms(&part, &mut books, &live, config).await?;
+        if let Some((code, why)) = &live.would_stop {
+            return Err(Failure::new(code, why.clone()));
+        }
+        books.check_letter_rights().await?;
         Ok(Some(Self { part, books, live, choice: narrowed, causes, allowed: chosen.allowed }))
     }
 
