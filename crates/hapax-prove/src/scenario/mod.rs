@@ -271,7 +271,7 @@ impl Scenario {
                 Setting::new(Guarantee::AtMostOnce, Shape::Append, Place::State),
                 Setting::new(Guarantee::IdempotentKeys, Shape::IgnoreEvent, Place::State),
             ],
-            Self::Cuts => vec![exactly(Shape::Update)],
+            Self::Cuts => cuts::SETTINGS.to_vec(),
             Self::TwoWorkers
             | Self::FirstEpoch
             | Self::DoubtfulZombie
