@@ -43,6 +43,8 @@ pub enum Story {
     DeleteRecords,
     /// The topic is deleted and made again, and SIGKILL before, between or after.
     MadeAgain,
+    /// Garbage, bombs and readers that do not read, and SIGKILL.
+    Hostile,
     /// The power is cut. Not among [`cells`]: it needs rights that few machines give.
     PowerLoss,
     /// The server is stopped `immediate`, and started again.
@@ -80,6 +82,7 @@ impl BrokerCell {
             Story::Compaction => "compaction".to_owned(),
             Story::DeleteRecords => "delete-records".to_owned(),
             Story::MadeAgain => "made-again".to_owned(),
+            Story::Hostile => "hostile-clients".to_owned(),
             Story::PowerLoss => "power-loss".to_owned(),
             Story::ServerStopped => "server-stopped".to_owned(),
             Story::WriterEnded => "writer-ended".to_owned(),
@@ -96,7 +99,7 @@ impl BrokerCell {
         match self.story {
             Story::Retention | Story::Compaction | Story::DeleteRecords | Story::MadeAgain => 8.0,
             Story::Plain | Story::GracefulStops | Story::Point(_) => 10.0,
-            Story::RandomKills | Story::WriterEnded | Story::LeaderKilled => 14.0,
+            Story::RandomKills | Story::WriterEnded | Story::LeaderKilled | Story::Hostile => 14.0,
             Story::DiskFull | Story::ServerStopped | Story::PowerLoss => 15.0,
             Story::LeaderStopped | Story::StoppedBeforeAppend => 22.0,
         }
@@ -106,7 +109,7 @@ impl BrokerCell {
 /// All cells.
 #[must_use]
 pub fn cells() -> Vec<BrokerCell> {
-    const BOTH: [Story; 8] = [
+    const BOTH: [Story; 9] = [
         Story::Plain,
         Story::RandomKills,
         Story::GracefulStops,
@@ -115,6 +118,7 @@ pub fn cells() -> Vec<BrokerCell> {
         Story::Compaction,
         Story::DeleteRecords,
         Story::MadeAgain,
+        Story::Hostile,
     ];
     const SERVER: [Story; 5] = [
         Story::ServerStopped,

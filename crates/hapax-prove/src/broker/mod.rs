@@ -9,6 +9,7 @@ pub mod cell;
 pub mod check;
 mod disk;
 pub mod history;
+mod hostile;
 pub mod load;
 pub mod plants;
 pub mod points;

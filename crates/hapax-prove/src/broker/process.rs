@@ -145,6 +145,24 @@ impl Broker {
         self.child.as_mut().context("the broker has no life")
     }
 
+    /// Its resident memory now, in bytes; the peak is counted from here on.
+    ///
+    /// # Errors
+    /// If it has no life, or the system does not tell.
+    pub fn forget_peak(&mut self) -> anyhow::Result<usize> {
+        let process = format!("/proc/{}", self.life()?.pid());
+        std::fs::write(format!("{process}/clear_refs"), "5").context("the peak cannot be forgotten")?;
+        told(&process, "VmRSS:")
+    }
+
+    /// The most that it was since then.
+    ///
+    /// # Errors
+    /// If it has no life, or the system does not tell.
+    pub fn peak(&mut self) -> anyhow::Result<usize> {
+        told(&format!("/proc/{}", self.life()?.pid()), "VmHWM:")
+    }
+
     fn fault_log(&self) -> PathBuf {
         self.dir.join(format!("broker-{}.faults", self.number))
     }
@@ -155,4 +173,11 @@ impl Broker {
         let text = std::fs::read_to_string(self.fault_log()).unwrap_or_default();
         text.lines().map(str::to_owned).collect()
     }
+}
+
+/// Bytes that the system tells of a process.
+fn told(process: &str, field: &str) -> anyhow::Result<usize> {
+    let status = std::fs::read_to_string(format!("{process}/status"))?;
+    let line = status.lines().find_map(|line| line.strip_prefix(field)).context("its memory is not told")?;
+    Ok(line.trim().trim_end_matches(" kB").parse::<usize>()? * 1024)
 }

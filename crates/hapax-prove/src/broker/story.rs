@@ -11,7 +11,7 @@ use super::load::Pace;
 use super::points::Point;
 use super::process::SOON;
 use super::world::World;
-use super::{disk, power, removal};
+use super::{disk, hostile, power, removal};
 use crate::child::Exit;
 
 /// Batches between one fault and the next.
@@ -37,6 +37,7 @@ pub fn tell(world: &mut World, cell: BrokerCell) -> anyhow::Result<()> {
         Story::Compaction => removal::compaction(world),
         Story::DeleteRecords => removal::delete_records(world),
         Story::MadeAgain => removal::made_again(world),
+        Story::Hostile => hostile::clients(world),
         Story::PowerLoss => power::loss(world),
         Story::ServerStopped => server_stopped(world),
         Story::WriterEnded => writer_ended(world),
@@ -56,7 +57,7 @@ pub(super) fn some(world: &mut World) -> anyhow::Result<()> {
 }
 
 /// The first join of a group waits for others: after this its members read and commit.
-fn until_groups_work(world: &World) -> anyhow::Result<()> {
+pub(super) fn until_groups_work(world: &World) -> anyhow::Result<()> {
     let started = Instant::now();
     while world.commits_of_members() == 0 {
         anyhow::ensure!(started.elapsed() < SOON, "no member of the group committed an offset within {SOON:?}");

@@ -86,6 +86,7 @@ impl Place {
             | Story::Compaction
             | Story::DeleteRecords
             | Story::MadeAgain
+            | Story::Hostile
             | Story::PowerLoss
             | Story::WriterEnded
             | Story::LeaderKilled
@@ -210,6 +211,7 @@ impl World {
             | Story::Compaction
             | Story::DeleteRecords
             | Story::MadeAgain
+            | Story::Hostile
             | Story::PowerLoss
             | Story::ServerStopped
             | Story::WriterEnded => 1,

@@ -11,14 +11,55 @@ use crate::check::Anomaly;
 use crate::child::Exit;
 use crate::database::{Database, Engine};
 use crate::feed::append;
+use crate::setting::{Guarantee, Place, Setting};
+use crate::shape::Shape;
 use crate::world::{World, url};
 
+/// Where progress is in the target there is one way to write, for all who deliver everything.
+pub(super) const SETTINGS: [Setting; 3] = [
+    Setting::new(Guarantee::ExactlyOnce, Shape::Update, Place::Sink),
+    Setting::new(Guarantee::AtLeastOnce, Shape::Update, Place::Sink),
+    Setting::new(Guarantee::IdempotentKeys, Shape::Update, Place::Sink),
+];
 /// How many events there are.
 const EVENTS: usize = 80;
 /// Over so few keys, and as many values that they take from each other.
 const KEYS: u32 = 5;
-/// Events per epoch; none: as it is by default.
-const CUTS: [Option<u32>; 4] = [Some(1), Some(2), Some(7), None];
+/// How many events an epoch of a table has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Cut {
+    /// One: what all others are compared with.
+    One,
+    /// A few, in each life of the worker so many as are drawn.
+    Few,
+    /// Any number, drawn as well.
+    Any,
+    /// As it is by default: all of them.
+    Default,
+}
+
+impl Cut {
+    const ALL: [Self; 4] = [Self::One, Self::Few, Self::Any, Self::Default];
+
+    const fn name(self) -> &'static str {
+        match self {
+            Self::One => "one",
+            Self::Few => "few",
+            Self::Any => "any",
+            Self::Default => "default",
+        }
+    }
+
+    /// The most that an epoch has in the life of a worker that begins now.
+    fn draw(self, random: &mut fastrand::Rng) -> Option<usize> {
+        match self {
+            Self::One => Some(1),
+            Self::Few => Some(random.usize(2..10)),
+            Self::Any => Some(random.usize(2..EVENTS)),
+            Self::Default => None,
+        }
+    }
+}
 
 /// What makes a row meet others, or show what was in it before.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -122,30 +163,28 @@ fn triggers(engine: Engine, t: &str) -> String {
     }
 }
 
-/// Every size of epoch, into every kind of table, killed twice: the ends are equal.
+/// Every size of epoch, into every kind of table, killed twice and with other sizes then: the ends are equal.
 ///
 /// # Errors
 /// If it could not be told to its end.
 pub fn compared(world: &mut World, random: &mut fastrand::Rng) -> anyhow::Result<()> {
     let engine = world.target().engine();
-    let sink = sink(world);
     for rule in Rule::all(engine) {
-        for cut in CUTS {
-            let table = table(*rule, cut);
-            world.target().execute(&rule.tables(engine, &table))?;
-            world.config.further.push_str(&workflow(&sink, &table, rule.on_conflict(), cut));
+        for cut in Cut::ALL {
+            world.target().execute(&rule.tables(engine, &table(*rule, cut)))?;
         }
     }
-    world.write_config()?;
     let lines: Vec<String> = (0..EVENTS).map(|n| event(n, random)).collect();
     append(&world.dir.join("cuts.jsonl"), lines.iter().map(String::as_str))?;
     for point in ["sql.before_commit", "sql.bisect_middle"] {
+        draw_sizes(world, random)?;
         let faults = format!("{point}:kill:{}", random.u64(2..=20));
         let mut killed = world.launch("killed", &["run", "--once", "--take-over"]).faults(faults).start()?;
         world.expect(&mut killed, Exit::KILLED)?;
         let happened = world.fault_happened(&killed, point);
         world.must(happened.into(), format!("{} never passed {point}", killed.name));
     }
+    draw_sizes(world, random)?;
     let mut last = world.launch("last", &["run", "--once", "--take-over"]).start()?;
     world.expect(&mut last, Exit::Code(0))?;
     for rule in Rule::all(engine) {
@@ -154,8 +193,22 @@ pub fn compared(world: &mut World, random: &mut fastrand::Rng) -> anyhow::Result
     Ok(())
 }
 
-fn table(rule: Rule, cut: Option<u32>) -> String {
-    cut.map_or_else(|| format!("{}_default", rule.name()), |events| format!("{}_{events}", rule.name()))
+/// The sizes of epochs from the next life on.
+fn draw_sizes(world: &mut World, random: &mut fastrand::Rng) -> anyhow::Result<()> {
+    let (sink, guarantee) = (sink(world), world.setting.guarantee);
+    world.config.further.clear();
+    for rule in Rule::all(world.target().engine()) {
+        for cut in Cut::ALL {
+            let table = table(*rule, cut);
+            let text = workflow(&sink, &table, (rule.on_conflict(), guarantee), cut.draw(random));
+            world.config.further.push_str(&text);
+        }
+    }
+    world.write_config()
+}
+
+fn table(rule: Rule, cut: Cut) -> String {
+    format!("{}_{}", rule.name(), cut.name())
 }
 
 /// The target, as a sink's block begins; its end is left open.
@@ -168,14 +221,15 @@ fn sink(world: &World) -> String {
     }
 }
 
-fn workflow(sink: &str, table: &str, on_conflict: &str, cut: Option<u32>) -> String {
-    let epoch = cut.map_or_else(String::new, |events| format!("epoch: {{ maxEvents: {events} }}, "));
+fn workflow(sink: &str, table: &str, (on_conflict, guarantee): (&str, Guarantee), most: Option<usize>) -> String {
+    let epoch = most.map_or_else(String::new, |events| format!("epoch: {{ maxEvents: {events} }}, "));
     format!(
         "\x20 - id: {table}\n\
          \x20   source: {{ file: {{ path: cuts.jsonl, start: earliest }} }}\n\
          \x20   sink: {{ {sink}, table: {table}, {on_conflict}, deleteWhen: '.op == \"d\"' }} }}\n\
-         \x20   delivery: {{ guarantee: exactly-once, deduplication: {{ keyFields: [id] }}, {epoch}maxRejects: 100%, \
-         lease: 1500ms, retries: {{ backoffMs: [20, 50, 100] }} }}\n"
+         \x20   delivery: {{ guarantee: {guarantee}, deduplication: {{ keyFields: [id] }}, {epoch}maxRejects: 100%, \
+         lease: 1500ms, retries: {{ backoffMs: [20, 50, 100] }} }}\n",
+        guarantee = guarantee.name(),
     )
 }
 
@@ -196,7 +250,7 @@ fn compare(world: &mut World, rule: Rule) -> anyhow::Result<()> {
         Engine::Sqlite | Engine::Mysql => "hapax_dead_letters",
     };
     let mut ends = Vec::new();
-    for cut in CUTS {
+    for cut in Cut::ALL {
         let t = table(rule, cut);
         let rows = texts(&target, &format!("SELECT {} FROM {t} ORDER BY id", rule.whole_row()))?;
         let dead = texts(

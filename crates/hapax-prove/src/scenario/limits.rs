@@ -9,10 +9,10 @@ use std::net::TcpStream;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use anyhow::Context as _;
 use rustix::process::Signal;
 
-use crate::child::{Child, Exit};
+use super::company::{Company, Crew, Targets};
+use crate::child::Exit;
 use crate::feed::append;
 use crate::servers::Need;
 use crate::setting::Setting;
@@ -36,6 +36,9 @@ const UNTIL_FULL: Duration = Duration::from_secs(5);
 const LONG_LINE_BYTES: usize = 4 * 1024 * 1024;
 /// How many short lines come after it, and it.
 const SHORT_LINES: usize = 8 * 1024;
+/// So many lines of a megabyte and more, for each of the neighbours: together several times the budget.
+const LONG_LINES: usize = 8;
+const CONNECTIONS_CLOSED: &str = "hapax_http_connections_closed_total";
 const MEMORY_USED: &str = "hapax_memory_used_bytes";
 /// So many other workers deliver everything while one that is blocked does not move.
 const OVERTAKEN: usize = 3;
@@ -53,7 +56,8 @@ pub fn blocked_neighbours(world: &mut World, random: &mut fastrand::Rng) -> anyh
     // Each of them takes the first line as a whole, whatever is left: together more than there is. Then none takes more.
     let first = line(0, LONG_LINE_BYTES);
     let lines: Vec<String> = std::iter::once(first).chain((1..SHORT_LINES).map(|n| line(n, 2 * 1024))).collect();
-    let (mut worker, pages) = start_with_neighbours(world, AT_ONCE)?;
+    let mut crew = start_with_neighbours(world, AT_ONCE, 0)?;
+    world.trouble = crew.company.trouble(world.setting.place);
     world.feed(world.count() / 3)?;
     world.wait_all_read()?;
     let mut locks = Vec::new();
@@ -64,19 +68,23 @@ pub fn blocked_neighbours(world: &mut World, random: &mut fastrand::Rng) -> anyh
         locks.push(lock);
     }
     append(&world.dir.join("backlog.jsonl"), lines.iter().map(String::as_str))?;
-    let lent = wait_metric(&pages, MEMORY_USED, "", MEMORY_BYTES)?;
+    let lent = wait_metric(&crew.pages, MEMORY_USED, "", MEMORY_BYTES)?;
     world.must(lent.into(), "the blocked deliveries never took all of the memory");
-    let middle = world.count() / 3 + random.usize(1..world.count() / 3);
-    for upto in [middle, world.count()] {
-        world.feed(upto)?;
-        if !goes_on_beside_others(world)? {
-            // What a blocked delivery does later says nothing more.
-            return Ok(());
-        }
+    world.feed(world.count() / 3 + random.usize(1..world.count() / 3))?;
+    if !goes_on_beside_others(world)? {
+        // What a blocked delivery does later says nothing more.
+        return Ok(());
     }
-    let held = metric(&pages, MEMORY_USED, "")?;
+    let held = metric(&crew.pages, MEMORY_USED, "")?;
     world
         .must((held >= MEMORY_BYTES).into(), format!("the blocked deliveries gave memory back: {held} bytes are lent"));
+    // Something is on its way then, and who comes after it finds the targets of the others locked.
+    world.feed(world.count() * 5 / 6)?;
+    crew.middle(world, Targets::Locked)?;
+    world.feed(world.count())?;
+    if !goes_on_beside_others(world)? {
+        return Ok(());
+    }
     for (number, lock) in locks.into_iter().enumerate() {
         let behind = rows(world, number)?;
         world.must(
@@ -86,7 +94,7 @@ pub fn blocked_neighbours(world: &mut World, random: &mut fastrand::Rng) -> anyh
         lock.execute_batch("ROLLBACK")?;
     }
     neighbours_deliver(world, lines.len())?;
-    world.drain(&mut worker)?;
+    crew.drain(world)?;
     world.conclude()
 }
 
@@ -137,16 +145,19 @@ fn another_reads_all(world: &World, number: usize) -> anyhow::Result<()> {
 /// # Errors
 /// If it could not be told to its end.
 pub fn memory_short(world: &mut World, random: &mut fastrand::Rng) -> anyhow::Result<()> {
-    let lines: Vec<String> = (0..24).map(|n| line(n, random.usize(1..4) * 1024 * 1024)).collect();
-    let (mut worker, pages) = start_with_neighbours(world, UNTIL_FULL)?;
+    let lines: Vec<String> = (0..LONG_LINES).map(|n| line(n, random.usize(1..4) * 1024 * 1024)).collect();
+    let mut crew = start_with_neighbours(world, UNTIL_FULL, 1)?;
+    world.trouble = crew.company.trouble(world.setting.place);
     world.feed(world.count() / 2)?;
     append(&world.dir.join("backlog.jsonl"), lines.iter().map(String::as_str))?;
-    let short = wait_metric(&pages, "hapax_epochs_closed_early_total", "bound=\"memory\"", 1.0)?;
+    let short = wait_metric(&crew.pages, "hapax_epochs_closed_early_total", "bound=\"memory\"", 1.0)?;
     world.must(short.into(), "no epoch closed early for want of memory");
+    world.feed(world.count() * 3 / 4)?;
+    crew.middle(world, Targets::Open)?;
     world.feed(world.count())?;
     world.wait_all_read()?;
     neighbours_deliver(world, lines.len())?;
-    world.drain(&mut worker)?;
+    crew.drain(world)?;
     world.conclude()
 }
 
@@ -156,6 +167,7 @@ pub fn memory_short(world: &mut World, random: &mut fastrand::Rng) -> anyhow::Re
 /// # Errors
 /// If it could not be told to its end.
 pub fn descriptors_short(world: &mut World, random: &mut fastrand::Rng) -> anyhow::Result<()> {
+    world.nobody_doubts();
     let reader = world.reader();
     world.set_up()?;
     let mut met = 0;
@@ -172,25 +184,40 @@ pub fn descriptors_short(world: &mut World, random: &mut fastrand::Rng) -> anyho
         world.wait(&mut worker)?;
     }
     world.must((met > 0).into(), "no worker ever lacked a descriptor");
-    let (mut worker, pages) = start_with_neighbours(world, AT_ONCE)?;
-    let halves = (0..HALF_REQUESTS).map(|_| half_request(&pages)).collect::<Result<Vec<_>, _>>()?;
-    world.feed(world.count())?;
-    world.wait_all_read()?;
-    world.must(ask(&pages, "/healthz").is_ok().into(), "a probe was not answered beside half requests");
-    let closed = wait_metric(&pages, "hapax_http_connections_closed_total", "", 1.0)?;
-    world.must(closed.into(), "no half request was ever closed");
-    drop(halves);
-    world.drain(&mut worker)?;
+    let mut crew = start_with_neighbours(world, AT_ONCE, 2)?;
+    flooded(world, &crew, world.count() * 3 / 4)?;
+    world.feed(world.count() * 5 / 6)?;
+    if crew.middle(world, Targets::Open)? {
+        crew.wait_claimed()?;
+    }
+    flooded(world, &crew, world.count())?;
+    crew.drain(world)?;
     reader.finish()?;
     world.conclude()
 }
 
+/// Half requests to the pages of the worker while it delivers up to this line.
+fn flooded(world: &mut World, crew: &Crew, upto: usize) -> anyhow::Result<()> {
+    let before = metric(&crew.pages, CONNECTIONS_CLOSED, "")?;
+    let halves = (0..HALF_REQUESTS).map(|_| half_request(&crew.pages)).collect::<Result<Vec<_>, _>>()?;
+    world.feed(upto)?;
+    world.wait_all_read()?;
+    world.must(ask(&crew.pages, "/healthz").is_ok().into(), "a probe was not answered beside half requests");
+    let closed = wait_metric(&crew.pages, CONNECTIONS_CLOSED, "", before + 1.0)?;
+    world.must(closed.into(), "no half request was ever closed");
+    drop(halves);
+    Ok(())
+}
+
 /// Starts a worker with five more workflows, all from `backlog.jsonl`, each into a database of its own, with epochs of this
-/// interval; also where its pages are.
-fn start_with_neighbours(world: &mut World, interval: Duration) -> anyhow::Result<(Child, String)> {
+/// interval, in the company that this story has in this setting.
+fn start_with_neighbours(world: &mut World, interval: Duration, turn: usize) -> anyhow::Result<Crew> {
+    let company = Company::dealt(world.setting, turn);
+    let lease = company.lease();
+    world.config.lease = lease;
     std::fs::write(world.dir.join("backlog.jsonl"), "")?;
     let mut further = String::new();
-    let interval = interval.as_millis();
+    let (interval, lease) = (interval.as_millis(), lease.as_millis());
     for (number, target) in neighbour_targets(world).into_iter().enumerate() {
         let connection = rusqlite::Connection::open(target)?;
         connection.execute_batch("CREATE TABLE IF NOT EXISTS backlog (n INTEGER, text TEXT)")?;
@@ -198,23 +225,13 @@ fn start_with_neighbours(world: &mut World, interval: Duration) -> anyhow::Resul
             further,
             "\x20 - {{ id: neighbour{number}, source: {{ file: {{ path: backlog.jsonl }} }}, \
              sink: {{ sqlite: {{ path: neighbour{number}.db, table: backlog, onConflict: append, busyTimeout: 1s }} }}, \
-             delivery: {{ guarantee: exactly-once, epoch: {{ interval: {interval}ms }}, retries: {{ backoffMs: [20, 50, 100] }} }} }}"
+             delivery: {{ guarantee: exactly-once, lease: {lease}ms, epoch: {{ interval: {interval}ms }}, retries: {{ backoffMs: [20, 50, 100] }} }} }}"
         )?;
     }
     world.config.head = "memory: 16MiB\nhttp: { listen: \"127.0.0.1:0\" }\n".into();
     world.config.further = further;
     world.write_config()?;
-    let mut worker = world.follow("beside-neighbours")?;
-    let started = Instant::now();
-    while worker.said().matches("claimed").count() <= NEIGHBOURS {
-        anyhow::ensure!(worker.poll()?.is_none(), "the worker ended: {}", worker.said());
-        anyhow::ensure!(started.elapsed() < SOON, "not all deliveries were claimed: {}", worker.said());
-        std::thread::sleep(Duration::from_millis(10));
-    }
-    let said = worker.said();
-    let address = said.split("address=").nth(1).and_then(|rest| rest.split_whitespace().next());
-    let address = address.context("the worker never said where its pages are")?.to_owned();
-    Ok((worker, address))
+    Crew::start(world, company, NEIGHBOURS + 1)
 }
 
 fn neighbour_targets(world: &World) -> Vec<PathBuf> {

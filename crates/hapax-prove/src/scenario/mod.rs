@@ -1,5 +1,6 @@
 //! The stories: what is done to real workers, one file per family.
 
+mod company;
 pub mod contract;
 pub mod cuts;
 pub mod disk;
@@ -263,15 +264,14 @@ impl Scenario {
             ],
             Self::Poison => vec![strictest, exactly(Shape::IgnoreEvent), exactly(Shape::Newer)],
             Self::LateReplay => vec![exactly(Shape::Newer), exactly(Shape::NewerDeclared)],
-            Self::Restored | Self::Rotation | Self::BlockedNeighbours | Self::MemoryShort | Self::DescriptorsShort => {
-                vec![strictest, exactly(Shape::Update)]
-            }
+            Self::Restored | Self::Rotation => vec![strictest, exactly(Shape::Update)],
+            Self::BlockedNeighbours | Self::MemoryShort | Self::DescriptorsShort => company::SETTINGS.to_vec(),
             Self::NaiveKills => vec![
                 Setting::new(Guarantee::AtLeastOnce, Shape::Append, Place::State),
                 Setting::new(Guarantee::AtMostOnce, Shape::Append, Place::State),
                 Setting::new(Guarantee::IdempotentKeys, Shape::IgnoreEvent, Place::State),
             ],
-            Self::Cuts => vec![exactly(Shape::Update)],
+            Self::Cuts => cuts::SETTINGS.to_vec(),
             Self::TwoWorkers
             | Self::FirstEpoch
             | Self::DoubtfulZombie
@@ -376,8 +376,9 @@ impl Scenario {
             | Self::TableRecreated
             | Self::KeyChanged
             | Self::DiskFull
-            | Self::NaiveKills
-            | Self::Cuts => on(&self.over_files(), &one),
+            | Self::NaiveKills => on(&self.over_files(), &one),
+            // They take long, and the other guarantees write in the same way.
+            Self::Cuts => on(&[exactly(Shape::Update)], &one),
         }
     }
 

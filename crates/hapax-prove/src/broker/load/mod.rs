@@ -4,6 +4,7 @@
 //! until the run gives up. Not here: what happens to the broker meanwhile (`story`).
 
 mod consumer;
+mod hostile;
 mod mark;
 mod observer;
 mod pipeline;
@@ -64,6 +65,7 @@ pub(super) struct Shared {
     /// Odd while the topic is being made anew, one more afterwards.
     generation: AtomicU32,
     cleanup: Cleanup,
+    hostile: hostile::Seen,
 }
 
 impl Shared {
@@ -142,6 +144,7 @@ impl Load {
             processes: AtomicU32::new(0),
             generation: AtomicU32::new(0),
             cleanup,
+            hostile: hostile::Seen::default(),
         });
         runtime.block_on(topic::make(&shared))?;
         let mut tasks = JoinSet::new();
@@ -189,6 +192,46 @@ impl Load {
         let shared = Arc::clone(&self.shared);
         let process = shared.process();
         self.tasks.spawn_on(remover::run(shared, process), self.runtime.handle());
+    }
+
+    /// Makes the topic that readers ask for who do not read.
+    ///
+    /// # Errors
+    /// If it cannot be made.
+    pub fn fill_large(&self) -> anyhow::Result<()> {
+        self.runtime.block_on(hostile::fill(&self.shared))
+    }
+
+    /// From now on there are clients that mean harm.
+    ///
+    /// # Errors
+    /// If what they send cannot be made.
+    pub fn beset(&mut self) -> anyhow::Result<()> {
+        hostile::come(&self.shared, &mut self.tasks, self.runtime.handle())
+    }
+
+    /// Waits until each kind of harm was done so many more times.
+    ///
+    /// # Errors
+    /// If that takes too long.
+    pub fn wait_harm(&self, more: u32) -> anyhow::Result<()> {
+        self.runtime.block_on(hostile::wait(&self.shared, more))
+    }
+
+    /// Where the log of partition 0 ends.
+    ///
+    /// # Errors
+    /// If nobody says.
+    pub fn end(&self) -> anyhow::Result<i64> {
+        self.runtime.block_on(topic::end(&self.shared))
+    }
+
+    /// Waits until most of what is between these offsets of partition 0 was removed, superseded.
+    ///
+    /// # Errors
+    /// If that takes too long.
+    pub fn wait_compacted(&self, from: i64, upto: i64) -> anyhow::Result<()> {
+        self.runtime.block_on(topic::wait_compacted(&self.shared, from, upto))
     }
 
     /// Removes the topic. When that began.

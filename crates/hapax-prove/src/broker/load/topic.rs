@@ -68,6 +68,37 @@ pub(super) async fn wait_start_after(shared: &Shared, offset: i64) -> anyhow::Re
     Ok(())
 }
 
+/// Where the log of partition 0 ends.
+pub(super) async fn end(shared: &Shared) -> anyhow::Result<i64> {
+    let until = Instant::now() + FINISH;
+    let mut client = shared.client(0, Duration::from_secs(10));
+    loop {
+        match client.offset(TOPIC, 0, At::End).await {
+            Ok(end) => return Ok(end),
+            Err(error) if Instant::now() > until => return Err(error).context("nobody says where the log ends"),
+            Err(_) => tokio::time::sleep(PAUSE).await,
+        }
+    }
+}
+
+/// Waits until most of what is between these offsets of partition 0 is gone.
+pub(super) async fn wait_compacted(shared: &Shared, from: i64, upto: i64) -> anyhow::Result<()> {
+    let until = Instant::now() + FINISH;
+    anyhow::ensure!(upto > from, "nothing was written from {from} on");
+    loop {
+        let left = match read_partition(shared, 0).await {
+            Ok((_, records)) => records.iter().filter(|record| (from..upto).contains(&record.offset)).count(),
+            Err(error) if Instant::now() > until => return Err(error).context("the log could not be read"),
+            Err(_) => usize::MAX,
+        };
+        if left < usize::try_from(upto - from)? / 2 {
+            return Ok(());
+        }
+        anyhow::ensure!(Instant::now() < until, "{left} records of {from} to {upto} are left: nothing compacts them");
+        tokio::time::sleep(PAUSE).await;
+    }
+}
+
 /// Reads all of it.
 pub(super) async fn read(shared: &Shared) -> anyhow::Result<Log> {
     let mut log = Log::new();
