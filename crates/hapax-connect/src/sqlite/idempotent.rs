@@ -16,7 +16,7 @@ use super::config::SqliteSinkConfig;
 use super::error::During;
 use super::inspect::{Inspected, inspect_foreign};
 use super::sink::SqliteDatabase;
-use super::transaction::{SqliteTransaction, run_to_end};
+use super::transaction::{Reread, SqliteTransaction, run_to_end};
 use crate::metrics::SinkMetrics;
 use crate::table::config::TableConfig;
 use crate::table::idempotent::{Foreign, KeyedSink};
@@ -60,7 +60,8 @@ impl Foreign for SqliteDatabase {
             let begun = Instant::now();
             let target = config.target_name();
             let job = UpsertJob { target: &target, unique: config.table.unique_keys, batch: &batch, limits: &limits };
-            let mut transaction = SqliteTransaction { connection, config: &config, during, delivery: None };
+            let mut transaction =
+                SqliteTransaction { connection, config: &config, during, delivery: None, reread: Reread::No };
             let (outcome, inspected) = run_to_end(commit_rows(&mut transaction, &job, table))?;
             Ok((outcome, inspected, begun.elapsed()))
         };

@@ -17,7 +17,7 @@ use rusqlite::Connection;
 use super::error::{During, path_of, sink_error};
 use super::inspect::Inspected;
 use super::sink::SqliteSink;
-use super::transaction::{SqliteTransaction, run_to_end};
+use super::transaction::{Reread, SqliteTransaction, run_to_end};
 use super::{letters, read};
 use crate::table::replay::{ReplayTransaction, replay_letters};
 
@@ -38,7 +38,8 @@ impl Replay for SqliteSink {
         let job = self.replay_job(letters, batch, rule).await?;
         let work = move |connection: &mut Connection| {
             let (config, delivery) = (&job.config, Some(&job.id));
-            let mut transaction = SqliteTransaction { connection, config, during: During::Look, delivery };
+            let mut transaction =
+                SqliteTransaction { connection, config, during: During::Look, delivery, reread: Reread::No };
             run_to_end(replay_letters(&mut transaction, &job))
         };
         self.home().run(During::Look, work).await

@@ -16,7 +16,7 @@ use super::config::SqliteSinkConfig;
 use super::error::{During, open_error, session_lost, sink_error};
 use super::inspect::{Inspected, inspect};
 use super::progress;
-use super::transaction::{SqliteTransaction, run_to_end};
+use super::transaction::{Reread, SqliteTransaction, run_to_end};
 use crate::table::sink::{Done, Home, Job, TableSink};
 use crate::table::transaction::commit_epoch;
 
@@ -108,8 +108,13 @@ impl Home for SqliteDatabase {
         let during = During::Epoch(job.record.epoch);
         let work = move |connection: &mut Connection| {
             let begun = Instant::now();
-            let mut transaction =
-                SqliteTransaction { connection, config: &job.config, during, delivery: Some(&job.id) };
+            let mut transaction = SqliteTransaction {
+                connection,
+                config: &job.config,
+                during,
+                delivery: Some(&job.id),
+                reread: Reread::No,
+            };
             let unique = job.config.table.unique_keys;
             let (committed, inspected) = run_to_end(commit_epoch(&mut transaction, &job, unique))?;
             Ok(Done { committed, inspected, took: begun.elapsed() })

@@ -33,6 +33,15 @@ pub(super) struct SqliteTransaction<'a> {
     pub(super) during: During,
     /// The delivery whose progress is in the same file; none if the file holds nothing of ours.
     pub(super) delivery: Option<&'a DeliveryId>,
+    /// Whether the table was read again since this was begun.
+    pub(super) reread: Reread,
+}
+
+/// Whether the live table was read again during a commit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Reread {
+    No,
+    Yes,
 }
 
 impl SqliteTransaction<'_> {
@@ -42,10 +51,25 @@ impl SqliteTransaction<'_> {
 
     fn hold(&self, table: &Inspected) -> Result<(), Trouble> {
         let version = schema::version(self.connection).map_err(|error| self.fail(&error))?;
-        if version == table.version {
+        // The version is the whole file's: other tables may change it again and again, as when many workflows begin in one file.
+        // With the write lock in hand nobody can while this one is compared.
+        if version == table.version || (self.reread == Reread::Yes && self.is_same(table)?) {
             return Ok(());
         }
-        Err(Trouble::Schema("the schema changes faster than it can be read".to_owned()))
+        Err(Trouble::Schema("the table changes faster than it can be read".to_owned()))
+    }
+
+    /// Whether the table is still what it was, whatever else has changed in the file.
+    fn is_same(&self, was: &Inspected) -> Result<bool, Trouble> {
+        let now = self.read_again(was)?;
+        Ok(Inspected { version: was.version, ..now } == *was)
+    }
+
+    fn read_again(&self, was: &Inspected) -> Result<Inspected, SinkError> {
+        match self.delivery {
+            Some(id) => inspect_again(self.connection, self.config, id, was),
+            None => inspect_foreign_again(self.connection, self.config, was),
+        }
     }
 
     fn write(&mut self, to_write: &RowsToWrite<'_, Inspected>, judge: InputJudge<'_>) -> Result<Outcome, Trouble> {
@@ -111,10 +135,8 @@ impl RowTransaction for SqliteTransaction<'_> {
     }
 
     fn read_table_again(&mut self, was: &Inspected) -> impl Future<Output = Result<Inspected, SinkError>> + Send {
-        ready(match self.delivery {
-            Some(id) => inspect_again(self.connection, self.config, id, was),
-            None => inspect_foreign_again(self.connection, self.config, was),
-        })
+        self.reread = Reread::Yes;
+        ready(self.read_again(was))
     }
 
     fn pause(&mut self) -> impl Future<Output = ()> + Send {
@@ -177,5 +199,52 @@ impl EpochTransaction for SqliteTransaction<'_> {
         counts: Totals,
     ) -> impl Future<Output = Result<(), SinkError>> + Send {
         ready(progress::log_epoch(self.connection, id, generation, record, counts))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use hapax_engine::sink::SinkError;
+
+    use super::*;
+    use crate::sqlite::inspect::inspect;
+
+    /// Goal: other tables of the file that change again and again end no commit, as when many workflows begin in one file; a change of the
+    /// table itself is noticed. Method: tables made between the tries of one commit; then a column, then another table of the name.
+    #[test]
+    fn changes_of_other_tables_end_no_commit() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("a.db");
+        let mut connection = Connection::open(&path).expect("a file");
+        let elsewhere = Connection::open(&path).expect("the file");
+        let run = |sql: &str| elsewhere.execute_batch(sql).expect(sql);
+        run("PRAGMA journal_mode = WAL; CREATE TABLE t (id INTEGER PRIMARY KEY, a)");
+        let config = SqliteSinkConfig::new(&path, "t");
+        let mut table = inspect(&connection, &config).expect("a fit table");
+        let id = DeliveryId { workflow: "w".into(), sink: "s".into(), lane: "l".into() };
+        let mut transaction = SqliteTransaction {
+            connection: &mut connection,
+            config: &config,
+            during: During::Look,
+            delivery: Some(&id),
+            reread: Reread::No,
+        };
+        for other in ["one", "two", "three", "four"] {
+            run(&format!("CREATE TABLE {other} (a)"));
+            transaction.connection.execute_batch("BEGIN IMMEDIATE").expect("nobody else writes");
+            let held = transaction.hold(&table);
+            if other == "one" {
+                assert!(matches!(held, Err(Trouble::Schema(_))), "{held:?}");
+                table = run_to_end(transaction.read_table_again(&table)).expect("it is the same");
+            } else {
+                assert!(held.is_ok(), "{other}: {held:?}");
+            }
+            transaction.connection.execute_batch("ROLLBACK").expect("rolled back");
+        }
+        run("ALTER TABLE t ADD COLUMN b");
+        assert!(matches!(transaction.hold(&table), Err(Trouble::Schema(_))));
+        run("DROP TABLE t; CREATE TABLE t (id INTEGER PRIMARY KEY, a)");
+        let held = transaction.hold(&table);
+        assert!(matches!(held, Err(Trouble::Stop(SinkError::ContractChanged { .. }))), "{held:?}");
     }
 }
