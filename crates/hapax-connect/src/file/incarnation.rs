@@ -270,9 +270,7 @@ impl Opened {
                 Ok(Fed::NotYet) => {}
                 Ok(Fed::Later) => return Ok(false),
                 Ok(Fed::End) => return Ok(true),
-                Err(error) if error.get_ref().is_some_and(|inner| inner.is::<Unreadable>()) => {
-                    return Ok(!error.to_string().contains("cut off"));
-                }
+                Err(error) if error.get_ref().is_some_and(|inner| inner.is::<Unreadable>()) => return Ok(true),
                 Err(error) => return Err(error),
             }
         }

@@ -37,4 +37,5 @@ pub use config::{
 pub use first_seen::FirstSeen;
 pub use incarnation::{is_compressed, was_read_to_its_end, with_end, without_end};
 pub use moved::Accepted;
+pub use recognise::STANDS_AT_MOST;
 pub use source::FileSource;

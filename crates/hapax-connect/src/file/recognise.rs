@@ -25,7 +25,7 @@ use super::restored::RestoredCopy;
 use super::source::FileSource;
 
 /// How long an archive that is not complete may stand still before it counts as cut off.
-pub(super) const STANDS_AT_MOST: Duration = Duration::from_secs(60);
+pub const STANDS_AT_MOST: Duration = Duration::from_secs(60);
 /// The same, of a compressed copy.
 pub(super) const COPY_PATIENCE: Duration = if cfg!(test) { Duration::from_millis(300) } else { STANDS_AT_MOST };
 

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use hapax_connect::file::earlier::{bring_together, earlier_lanes};
 use hapax_connect::file::many::{Born, FoundStem, Prospect, find_stems, prospect, unpacked_name};
-use hapax_connect::file::{Crowd, FileFormat, FirstSeen, RotationRule};
+use hapax_connect::file::{Crowd, FileFormat, FirstSeen, RotationRule, STANDS_AT_MOST};
 use hapax_engine::books::{Books as _, OldNames, StateBooks as _};
 use hapax_engine::source::{Held, Source as _, SourceError};
 use hapax_model::delivery_state::WorkerState;
@@ -29,9 +29,6 @@ use crate::exit::Failure;
 const MOST_OPEN: usize = 8;
 /// How often the content of files at rest is compared with what was read.
 const COMPARE_INTERVAL: Duration = Duration::from_secs(30);
-
-/// How long an archive beside its original may stand still before it is opened as it is, and said to be cut off.
-const MAKING_PATIENCE: Duration = Duration::from_secs(60);
 
 /// The file with which each lane begins, by lane.
 pub(super) type FirstFiles = HashMap<String, Option<FirstSeen>>;
@@ -226,7 +223,7 @@ impl Files {
                 *seen = now; // it grows
                 return true;
             }
-            Some((_, since)) if since.elapsed() >= MAKING_PATIENCE => return false,
+            Some((_, since)) if since.elapsed() >= STANDS_AT_MOST => return false,
             Some(_) | None => {}
         }
         if is_whole_archive(part, lane) {
